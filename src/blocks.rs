@@ -1,0 +1,154 @@
+//! Block storage: the only memory that a lookup touches.
+//!
+//! A block is held as its 64 bytes of the format, lanes little-endian, so the same kernels serve owned blocks
+//! and bytes read in place from a file, on every CPU.
+
+use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::error::SizingError;
+use crate::mask::block_index;
+
+/// Bytes in a block: one cache line.
+pub(crate) const BLOCK_BYTES: usize = 64;
+/// 64-bit lanes in a block.
+pub(crate) const LANES: usize = 8;
+
+/// 512 bits as the format has them: eight 64-bit lanes, each little-endian. At any alignment.
+pub(crate) type Block = [u8; BLOCK_BYTES];
+
+pub(crate) fn lanes(block: &Block) -> [u64; LANES] {
+    bytemuck::cast::<Block, [u64; LANES]>(*block).map(u64::from_le)
+}
+
+pub(crate) fn block_from_lanes(lanes: [u64; LANES]) -> Block {
+    bytemuck::cast(lanes.map(u64::to_le))
+}
+
+/// Borrowed blocks, at least one.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockSlice<'a>(&'a [Block]);
+
+impl<'a> BlockSlice<'a> {
+    /// `None` for no blocks at all.
+    pub(crate) fn new(blocks: &'a [Block]) -> Option<Self> {
+        (!blocks.is_empty()).then_some(Self(blocks))
+    }
+
+    pub(crate) fn one(block: &'a Block) -> Self {
+        Self(core::slice::from_ref(block))
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(self) -> &'a [Block] {
+        self.0
+    }
+
+    /// The one block that a hash falls in.
+    #[inline]
+    pub(crate) fn block_of(self, hash: u64) -> &'a Block {
+        let index = block_index(hash, self.0.len());
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `new` and `one`
+        // make no empty slice.
+        unsafe { self.0.get_unchecked(index) }
+    }
+}
+
+/// Owned blocks, at least one, each aligned to its cache line.
+pub(crate) struct Blocks {
+    /// First block: the first multiple of 64 inside the allocation.
+    start: NonNull<Block>,
+    n_blocks: usize,
+    allocation: NonNull<u8>,
+}
+
+/// Asked of the allocator in place of 64: for an alignment above the allocator's own, `alloc_zeroed` writes the
+/// zeros itself, and so touches every page of a large filter before its first key.
+const ALLOCATION_ALIGN: usize = align_of::<u64>();
+const SLACK: usize = BLOCK_BYTES - ALLOCATION_ALIGN;
+
+/// The most blocks that the address space can hold.
+pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - BLOCK_BYTES - SLACK) / BLOCK_BYTES;
+
+fn layout(n_blocks: usize) -> Option<Layout> {
+    if !(1..=MAX_BLOCKS).contains(&n_blocks) {
+        return None;
+    }
+    Layout::from_size_align(n_blocks * BLOCK_BYTES + SLACK, ALLOCATION_ALIGN).ok()
+}
+
+impl Blocks {
+    /// `n_blocks` blocks of zeros. Pages of a large filter stay untouched until a key is inserted, where the
+    /// system hands out zeroed pages.
+    pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, SizingError> {
+        let Some(layout) = layout(n_blocks) else {
+            return Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 });
+        };
+        // SAFETY: `layout` gives sizes of at least one block, never zero.
+        let Some(allocation) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            return Err(SizingError::OutOfMemory { bytes: layout.size() });
+        };
+        let offset = allocation.as_ptr().addr().next_multiple_of(BLOCK_BYTES) - allocation.as_ptr().addr();
+        // SAFETY: the address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout`
+        // added to the size.
+        let start = unsafe { allocation.add(offset) }.cast();
+        Ok(Self { start, n_blocks, allocation })
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> BlockSlice<'_> {
+        // SAFETY: `zeroed` allocated n_blocks blocks from `start` on, zeroed, owned by `self`.
+        BlockSlice(unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.n_blocks) })
+    }
+
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
+        // SAFETY: as in `as_slice`, and `&mut self` makes the borrow the only one.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.n_blocks) }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.n_blocks
+    }
+
+    /// The one block that a hash falls in.
+    #[inline]
+    pub(crate) fn block_of_mut(&mut self, hash: u64) -> &mut Block {
+        let index = block_index(hash, self.n_blocks);
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `zeroed` refuses 0.
+        unsafe { self.as_mut_slice().get_unchecked_mut(index) }
+    }
+}
+
+impl Clone for Blocks {
+    fn clone(&self) -> Self {
+        Self::from_slice(self.as_slice())
+    }
+}
+
+impl Blocks {
+    /// A copy. Aborts where memory is out, as `Vec` does: the size is one that memory already holds.
+    pub(crate) fn from_slice(blocks: BlockSlice<'_>) -> Self {
+        let blocks = blocks.as_slice();
+        let Ok(mut copy) = Self::zeroed(blocks.len()) else {
+            handle_alloc_error(Layout::for_value(blocks));
+        };
+        copy.as_mut_slice().copy_from_slice(blocks);
+        copy
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let layout = layout(self.n_blocks).expect("a layout that was allocated");
+        // SAFETY: `allocation` came from `alloc_zeroed` with this layout: `n_blocks` never changes.
+        unsafe { dealloc(self.allocation.as_ptr(), layout) }
+    }
+}
+
+// SAFETY: `Blocks` owns its memory alone, as `Box<[Block]>` would; shared access only reads.
+unsafe impl Send for Blocks {}
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}

@@ -1,0 +1,275 @@
+//! What can go wrong, each with the numbers and the remedy.
+#![forbid(unsafe_code)]
+
+use core::error::Error;
+use core::fmt;
+
+use crate::sizing::MAX_BITS_PER_KEY;
+
+/// A filter of the size or rate asked for cannot be made.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizingError {
+    /// Bits per key must be above 0 and at most 64.
+    BitsPerKey {
+        /// The value given.
+        value: f64,
+    },
+    /// A false-positive rate must lie between 0 and 1, both excluded.
+    Fpr {
+        /// The value given.
+        value: f64,
+    },
+    /// The rate is below what 64 bits per key reach. Raise it, or use an exact structure.
+    FprTooLow {
+        /// The value given.
+        value: f64,
+        /// The lowest rate that can be asked for.
+        lowest: f64,
+    },
+    /// Probes per key must be 1 to 16.
+    Probes {
+        /// The value given.
+        k: u32,
+    },
+    /// A filter has at least one block, and no more than the address space holds.
+    Blocks {
+        /// The count given or computed.
+        n_blocks: u64,
+        /// The highest count on this machine.
+        most: u64,
+    },
+    /// The factor must be at least 1 and divide the block count.
+    FoldFactor {
+        /// The value given.
+        factor: usize,
+        /// Blocks of the filter to be folded.
+        n_blocks: usize,
+    },
+    /// The allocator refused. Ask for fewer bits per key, or split the keys over several filters.
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for SizingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BitsPerKey { value } => {
+                write!(f, "bits per key must be above 0 and at most {MAX_BITS_PER_KEY}, not {value}")
+            }
+            Self::Fpr { value } => {
+                write!(f, "a false-positive rate must lie between 0 and 1, both excluded, not be {value}")
+            }
+            Self::FprTooLow { value, lowest } => write!(
+                f,
+                "a false-positive rate of {value:e} is out of reach: {MAX_BITS_PER_KEY} bits per key, the most, give \
+                 {lowest:.2e}; ask for more than that, or use an exact structure"
+            ),
+            Self::Probes { k } => write!(f, "probes per key must be 1 to 16, not {k}"),
+            Self::Blocks { n_blocks: 0, .. } => write!(f, "a filter needs at least one block"),
+            Self::Blocks { n_blocks, most } => {
+                write!(
+                    f,
+                    "{n_blocks} blocks of 64 bytes do not fit in this machine's address space of {most}"
+                )
+            }
+            Self::FoldFactor { factor, n_blocks } => {
+                write!(
+                    f,
+                    "a filter of {n_blocks} blocks cannot be folded by {factor}: the factor must divide the count"
+                )
+            }
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the allocator refused {bytes} bytes: use fewer bits per key, or split the keys")
+            }
+        }
+    }
+}
+
+impl Error for SizingError {}
+
+/// Two filters cannot be combined: they place keys differently. Both are left as they were.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MismatchError {
+    /// The block counts differ. Fold the larger filter, if its count is a multiple of the other's.
+    Blocks {
+        /// Blocks of the filter to be changed.
+        ours: usize,
+        /// Blocks of the other.
+        theirs: usize,
+    },
+    /// The probes per key differ.
+    Probes {
+        /// k of the filter to be changed.
+        ours: u32,
+        /// k of the other.
+        theirs: u32,
+    },
+    /// The seeds differ.
+    Seed {
+        /// Seed of the filter to be changed.
+        ours: u64,
+        /// Seed of the other.
+        theirs: u64,
+    },
+}
+
+impl fmt::Display for MismatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Blocks { ours, theirs } => write!(
+                f,
+                "filters of {ours} and {theirs} blocks cannot be combined; the larger can be folded first if its \
+                 count is a multiple of the other's"
+            ),
+            Self::Probes { ours, theirs } => {
+                write!(f, "filters of {ours} and {theirs} probes per key cannot be combined")
+            }
+            Self::Seed { ours, theirs } => {
+                write!(f, "filters with the seeds {ours:#x} and {theirs:#x} cannot be combined")
+            }
+        }
+    }
+}
+
+impl Error for MismatchError {}
+
+/// Bytes are not a filter that this version can read. Treat the key as possibly present, or rebuild the filter.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// No compact filter has this many bytes: they were cut, or are something else.
+    Length {
+        /// Bytes given.
+        found: usize,
+    },
+    /// Too few bytes for a standalone filter: they were cut, or are something else.
+    TooShort {
+        /// Bytes given.
+        found: usize,
+        /// The least a standalone filter has.
+        least: usize,
+    },
+    /// The last eight bytes are not those of a standalone filter.
+    Magic {
+        /// The last eight bytes.
+        found: [u8; 8],
+    },
+    /// Written by a newer version of this crate, or damaged: upgrade the reader, or rebuild the filter.
+    Version {
+        /// Version in the bytes.
+        found: u8,
+        /// The newest version that this crate reads.
+        newest: u8,
+    },
+    /// The footer does not match its own checksum: the bytes are damaged.
+    FooterChecksum {
+        /// Checksum in the footer.
+        stored: u64,
+        /// Checksum of the footer's bytes.
+        computed: u64,
+    },
+    /// The footer holds a value that no version of this format writes.
+    Footer {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+    },
+    /// The footer speaks of another number of lanes than there are: the bytes were cut or joined.
+    Lanes {
+        /// Lanes of 64 bits by the footer.
+        stored: u64,
+        /// Bytes before the footer.
+        found_bytes: usize,
+    },
+    /// The lanes do not match their checksum: the bytes are damaged.
+    LanesChecksum {
+        /// Checksum in the footer.
+        stored: u64,
+        /// Checksum of the lanes.
+        computed: u64,
+    },
+    /// The filter's keys were hashed by a function that gives other values than this crate's.
+    HashValue {
+        /// Check value in the footer.
+        stored: u64,
+        /// Check value of this crate's hash.
+        expected: u64,
+    },
+    /// This build would look for other bits than the filter has.
+    HashChanged(HashChanged),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Length { found } => {
+                write!(f, "a compact filter has 9, 17, 33 or 64·n + 1 bytes, not {found}")
+            }
+            Self::TooShort { found, least } => {
+                write!(f, "a standalone filter has at least {least} bytes, not {found}")
+            }
+            Self::Magic { found } => {
+                write!(f, "not a standalone filter, or cut short: it ends in {found:02x?}")
+            }
+            Self::Version { found, newest } => write!(
+                f,
+                "the filter is of version {found}, this crate reads up to {newest}: upgrade it, or rebuild the filter"
+            ),
+            Self::FooterChecksum { stored, computed } => {
+                write!(f, "the footer is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
+            }
+            Self::Footer { field, found } => write!(f, "the footer's {field} cannot be {found}"),
+            Self::Lanes { stored, found_bytes } => {
+                write!(
+                    f,
+                    "the footer speaks of {stored} lanes of 8 bytes, but {found_bytes} bytes precede it"
+                )
+            }
+            Self::LanesChecksum { stored, computed } => {
+                write!(f, "the lanes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
+            }
+            Self::HashValue { stored, expected } => write!(
+                f,
+                "the filter's keys were hashed by another function (check value {stored:#018x}, ours \
+                 {expected:#018x}): rebuild the filter"
+            ),
+            Self::HashChanged(changed) => changed.fmt(f),
+        }
+    }
+}
+
+impl Error for DecodeError {}
+
+/// The `wyhash` crate in this build gives other values than the format asks for, so stored filters would lie. Pin
+/// `wyhash` to the version that bloomline was released with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashChanged {
+    /// Check value of the `wyhash` crate in this build.
+    pub found: u64,
+    /// Check value of the format.
+    pub expected: u64,
+}
+
+impl fmt::Display for HashChanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, expected } = self;
+        write!(
+            f,
+            "the wyhash crate in this build has changed its output (check value {found:#018x}, not \
+             {expected:#018x}): pin it to the version that bloomline was released with"
+        )
+    }
+}
+
+impl Error for HashChanged {}
+
+impl From<HashChanged> for DecodeError {
+    fn from(changed: HashChanged) -> Self {
+        Self::HashChanged(changed)
+    }
+}

@@ -1,0 +1,94 @@
+//! Key bytes to the 64-bit hash that decides everything else.
+#![forbid(unsafe_code)]
+
+use crate::error::HashChanged;
+
+/// Identifies, in standalone bytes, the hash below: wyhash version 1 with the mixed seed.
+pub(crate) const HASH_ID: u8 = 1;
+
+/// What [`check_output`] finds as long as the hash is the one that stored filters were made with. Stored in
+/// standalone bytes.
+pub(crate) const CHECK_VALUE: u64 = 0xe140_d1c4_cbbb_69dd;
+const CHECK_TEXT: &[u8; 64] = b"The hash of every prefix of this text, each seeded by the last..";
+
+/// A filter's seed, mixed so that no seed is weak: unmixed, wyhash gives 0 for every key of up to eight bytes
+/// under the seed 0xa0761d6478bd642f.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seed {
+    given: u64,
+    mixed: u64,
+}
+
+impl Seed {
+    /// Seed 0, already mixed: opening a filter over an SSTable's bytes hashes nothing but the key.
+    pub(crate) const DEFAULT: Self = Self { given: 0, mixed: 0xf17c_7ce9_b98c_9801 };
+
+    #[inline]
+    pub(crate) fn new(seed: u64) -> Self {
+        if seed == 0 { Self::DEFAULT } else { Self::mixed(seed) }
+    }
+
+    fn mixed(seed: u64) -> Self {
+        Self { given: seed, mixed: wyhash::wyhash(&seed.to_le_bytes(), 0x9E37_79B9_7F4A_7C15) }
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.given
+    }
+
+    #[inline]
+    pub(crate) fn hash(self, key: &[u8]) -> u64 {
+        wyhash::wyhash(key, self.mixed)
+    }
+}
+
+/// The hash by which a filter with this `seed` places `key`: 64 well-mixed bits, the same on every CPU.
+///
+/// For callers that probe many filters with one key: hash it once, then use the `*_hash` methods. The default
+/// seed of every filter is 0. Costs about 4 ns for keys of up to 64 bytes; not meant to resist an attacker who
+/// chooses keys and knows the seed.
+///
+/// # Examples
+///
+/// ```
+/// let tables = [bloomline::BloomFilter::with_blocks(1, 6)?, bloomline::BloomFilter::with_blocks(9, 6)?];
+/// let hash = bloomline::hash_key("user4291", 0);
+/// assert!(!tables.iter().any(|filter| filter.contains_hash(hash)));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[inline]
+pub fn hash_key(key: impl AsRef<[u8]>, seed: u64) -> u64 {
+    Seed::new(seed).hash(key.as_ref())
+}
+
+/// Makes a weak 64-bit hash, or an integer key, fit for the `*_hash` methods.
+///
+/// Those need 64 well-mixed bits, and the high ones pick the block: integers as they are, an identity hash, or a
+/// 32-bit hash zero-extended would put every key into one block. Different inputs give different outputs. One
+/// step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); about 1 ns.
+///
+/// # Examples
+///
+/// ```
+/// let mut rows = bloomline::BloomFilter::with_fpr(1_000, 0.01)?;
+/// rows.insert_hash(bloomline::mix(42));
+/// assert!(rows.contains_hash(bloomline::mix(42)));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[inline]
+#[must_use]
+pub fn mix(weak: u64) -> u64 {
+    let word = weak.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// Refuses to work on stored filters with a `wyhash` crate whose output is not the one that they were made with.
+///
+/// The hash treats keys by their length, so every length up to two rounds is in the check. About 0.3 µs.
+pub(crate) fn check_output() -> Result<(), HashChanged> {
+    let found = (0..=CHECK_TEXT.len())
+        .fold(Seed::mixed(0).mixed, |hash, length| wyhash::wyhash(&CHECK_TEXT[..length], hash));
+    if found == CHECK_VALUE { Ok(()) } else { Err(HashChanged { found, expected: CHECK_VALUE }) }
+}

@@ -1,0 +1,95 @@
+//! AVX2: a block is two registers.
+
+use core::arch::x86_64::*;
+
+use super::rows::{Row, Rows};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::mask::ProbeCount;
+
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+    insert_mask(block, mask(hash, Rows::of(k)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
+    contains_mask(block, mask(hash, Rows::of(k)))
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+    let rows = Rows::of(k);
+    for &hash in hashes {
+        insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
+    }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
+    let rows = Rows::of(k);
+    for (found, &hash) in found.iter_mut().zip(hashes) {
+        *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
+    let halves = block.as_mut_ptr().cast::<__m256i>();
+    // SAFETY: a borrowed block is 64 readable and writable bytes, and `loadu` and `storeu` need no alignment.
+    let old = unsafe {
+        let old = [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))];
+        _mm256_storeu_si256(halves, _mm256_or_si256(old[0], mask[0]));
+        _mm256_storeu_si256(halves.add(1), _mm256_or_si256(old[1], mask[1]));
+        old
+    };
+    let missing = _mm256_or_si256(_mm256_andnot_si256(old[0], mask[0]), _mm256_andnot_si256(old[1], mask[1]));
+    _mm256_testz_si256(missing, missing) == 0
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
+    let halves = block.as_ptr().cast::<__m256i>();
+    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
+    let block = unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] };
+    let missing =
+        _mm256_or_si256(_mm256_andnot_si256(block[0], mask[0]), _mm256_andnot_si256(block[1], mask[1]));
+    _mm256_testz_si256(missing, missing) != 0
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask(hash: u64, rows: Rows) -> [__m256i; 2] {
+    let first = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let rotation = (first >> 61) as usize;
+    let mask = bits(first, &rows.first[rotation]);
+    match rows.second {
+        None => mask,
+        Some(rows) => {
+            let second = (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            let again = bits(second, &rows[rotation]);
+            [_mm256_or_si256(mask[0], again[0]), _mm256_or_si256(mask[1], again[1])]
+        }
+    }
+}
+
+/// One bit in each lane of the row that holds a one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn bits(word: u64, row: &Row) -> [__m256i; 2] {
+    let word = _mm256_set1_epi64x(word as i64);
+    // A shift by 64 or more gives zero, so the counts are cut to six bits first.
+    let six_bits = _mm256_set1_epi64x(63);
+    let positions = [
+        _mm256_and_si256(_mm256_srlv_epi64(word, _mm256_setr_epi64x(13, 19, 25, 31)), six_bits),
+        _mm256_and_si256(_mm256_srlv_epi64(word, _mm256_setr_epi64x(37, 43, 49, 55)), six_bits),
+    ];
+    let halves = row.0.as_ptr().cast::<__m256i>();
+    const { assert!(size_of::<Row>() == 8 * LANES) };
+    // SAFETY: a row is 64 readable bytes, aligned to 64.
+    let row = unsafe { [_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))] };
+    [_mm256_sllv_epi64(row[0], positions[0]), _mm256_sllv_epi64(row[1], positions[1])]
+}

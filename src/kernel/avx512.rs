@@ -1,0 +1,83 @@
+//! AVX-512: a block is one register.
+
+use core::arch::x86_64::*;
+
+use super::rows::{Row, Rows};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::mask::ProbeCount;
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+    insert_mask(block, mask(hash, Rows::of(k)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
+    contains_mask(block, mask(hash, Rows::of(k)))
+}
+
+#[target_feature(enable = "avx512f")]
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+    let rows = Rows::of(k);
+    for &hash in hashes {
+        insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
+    let rows = Rows::of(k);
+    for (found, &hash) in found.iter_mut().zip(hashes) {
+        *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
+    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
+    let old = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
+    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), _mm512_or_si512(old, mask)) };
+    let missing = _mm512_andnot_si512(old, mask);
+    _mm512_test_epi64_mask(missing, missing) != 0
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn contains_mask(block: &Block, mask: __m512i) -> bool {
+    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
+    let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    let missing = _mm512_andnot_si512(block, mask);
+    _mm512_test_epi64_mask(missing, missing) == 0
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn mask(hash: u64, rows: Rows) -> __m512i {
+    let first = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let rotation = (first >> 61) as usize;
+    let mask = bits(first, &rows.first[rotation]);
+    match rows.second {
+        None => mask,
+        Some(rows) => {
+            let second = (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            _mm512_or_si512(mask, bits(second, &rows[rotation]))
+        }
+    }
+}
+
+/// One bit in each lane of the row that holds a one.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn bits(word: u64, row: &Row) -> __m512i {
+    let positions =
+        _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55));
+    // SAFETY: a row is 64 readable bytes, aligned to 64.
+    let row = unsafe { _mm512_load_si512(row.0.as_ptr().cast()) };
+    const { assert!(size_of::<Row>() == 8 * LANES) };
+    // A rotation takes its count modulo 64 by itself, which a shift does not.
+    _mm512_rolv_epi64(row, positions)
+}

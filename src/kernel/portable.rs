@@ -1,0 +1,73 @@
+//! `wide`, whose instructions are chosen when the crate is compiled: the kernel of aarch64 and wasm, and of x86
+//! built with `target-cpu`. Where it is not the fastest it is left out of line, to spare the caller's registers.
+#![forbid(unsafe_code)]
+
+use wide::u64x8;
+
+use super::rows::{Row, Rows};
+use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
+use crate::mask::ProbeCount;
+
+#[cfg_attr(any(target_arch = "aarch64", target_feature = "avx2"), inline)]
+pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+    insert_mask(block, mask(hash, Rows::of(k)))
+}
+
+#[cfg_attr(any(target_arch = "aarch64", target_feature = "avx2"), inline)]
+pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
+    contains_mask(block, mask(hash, Rows::of(k)))
+}
+
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+    let rows = Rows::of(k);
+    for &hash in hashes {
+        insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
+    }
+}
+
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
+    let rows = Rows::of(k);
+    for (found, &hash) in found.iter_mut().zip(hashes) {
+        *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+    }
+}
+
+#[inline]
+fn insert_mask(block: &mut Block, mask: u64x8) -> bool {
+    let old = u64x8::new(lanes(block));
+    *block = block_from_lanes((old | mask).to_array());
+    any(!old & mask)
+}
+
+#[inline]
+fn contains_mask(block: &Block, mask: u64x8) -> bool {
+    !any(!u64x8::new(lanes(block)) & mask)
+}
+
+/// Whether any bit is set. An or-tree: `wide`'s `==` branches between its halves, and its `any` takes masks only.
+#[inline]
+fn any(lanes: u64x8) -> bool {
+    lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
+}
+
+#[inline]
+fn mask(hash: u64, rows: Rows) -> u64x8 {
+    let first = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let rotation = (first >> 61) as usize;
+    let mask = bits(first, &rows.first[rotation]);
+    match rows.second {
+        None => mask,
+        Some(rows) => {
+            let second = (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            mask | bits(second, &rows[rotation])
+        }
+    }
+}
+
+/// One bit in each lane of the row that holds a one.
+#[inline]
+fn bits(word: u64, row: &Row) -> u64x8 {
+    let positions = u64x8::splat(word) >> u64x8::new([13, 19, 25, 31, 37, 43, 49, 55]);
+    // `wide` takes shift counts modulo 64.
+    u64x8::new(row.0) << positions
+}

@@ -1,0 +1,51 @@
+//! Lane selection by table.
+#![forbid(unsafe_code)]
+
+use crate::blocks::LANES;
+use crate::mask::ProbeCount;
+
+/// A lane-wise operand in a cache line of its own.
+#[repr(align(64))]
+pub(super) struct Row(pub(super) [u64; LANES]);
+
+/// For each count of lanes and each rotation: one in the lanes that are probed, zero in the others.
+///
+/// Shifting the row in place of a constant one selects the lanes at the price of one load, with no compare and no
+/// mask register; of the table's 4 KiB a filter touches the 512 bytes of its own k.
+static ROWS: [[Row; LANES]; LANES] = {
+    let mut rows = [const { [const { Row([0; LANES]) }; LANES] }; LANES];
+    let mut count = 1;
+    while count <= LANES {
+        let mut rotation = 0;
+        while rotation < LANES {
+            let mut probe = 0;
+            while probe < count {
+                rows[count - 1][rotation].0[(rotation + probe) % LANES] = 1;
+                probe += 1;
+            }
+            rotation += 1;
+        }
+        count += 1;
+    }
+    rows
+};
+
+/// The rows of a probe count: for the probes from the first word and, past eight, for those from the second.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) first: &'static [Row; LANES],
+    pub(super) second: Option<&'static [Row; LANES]>,
+}
+
+impl Rows {
+    #[inline(always)]
+    pub(super) fn of(k: ProbeCount) -> Self {
+        let k = k.get() as usize;
+        // Indices modulo 8 change nothing, k being 1 to 16, but spare the check of the bounds.
+        if k <= LANES {
+            Self { first: &ROWS[(k - 1) % LANES], second: None }
+        } else {
+            Self { first: &ROWS[LANES - 1], second: Some(&ROWS[(k - 1) % LANES]) }
+        }
+    }
+}

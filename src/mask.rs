@@ -1,0 +1,102 @@
+//! The definition: which block a hash falls in and which bits it has there.
+//!
+//! Plain scalar code, to be read beside `docs/format.md`. Kernels must agree with it bit for bit and share no
+//! code with it, so that no mistake can be common to both.
+#![forbid(unsafe_code)]
+
+use crate::error::SizingError;
+
+/// Multiplier of the first word: 2^64 ÷ the golden ratio, made odd.
+const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Multiplier of the second word.
+const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
+
+/// Probes per key, 1 to 16. Checked here and nowhere below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProbeCount(u8);
+
+impl ProbeCount {
+    pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
+        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(SizingError::Probes { k }) }
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> u32 {
+        u32::from(self.0)
+    }
+}
+
+/// The block of a hash: the high word of hash × n_blocks, so any block count serves and none needs a modulo.
+#[inline]
+pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
+    ((u128::from(hash) * n_blocks as u128) >> 64) as usize
+}
+
+/// The bits of a hash in its block, as eight lanes.
+///
+/// The k lanes from the rotation on, in a circle, have one bit each, taken from the first word; probes past the
+/// eighth go round a second time and take theirs from the second word.
+#[inline]
+pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
+    let first = hash.wrapping_mul(FIRST);
+    let second = (first ^ (first >> 32)).wrapping_mul(SECOND);
+    let rotation = (first >> 61) as usize;
+    let mut lanes = [0; 8];
+    for probe in 0..k.get() as usize {
+        let word = if probe < 8 { first } else { second };
+        let lane = (rotation + probe) % 8;
+        lanes[lane] |= 1 << ((word >> (13 + 6 * lane)) & 63);
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole filter would be 4 GiB to 256 TiB; 1024 neighbouring blocks of it behave as the whole does.
+    #[test]
+    fn the_rate_holds_in_a_window_of_a_filter_of_any_size() {
+        const WINDOW: u64 = 1024;
+        let k = ProbeCount::new(6).unwrap();
+        let model = crate::sizing::fpr(10.0, 6).unwrap();
+        for log2_blocks in [26, 34, 42] {
+            let n_blocks = 1_u64 << log2_blocks;
+            let first_block = n_blocks / 3;
+            let hash_of = |i: u64| {
+                // A uniform hash among those that fall in the window.
+                let span = WINDOW << (64 - log2_blocks);
+                (first_block << (64 - log2_blocks)) + (crate::hash::mix(i) % span)
+            };
+            let (mut positives, mut probes) = (0_u64, 0_u64);
+            for round in 0..8_u64 {
+                let mut window = alloc::vec![[0_u64; 8]; WINDOW as usize];
+                let keys = WINDOW * 512 / 10;
+                for i in 0..keys {
+                    let hash = hash_of((round << 40) + i);
+                    let block = &mut window[(index(hash, n_blocks) - first_block) as usize];
+                    for (lane, bits) in block.iter_mut().zip(mask(hash, k)) {
+                        *lane |= bits;
+                    }
+                }
+                for i in 0..1_000_000 {
+                    let hash = hash_of((round << 40) + (1 << 30) + i);
+                    let block = &window[(index(hash, n_blocks) - first_block) as usize];
+                    let missing = block
+                        .iter()
+                        .zip(mask(hash, k))
+                        .fold(0, |missing, (lane, bits)| missing | (bits & !lane));
+                    positives += u64::from(missing == 0);
+                    probes += 1;
+                }
+            }
+            let ratio = positives as f64 / probes as f64 / model;
+            assert!((0.95..=1.05).contains(&ratio), "2^{log2_blocks} blocks: {ratio:.4} of the model's rate");
+        }
+    }
+
+    /// [`block_index`] for more blocks than this machine's memory has.
+    fn index(hash: u64, n_blocks: u64) -> u64 {
+        ((u128::from(hash) * u128::from(n_blocks)) >> 64) as u64
+    }
+}
