@@ -1,0 +1,153 @@
+//! `FilterBuilder`: from keys whose number is not known in advance to a filter that fits them.
+#![forbid(unsafe_code)]
+
+use alloc::alloc::handle_alloc_error;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
+use crate::error::SizingError;
+use crate::filter::BloomFilter;
+use crate::hash::Seed;
+use crate::kernel::Kernel;
+use crate::sizing;
+
+/// Collects keys, then makes a filter of the right size: what the writer of an SSTable uses.
+///
+/// Keeps 8 bytes a key until it is finished. A key may be added any number of times; the size follows from the
+/// distinct ones. A finished builder is empty and keeps its memory for the next filter.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::{BloomView, FilterBuilder};
+///
+/// let mut builder = FilterBuilder::with_bits_per_key(10.0)?;
+/// for key in ["ant", "bee", "bee", "cat"] {
+///     builder.add(key);
+/// }
+/// let mut table = Vec::new();
+/// builder.finish_compact(&mut table);
+/// assert_eq!(table.len(), 9);
+/// assert!(BloomView::from_compact(&table)?.contains("bee"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FilterBuilder {
+    hashes: Vec<u64>,
+    bits_per_key: f64,
+    seed: Seed,
+    kernel: Kernel,
+}
+
+impl FilterBuilder {
+    /// A builder of filters with `bits_per_key` for each distinct key, rounded up: to 1, 2 or 4 lanes of 64 bits
+    /// for few keys, else to whole blocks of 512.
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`].
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
+        let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
+        Ok(Self { hashes: Vec::new(), bits_per_key, seed: Seed::DEFAULT, kernel: Kernel::active() })
+    }
+
+    /// A builder of filters that answer "may be in" for at most a share `fpr` of missing keys.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1.
+    pub fn with_fpr(fpr: f64) -> Result<Self, SizingError> {
+        Self::with_bits_per_key(sizing::bits_per_key(fpr)?)
+    }
+
+    /// The builder with another seed than 0. See [`BloomFilter::with_seed`].
+    ///
+    /// # Panics
+    ///
+    /// If keys have been added.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        assert!(self.hashes.is_empty(), "the seed of a filter is set before its first key");
+        Self { seed: Seed::new(seed), ..self }
+    }
+
+    /// The builder with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// Adds a key. Repeats are welcome.
+    #[inline]
+    pub fn add(&mut self, key: impl AsRef<[u8]>) {
+        self.add_hash(self.seed.hash(key.as_ref()));
+    }
+
+    /// [`add`](Self::add) by hash.
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) {
+        // A database hands over its keys sorted, each as often as it has versions.
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// Keys added, where a key that was added several times may count more than once.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Whether no key has been added.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Makes the filter of the keys added and empties the builder.
+    ///
+    /// Sorts the hashes: n·log n. The filter's size is that of [`finish_compact`](Self::finish_compact) rounded up
+    /// to a block, and its answers are the same.
+    pub fn finish(&mut self) -> BloomFilter {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        let (n_lanes, k) = sizing::lanes_for(self.hashes.len(), self.bits_per_key);
+        let n_blocks = n_lanes.div_ceil(LANES);
+        let Ok(mut blocks) = Blocks::zeroed(n_blocks) else {
+            // Not a size that comes from outside: at most eight times what the hashes took.
+            handle_alloc_error(Layout::array::<Block>(n_blocks).unwrap_or(Layout::new::<Block>()));
+        };
+        self.kernel.insert_batch(&mut blocks, &self.hashes, k);
+        if n_lanes < LANES {
+            let block = &mut blocks.as_mut_slice()[0];
+            *block = shorten(block, n_lanes);
+        }
+        let keys = self.hashes.len() as u64;
+        self.hashes.clear();
+        BloomFilter::from_parts(blocks, k, self.kernel, self.seed, Some(keys))
+    }
+
+    /// Makes the filter, appends its compact bytes and empties the builder: at most
+    /// 1.25 × keys + 65 bytes at 10 bits per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads
+    /// them, with this builder's seed.
+    pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
+        self.finish().write_compact(out);
+    }
+}
+
+impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            self.add(key);
+        }
+    }
+}
+
+/// The block in which the first `n_lanes` lanes repeat, each the union of those that fall on it.
+fn shorten(block: &Block, n_lanes: usize) -> Block {
+    let lanes = lanes(block);
+    let mut short = [0; LANES];
+    for (i, lane) in lanes.into_iter().enumerate() {
+        short[i % n_lanes] |= lane;
+    }
+    block_from_lanes(core::array::from_fn(|i| short[i % n_lanes]))
+}

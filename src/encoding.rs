@@ -1,0 +1,170 @@
+//! Compact and standalone bytes, as `docs/format.md` specifies them.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+
+use xxhash_rust::xxh64::xxh64;
+
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
+use crate::error::{DecodeError, HashChanged};
+use crate::hash::{self, Seed};
+use crate::mask::ProbeCount;
+
+/// The version that this crate writes, and the newest that it reads.
+const VERSION: u8 = 1;
+
+const LANE_BYTES: usize = 8;
+const FOOTER_BYTES: usize = 64;
+/// As in PNG's: a byte that is no text, the name, and the line ends that a text-mode transfer would change.
+const MAGIC: [u8; 8] = *b"\x89bloom\r\n";
+/// Stored in place of a count of keys that is not known.
+const UNKNOWN_KEYS: u64 = u64::MAX;
+
+/// Lanes read in place.
+#[derive(Clone, Copy)]
+pub(crate) enum Lanes<'a> {
+    /// Whole blocks.
+    Blocks(BlockSlice<'a>),
+    /// A short filter: 1, 2 or 4 lanes that stand for a block in which they repeat.
+    Short(&'a [u8]),
+}
+
+impl<'a> Lanes<'a> {
+    /// `None` for a length that no filter has.
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+        match bytes.as_chunks::<BLOCK_BYTES>() {
+            (blocks, []) => BlockSlice::new(blocks).map(Self::Blocks),
+            ([], short) if matches!(short.len(), 8 | 16 | 32) => Some(Self::Short(short)),
+            _ => None,
+        }
+    }
+
+    /// The block that short lanes stand for.
+    #[inline]
+    pub(crate) fn widen(short: &[u8]) -> Block {
+        let mut block = [0; BLOCK_BYTES];
+        for part in block.chunks_exact_mut(short.len()) {
+            part.copy_from_slice(short);
+        }
+        block
+    }
+}
+
+/// The bytes of a filter's lanes: those of its blocks, or, where it is one block whose lanes repeat, the shortest
+/// lanes that stand for it.
+pub(crate) fn lane_bytes<'a>(blocks: BlockSlice<'a>) -> &'a [u8] {
+    let blocks = blocks.as_slice();
+    let bytes = blocks.as_flattened();
+    if let [block] = blocks {
+        let lanes = lanes(block);
+        let repeats = |period: usize| lanes[period..] == lanes[..LANES - period];
+        if let Some(period) = [1, 2, 4].into_iter().find(|&period| repeats(period)) {
+            return &bytes[..period * LANE_BYTES];
+        }
+    }
+    bytes
+}
+
+pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
+    let lanes = lane_bytes(blocks);
+    out.reserve(lanes.len() + 1);
+    out.extend_from_slice(lanes);
+    out.push((VERSION << 4) | (k.get() - 1) as u8);
+}
+
+pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
+    let length = DecodeError::Length { found: bytes.len() };
+    let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
+    let lanes = Lanes::new(lanes).ok_or(length)?;
+    check_version(trailer >> 4)?;
+    let k = ProbeCount::new(u32::from(trailer & 15) + 1).expect("four bits and one: 1 to 16");
+    Ok((lanes, k))
+}
+
+fn check_version(found: u8) -> Result<(), DecodeError> {
+    if found == VERSION { Ok(()) } else { Err(DecodeError::Version { found, newest: VERSION }) }
+}
+
+/// What the footer of standalone bytes says of the filter.
+pub(crate) struct Footer {
+    pub(crate) k: ProbeCount,
+    pub(crate) seed: Seed,
+    pub(crate) keys: Option<u64>,
+    pub(crate) lanes_checksum: u64,
+}
+
+/// Fails rather than let a filter that was made with another hash leave the process.
+pub(crate) fn write_standalone(
+    out: &mut Vec<u8>,
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    seed: Seed,
+    keys: Option<u64>,
+) -> Result<(), HashChanged> {
+    hash::check_output()?;
+    let lanes = lane_bytes(blocks);
+    let words = [
+        (lanes.len() / LANE_BYTES) as u64,
+        keys.unwrap_or(UNKNOWN_KEYS),
+        seed.get(),
+        hash::CHECK_VALUE,
+        xxh64(lanes, 0),
+        u64::from_le_bytes([VERSION, k.get() as u8, hash::HASH_ID, 0, 0, 0, 0, 0]),
+    ];
+    out.reserve(lanes.len() + FOOTER_BYTES);
+    out.extend_from_slice(lanes);
+    let footer = out.len();
+    out.extend(words.into_iter().flat_map(u64::to_le_bytes));
+    let checksum = xxh64(&out[footer..], 0);
+    out.extend(checksum.to_le_bytes());
+    out.extend(MAGIC);
+    Ok(())
+}
+
+pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), DecodeError> {
+    hash::check_output()?;
+    let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
+    let (lanes, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
+    let (words, _) = footer.as_chunks::<8>();
+    let word = |i: usize| u64::from_le_bytes(words[i]);
+    if words[7] != MAGIC {
+        return Err(DecodeError::Magic { found: words[7] });
+    }
+    let [version, k, hash_id, reserved @ ..] = words[5];
+    check_version(version)?;
+    let (stored, computed) = (word(6), xxh64(&footer[..48], 0));
+    if stored != computed {
+        return Err(DecodeError::FooterChecksum { stored, computed });
+    }
+    if hash_id != hash::HASH_ID {
+        return Err(DecodeError::Footer { field: "hash id", found: u64::from(hash_id) });
+    }
+    if reserved != [0; 5] {
+        return Err(DecodeError::Footer { field: "reserved bytes", found: word(5) >> 24 });
+    }
+    let k =
+        ProbeCount::new(u32::from(k)).map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })?;
+    let stored = word(3);
+    if stored != hash::CHECK_VALUE {
+        return Err(DecodeError::HashValue { stored, expected: hash::CHECK_VALUE });
+    }
+    let n_lanes = word(0);
+    let wrong_lanes = DecodeError::Lanes { stored: n_lanes, found_bytes: lanes.len() };
+    if n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64) {
+        return Err(wrong_lanes);
+    }
+    let lanes = Lanes::new(lanes).ok_or(wrong_lanes)?;
+    let keys = Some(word(1)).filter(|&keys| keys != UNKNOWN_KEYS);
+    let footer = Footer { k, seed: Seed::new(word(2)), keys, lanes_checksum: word(4) };
+    Ok((lanes, footer))
+}
+
+/// Compares the lanes with the checksum of their footer.
+pub(crate) fn verify_lanes(lanes: Lanes<'_>, stored: u64) -> Result<(), DecodeError> {
+    let bytes = match lanes {
+        Lanes::Blocks(blocks) => blocks.as_slice().as_flattened(),
+        Lanes::Short(bytes) => bytes,
+    };
+    let computed = xxh64(bytes, 0);
+    if computed == stored { Ok(()) } else { Err(DecodeError::LanesChecksum { stored, computed }) }
+}

@@ -1,0 +1,420 @@
+//! `BloomFilter`: owned and mutable.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::blocks::{Block, Blocks, LANES, lanes};
+use crate::encoding::{self, Lanes};
+use crate::error::{HashChanged, MismatchError, SizingError};
+use crate::hash::Seed;
+use crate::kernel::{self, Kernel};
+use crate::mask::ProbeCount;
+use crate::sizing::{self, Sizing};
+use crate::view::BloomView;
+
+/// A set of keys that answers "certainly not in" or "may be in", with one cache line touched per lookup.
+///
+/// Keys cannot be taken out and not be listed. Memory is fixed at construction: with more keys than it was sized
+/// for, the filter stays correct and answers "may be in" more often. Methods that end in `_hash` take the key's
+/// hash from [`hash_key`](crate::hash_key) in place of the key; any other 64-bit hash will do if all its bits are
+/// well mixed ([`mix`](crate::mix) repairs weak ones) and it is the same for every insert and lookup.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::BloomFilter;
+///
+/// let mut seen = BloomFilter::with_fpr(1_000, 0.01)?;
+/// seen.insert("https://example.org/");
+/// assert!(seen.contains("https://example.org/"));
+/// assert!(!seen.contains("https://example.org/other"));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[derive(Clone)]
+pub struct BloomFilter {
+    blocks: Blocks,
+    k: ProbeCount,
+    kernel: Kernel,
+    seed: Seed,
+    /// Distinct keys inserted, where known: not once keys are added one by one, as repeats then go unnoticed.
+    keys: Option<u64>,
+}
+
+impl BloomFilter {
+    /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, once it holds
+    /// `expected_keys` distinct keys. [`Sizing::for_fpr`] says which size that is; 1 % takes 9.9 bits per key.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1, or memory for the filter cannot be had.
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?)
+    }
+
+    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
+    /// 64 bytes, and the k that is best for it.
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
+    /// had.
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+        Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
+    }
+
+    /// An empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+    ///
+    /// # Errors
+    ///
+    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be had.
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+        Self::with_sizing(Sizing { n_blocks, k })
+    }
+
+    fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+        Ok(Self {
+            k: ProbeCount::new(sizing.k)?,
+            blocks: Blocks::zeroed(sizing.n_blocks)?,
+            kernel: Kernel::active(),
+            seed: Seed::DEFAULT,
+            keys: Some(0),
+        })
+    }
+
+    pub(crate) fn from_parts(
+        blocks: Blocks,
+        k: ProbeCount,
+        kernel: Kernel,
+        seed: Seed,
+        keys: Option<u64>,
+    ) -> Self {
+        Self { blocks, k, kernel, seed, keys }
+    }
+
+    /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
+    /// present another does not.
+    ///
+    /// # Panics
+    ///
+    /// If keys have been inserted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?.with_seed(0x5eed);
+    /// assert_eq!(filter.seed(), 0x5eed);
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        assert!(self.keys == Some(0), "the seed of a filter is set before its first key");
+        Self { seed: Seed::new(seed), ..self }
+    }
+
+    /// The filter with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// Adds `key`; whether that changed a bit. If not, [`contains`](Self::contains) was `true` already.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.seed.hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) by hash.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        self.keys = None;
+        self.kernel.insert(self.blocks.block_of_mut(hash), hash, self.k)
+    }
+
+    /// Adds many keys by hash: faster than one by one.
+    pub fn insert_batch(&mut self, hashes: &[u64]) {
+        if !hashes.is_empty() {
+            self.keys = None;
+            self.kernel.insert_batch(&mut self.blocks, hashes, self.k);
+        }
+    }
+
+    /// Whether `key` may have been inserted: `false` is certain.
+    ///
+    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr).
+    /// Hashes the key and reads one cache line; does not allocate.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.seed.hash(key.as_ref()))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.kernel.contains(self.blocks.as_slice().block_of(hash), hash, self.k)
+    }
+
+    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
+    /// Faster than one by one.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.as_view().contains_batch(hashes, found);
+    }
+
+    /// Starts loading the cache line of a hash, to be looked up or inserted a little later: with many filters to
+    /// probe, or work to do in between, the wait for memory overlaps.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        kernel::prefetch(self.blocks.as_slice().block_of(hash));
+    }
+
+    /// Adds all keys of `other`, bit for bit as if each had been inserted.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in blocks, k or seed; nothing is changed then.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+        self.combine(other, |ours, theirs| *ours |= theirs)
+    }
+
+    /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
+    /// either, but above that of a filter built of the common keys.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in blocks, k or seed; nothing is changed then.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+        self.combine(other, |ours, theirs| *ours &= theirs)
+    }
+
+    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+        if self.n_blocks() != other.n_blocks() {
+            return Err(MismatchError::Blocks { ours: self.n_blocks(), theirs: other.n_blocks() });
+        }
+        if self.k != other.k {
+            return Err(MismatchError::Probes { ours: self.k(), theirs: other.k() });
+        }
+        if self.seed != other.seed {
+            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
+        }
+        self.keys = None;
+        for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice().as_slice()) {
+            for (ours, theirs) in ours.iter_mut().zip(theirs) {
+                combine(ours, *theirs);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the filter `factor` times smaller: bit for bit the filter that would have been built with
+    /// `n_blocks() / factor` blocks. Size for the worst case, then fold to what was needed.
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the block count, or memory for the folded filter cannot be had; nothing is
+    /// changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let (mut large, mut small) = (BloomFilter::with_blocks(64, 6)?, BloomFilter::with_blocks(16, 6)?);
+    /// for key in ["ant", "bee", "cat"] {
+    ///     large.insert(key);
+    ///     small.insert(key);
+    /// }
+    /// large.fold(4)?;
+    /// assert!(large == small);
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn fold(&mut self, factor: usize) -> Result<(), SizingError> {
+        let n_blocks = self.n_blocks();
+        if factor == 0 || !n_blocks.is_multiple_of(factor) {
+            return Err(SizingError::FoldFactor { factor, n_blocks });
+        }
+        if factor > 1 {
+            let mut folded = Blocks::zeroed(n_blocks / factor)?;
+            for (block, group) in folded.as_mut_slice().iter_mut().zip(self.groups(factor)) {
+                *block = group;
+            }
+            self.blocks = folded;
+        }
+        Ok(())
+    }
+
+    /// The blocks after folding, one by one: the union of each `factor` neighbours.
+    fn groups(&self, factor: usize) -> impl Iterator<Item = Block> {
+        self.blocks.as_slice().as_slice().chunks_exact(factor).map(|neighbours| {
+            let mut union = neighbours[0];
+            for block in &neighbours[1..] {
+                for (byte, more) in union.iter_mut().zip(block) {
+                    *byte |= more;
+                }
+            }
+            union
+        })
+    }
+
+    /// Folds as far as the estimated false-positive rate stays at or below `fpr`: not at all if it is above that
+    /// already. How far depends on the divisors of the block count; a power of two, or one times a small number,
+    /// leaves the most choice. Reads the filter a few times.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be had; nothing is changed then.
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
+        if !(fpr > 0.0 && fpr < 1.0) {
+            return Err(SizingError::Fpr { value: fpr });
+        }
+        let n_blocks = self.n_blocks();
+        let small = || (1..).take_while(move |divisor| divisor <= &(n_blocks / divisor));
+        let mut factors: Vec<usize> = small()
+            .filter(|divisor| n_blocks.is_multiple_of(*divisor))
+            .flat_map(|divisor| [divisor, n_blocks / divisor])
+            .collect();
+        factors.sort_unstable();
+        let rate = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
+        let good = factors.partition_point(|&factor| rate(factor) <= fpr);
+        self.fold(factors[good.saturating_sub(1)])
+    }
+
+    /// Takes out all keys; size, k and seed stay.
+    pub fn clear(&mut self) {
+        self.blocks.as_mut_slice().fill([0; size_of::<Block>()]);
+        self.keys = Some(0);
+    }
+
+    /// Probes per key: bits set by an insert and tested by a lookup, 1 to 16.
+    #[inline]
+    pub fn k(&self) -> u32 {
+        self.k.get()
+    }
+
+    /// Blocks of 64 bytes.
+    #[inline]
+    pub fn n_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Bytes that the blocks take in memory.
+    #[inline]
+    pub fn size_bytes(&self) -> usize {
+        self.blocks.as_slice().as_slice().as_flattened().len()
+    }
+
+    /// What keys are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.seed.get()
+    }
+
+    /// The kernel in use.
+    #[inline]
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// Distinct keys, where that is known exactly: of an empty filter, and of one that a
+    /// [`FilterBuilder`](crate::FilterBuilder) has made. See [`estimated_keys`](Self::estimated_keys) for others.
+    pub fn known_keys(&self) -> Option<u64> {
+        self.keys
+    }
+
+    /// Share of bits that are set, 0 to 1. Best filters are a little below one half full. Reads the whole filter.
+    pub fn fill_ratio(&self) -> f64 {
+        let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
+        ones as f64 / (8 * self.size_bytes()) as f64
+    }
+
+    /// How many distinct keys were inserted, estimated from the bits: within 1 % from some thousand keys on, while
+    /// the filter is less than half full. `u64::MAX` where more than half the lanes are full, for the bits then
+    /// tell no more. Reads the whole filter.
+    pub fn estimated_keys(&self) -> u64 {
+        sizing::estimated_keys(self.lanes(), self.k)
+    }
+
+    /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the
+    /// whole filter.
+    pub fn estimated_fpr(&self) -> f64 {
+        sizing::estimated_fpr(self.lanes(), self.k)
+    }
+
+    /// The lanes of each block.
+    fn lanes(&self) -> impl Iterator<Item = [u64; LANES]> {
+        self.blocks.as_slice().as_slice().iter().map(lanes)
+    }
+
+    /// Appends the filter's compact bytes: its lanes and one byte, for use inside a container that has lengths and
+    /// checksums of its own, as an SSTable has. [`BloomView::from_compact`] reads them in place. The seed is not
+    /// among them.
+    ///
+    /// One block whose lanes repeat, as [`FilterBuilder`](crate::FilterBuilder) makes it of few keys, is written as
+    /// 1, 2 or 4 lanes.
+    pub fn write_compact(&self, out: &mut Vec<u8>) {
+        encoding::write_compact(out, self.blocks.as_slice(), self.k);
+    }
+
+    /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, count of keys
+    /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
+    ///
+    /// # Errors
+    ///
+    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
+    /// Nothing is appended then.
+    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
+        encoding::write_standalone(out, self.blocks.as_slice(), self.k, self.seed, self.keys)
+    }
+
+    /// The bytes of [`write_standalone`](Self::write_standalone).
+    ///
+    /// # Panics
+    ///
+    /// Where that is an error.
+    pub fn to_standalone(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self.write_standalone(&mut bytes) {
+            Ok(()) => bytes,
+            Err(changed) => panic!("{changed}"),
+        }
+    }
+
+    /// The filter as borrowed bytes.
+    pub fn as_view(&self) -> BloomView<'_> {
+        let lanes = Lanes::Blocks(self.blocks.as_slice());
+        BloomView::from_parts(lanes, self.k, self.kernel, self.seed, self.keys)
+    }
+}
+
+/// Whether the filters answer alike: same blocks, bits, k and seed.
+impl PartialEq for BloomFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.k == other.k
+            && self.seed == other.seed
+            && self.blocks.as_slice().as_slice() == other.blocks.as_slice().as_slice()
+    }
+}
+
+impl Eq for BloomFilter {}
+
+impl<K: AsRef<[u8]>> Extend<K> for BloomFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            self.insert(key);
+        }
+    }
+}
+
+impl fmt::Debug for BloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BloomFilter")
+            .field("n_blocks", &self.n_blocks())
+            .field("k", &self.k())
+            .field("seed", &self.seed())
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod blocks;
+mod builder;
+mod encoding;
+mod error;
+mod filter;
+mod hash;
+mod kernel;
+mod mask;
+pub mod sizing;
+pub mod sstable;
+mod view;
+
+pub use builder::FilterBuilder;
+pub use error::{DecodeError, HashChanged, MismatchError, SizingError};
+pub use filter::BloomFilter;
+pub use hash::{hash_key, mix};
+pub use kernel::Kernel;
+pub use sizing::Sizing;
+pub use view::BloomView;
+
+#[doc = include_str!("../docs/format.md")]
+pub mod format {}
