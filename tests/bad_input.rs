@@ -1,0 +1,264 @@
+//! Damaged, cut, forged and foreign bytes: an error or "may be in", never "absent", a panic or a large allocation.
+
+#[path = "common/properties.rs"]
+mod properties;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, BloomView, DecodeError, FilterBuilder, HashChanged, mix};
+use proptest::prelude::*;
+use xxhash_rust::xxh64::xxh64;
+
+/// Notes the bytes that this thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: forwards to the system's allocator, unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + layout.size());
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocated<T>(run: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALLOCATED.get();
+    let result = run();
+    (ALLOCATED.get() - before, result)
+}
+
+fn sample() -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(99);
+    filter.extend(["ant", "bee", "cat"]);
+    filter
+}
+
+/// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
+fn forge(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut forged = standalone.to_vec();
+    let footer = forged.len() - 64;
+    forged[footer + offset..][..bytes.len()].copy_from_slice(bytes);
+    let checksum = xxh64(&forged[footer..footer + 48], 0);
+    forged[footer + 48..footer + 56].copy_from_slice(&checksum.to_le_bytes());
+    forged
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_bytes_are_an_error_or_a_filter(
+        bytes in prop::collection::vec(any::<u8>(), 0..200), key in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        properties::decoders_survive(&bytes, &key);
+    }
+
+    #[test]
+    fn bytes_of_the_right_length_are_an_error_or_a_filter(
+        lanes in prop_oneof![Just(1), Just(2), Just(4), (1..4_usize).prop_map(|n| 8 * n)],
+        byte in any::<u8>(), trailer in 0..=0x2f_u8, seed in any::<u64>(),
+    ) {
+        let mut bytes: Vec<u8> = (0..8 * lanes as u64).map(|i| mix(seed ^ i) as u8 & byte).collect();
+        bytes.push(trailer);
+        properties::decoders_survive(&bytes, b"key");
+    }
+
+    #[test]
+    fn forged_footers_are_an_error_or_a_filter(
+        offset in 0..48_usize, bytes in prop::collection::vec(any::<u8>(), 1..9), short in any::<bool>(),
+    ) {
+        let standalone =
+            if short { FilterBuilder::with_bits_per_key(10.0).unwrap().finish() } else { sample() }.to_standalone();
+        let bytes = &bytes[..bytes.len().min(48 - offset)];
+        properties::decoders_survive(&forge(&standalone, offset, bytes), b"key");
+    }
+}
+
+#[test]
+fn every_changed_byte_of_a_standalone_filter_is_noticed() {
+    let standalone = sample().to_standalone();
+    let lanes = standalone.len() - 64;
+    for position in 0..standalone.len() {
+        for change in 1..=255 {
+            let mut damaged = standalone.clone();
+            damaged[position] ^= change;
+            match BloomView::from_standalone(&damaged) {
+                Ok(view) => {
+                    assert!(position < lanes, "byte {position} of the footer, changed by {change:#x}");
+                    assert!(matches!(view.verify(), Err(DecodeError::LanesChecksum { .. })));
+                }
+                Err(_) => assert!(position >= lanes, "opening does not read the lanes"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_of_a_standalone_filter_is_an_error() {
+    for filter in [sample(), FilterBuilder::with_bits_per_key(10.0).unwrap().finish()] {
+        let standalone = filter.to_standalone();
+        for length in 0..standalone.len() {
+            assert!(BloomView::from_standalone(&standalone[..length]).is_err(), "the first {length} bytes");
+            assert!(
+                BloomView::from_standalone(&standalone[standalone.len() - length..]).is_err(),
+                "the last {length}"
+            );
+        }
+        let longer = [standalone.clone(), vec![0]].concat();
+        assert!(BloomView::from_standalone(&longer).is_err());
+        let joined = [standalone.clone(), standalone].concat();
+        assert!(BloomView::from_standalone(&joined).is_err());
+    }
+}
+
+#[test]
+fn each_check_of_the_footer_says_what_is_wrong() {
+    let standalone = sample().to_standalone();
+    let open = |bytes: &[u8]| BloomView::from_standalone(bytes).map(|_| ()).unwrap_err();
+
+    assert_eq!(open(&[]), DecodeError::TooShort { found: 0, least: 72 });
+    assert_eq!(open(&[0; 63]), DecodeError::TooShort { found: 63, least: 72 });
+    assert_eq!(open(&[0; 72]), DecodeError::Magic { found: [0; 8] });
+    assert_eq!(open(&forge(&standalone, 40, &[2])), DecodeError::Version { found: 2, newest: 1 });
+    assert_eq!(open(&forge(&standalone, 40, &[0])), DecodeError::Version { found: 0, newest: 1 });
+    assert_eq!(open(&forge(&standalone, 41, &[0])), DecodeError::Footer { field: "k", found: 0 });
+    assert_eq!(open(&forge(&standalone, 41, &[17])), DecodeError::Footer { field: "k", found: 17 });
+    assert_eq!(open(&forge(&standalone, 42, &[7])), DecodeError::Footer { field: "hash id", found: 7 });
+    assert_eq!(
+        open(&forge(&standalone, 45, &[1])),
+        DecodeError::Footer { field: "reserved bytes", found: 1 << 16 }
+    );
+    assert!(matches!(open(&forge(&standalone, 24, &[1])), DecodeError::HashValue { .. }));
+    for lanes in [0, 1, 8, 23, 25, 1 << 61, (1 << 61) + 24, u64::MAX] {
+        let error = DecodeError::Lanes { stored: lanes, found_bytes: 192 };
+        assert_eq!(open(&forge(&standalone, 0, &lanes.to_le_bytes())), error);
+    }
+    let mut damaged = standalone.clone();
+    damaged[192] ^= 1;
+    assert!(matches!(open(&damaged), DecodeError::FooterChecksum { .. }));
+
+    // A count of lanes that fits its bytes but is none that a filter has.
+    for lanes in [0, 3, 5, 12] {
+        let bytes = [vec![0; 8 * lanes], standalone[192..].to_vec()].concat();
+        let error = open(&forge(&bytes, 0, &(lanes as u64).to_le_bytes()));
+        let expected = DecodeError::Lanes { stored: lanes as u64, found_bytes: 8 * lanes };
+        assert!(error == expected || lanes == 0 && matches!(error, DecodeError::TooShort { .. }), "{error}");
+    }
+}
+
+#[test]
+fn compact_bytes_have_a_length_and_a_version() {
+    let open = |bytes: &[u8]| BloomView::from_compact(bytes).map(|view| (view.n_blocks(), view.k()));
+    for length in 0..=400 {
+        let mut bytes = vec![0; length];
+        if let Some(trailer) = bytes.last_mut() {
+            *trailer = 0x15;
+        }
+        let expected = match length {
+            9 | 17 | 33 => Ok((1, 6)),
+            _ if length > 1 && length % 64 == 1 => Ok((length / 64, 6)),
+            _ => Err(DecodeError::Length { found: length }),
+        };
+        assert_eq!(open(&bytes), expected);
+    }
+    for trailer in 0..=255_u8 {
+        let mut bytes = [0; 9];
+        bytes[8] = trailer;
+        let expected = match trailer {
+            0x10..=0x1f => Ok((1, u32::from(trailer) - 15)),
+            _ => Err(DecodeError::Version { found: trailer >> 4, newest: 1 }),
+        };
+        assert_eq!(open(&bytes), expected);
+    }
+}
+
+#[test]
+fn a_policy_takes_malformed_filters_for_may_match() {
+    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
+    let mut filter = Vec::new();
+    policy.create_filter(["ant", "bee"], &mut filter);
+    assert!(!policy.key_may_match("elk", &filter));
+    for bytes in [&[][..], &[0], &[0x15], &[0; 8], &[0; 9], &[0xff; 9], &[0; 64], &[0; 65], &filter[..8]] {
+        assert!(policy.key_may_match("elk", bytes), "{bytes:?}");
+    }
+}
+
+#[test]
+fn opening_and_asking_allocate_nothing() {
+    let filter = sample();
+    let standalone = filter.to_standalone();
+    let mut compact = Vec::new();
+    filter.write_compact(&mut compact);
+    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
+    let huge = forge(&standalone, 0, &(1_u64 << 50).to_le_bytes());
+
+    let (bytes, found) = allocated(|| {
+        let view = BloomView::from_standalone(&standalone).unwrap();
+        let compact = BloomView::from_compact_with_seed(&compact, 99).unwrap();
+        view.verify().unwrap();
+        policy.key_may_match("ant", b"no filter");
+        view.contains("ant") && compact.contains("ant") && BloomView::from_standalone(&huge).is_err()
+    });
+    assert!(found);
+    assert_eq!(bytes, 0);
+
+    let (bytes, copy) = allocated(|| BloomView::from_standalone(&standalone).unwrap().to_owned());
+    assert!(copy == filter);
+    assert!(bytes <= standalone.len(), "{bytes} bytes for a copy of {}", standalone.len());
+}
+
+#[test]
+fn errors_say_what_was_wrong_and_what_to_do() {
+    let texts = [
+        (DecodeError::Length { found: 63 }, "a compact filter has 9, 17, 33 or 64·n + 1 bytes, not 63"),
+        (DecodeError::TooShort { found: 3, least: 72 }, "a standalone filter has at least 72 bytes, not 3"),
+        (
+            DecodeError::Magic { found: *b"\x00bloom\r\n" },
+            "not a standalone filter, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+        ),
+        (
+            DecodeError::Version { found: 2, newest: 1 },
+            "the filter is of version 2, this crate reads up to 1: upgrade it, or rebuild the filter",
+        ),
+        (
+            DecodeError::FooterChecksum { stored: 1, computed: 2 },
+            "the footer is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
+        ),
+        (DecodeError::Footer { field: "k", found: 17 }, "the footer's k cannot be 17"),
+        (
+            DecodeError::Lanes { stored: 8, found_bytes: 63 },
+            "the footer speaks of 8 lanes of 8 bytes, but 63 bytes precede it",
+        ),
+        (
+            DecodeError::LanesChecksum { stored: 1, computed: 2 },
+            "the lanes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001",
+        ),
+        (
+            DecodeError::HashValue { stored: 1, expected: 2 },
+            "the filter's keys were hashed by another function (check value 0x0000000000000001, ours \
+             0x0000000000000002): rebuild the filter",
+        ),
+        (
+            DecodeError::HashChanged(HashChanged { found: 1, expected: 2 }),
+            "the wyhash crate in this build has changed its output (check value 0x0000000000000001, not \
+             0x0000000000000002): pin it to the version that bloomline was released with",
+        ),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
+}

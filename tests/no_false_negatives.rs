@@ -1,0 +1,282 @@
+//! A key that went in is never said to be absent, whatever is done with the filter.
+
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, BloomView, FilterBuilder, MismatchError, SizingError, mix};
+
+fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
+    for hash in hashes {
+        filter.insert_hash(hash);
+    }
+    filter
+}
+
+#[test]
+fn inserted_keys_stay_while_others_come() {
+    for k in 1..=16 {
+        let mut filter = BloomFilter::with_blocks(11, k).unwrap();
+        for i in 0..400 {
+            let was_there = filter.contains_hash(mix(i));
+            assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert says whether a bit changed");
+            assert!(!filter.insert_hash(mix(i)));
+            assert!((0..=i).step_by(7).chain([i]).all(|i| filter.contains_hash(mix(i))), "k {k}, {i} keys");
+        }
+    }
+}
+
+#[test]
+fn an_empty_filter_says_absent() {
+    let filter = BloomFilter::with_fpr(1_000_000, 0.01).unwrap();
+    assert!((0..100_000).all(|i| !filter.contains_hash(mix(i))));
+    assert_eq!((filter.fill_ratio(), filter.estimated_fpr(), filter.estimated_keys()), (0.0, 0.0, 0));
+}
+
+#[test]
+fn the_union_of_parts_is_the_whole() {
+    for k in [1, 6, 8, 9, 16] {
+        let mut part = filter_of((0..500).map(mix), 97, k);
+        let other = filter_of((400..900).map(mix), 97, k);
+        part.union_with(&other).unwrap();
+        assert!(part == filter_of((0..900).map(mix), 97, k));
+        let before = part.clone();
+        part.union_with(&before).unwrap();
+        assert!(part == before, "a union with itself changes nothing");
+    }
+}
+
+#[test]
+fn an_intersection_keeps_the_common_keys() {
+    for k in [1, 6, 8, 9, 16] {
+        let mut part = filter_of((0..500).map(mix), 97, k);
+        part.intersect_with(&filter_of((400..900).map(mix), 97, k)).unwrap();
+        assert!((400..500).all(|i| part.contains_hash(mix(i))));
+        let before = part.clone();
+        part.intersect_with(&before).unwrap();
+        assert!(part == before, "an intersection with itself changes nothing");
+    }
+}
+
+#[test]
+fn filters_that_place_keys_differently_are_not_combined() {
+    let ours = filter_of((0..100).map(mix), 8, 6);
+    let with_seed = BloomFilter::with_blocks(8, 6).unwrap().with_seed(9);
+    let others = [
+        (filter_of([1], 9, 6), MismatchError::Blocks { ours: 8, theirs: 9 }),
+        (filter_of([1], 8, 7), MismatchError::Probes { ours: 6, theirs: 7 }),
+        (with_seed, MismatchError::Seed { ours: 0, theirs: 9 }),
+    ];
+    for (other, error) in others {
+        let mut filter = ours.clone();
+        assert_eq!(filter.union_with(&other), Err(error));
+        assert_eq!(filter.intersect_with(&other), Err(error));
+        assert!(filter == ours, "left as it was");
+    }
+}
+
+#[test]
+fn a_folded_filter_is_the_one_built_small() {
+    for n_blocks in [1, 2, 7, 36, 60, 64, 97, 360] {
+        for factor in (1..=n_blocks).filter(|factor| n_blocks % factor == 0) {
+            for k in [1, 6, 8, 13] {
+                let keys = || (0..n_blocks as u64 * 20).map(mix).chain([0, 1, u64::MAX]);
+                let mut folded = filter_of(keys(), n_blocks, k);
+                folded.fold(factor).unwrap();
+                let mut bytes = [Vec::new(), Vec::new()];
+                folded.write_compact(&mut bytes[0]);
+                filter_of(keys(), n_blocks / factor, k).write_compact(&mut bytes[1]);
+                assert!(bytes[0] == bytes[1], "{n_blocks} blocks folded by {factor}, k {k}");
+            }
+        }
+        let mut filter = filter_of([5], n_blocks, 6);
+        let before = filter.clone();
+        for factor in [0, n_blocks + 1, 2 * n_blocks, usize::MAX] {
+            assert_eq!(filter.fold(factor), Err(SizingError::FoldFactor { factor, n_blocks }));
+        }
+        assert!(filter == before);
+    }
+}
+
+#[test]
+fn folding_and_union_commute() {
+    let (mut a, mut b) = (filter_of((0..300).map(mix), 24, 7), filter_of((300..600).map(mix), 24, 7));
+    let mut union = a.clone();
+    union.union_with(&b).unwrap();
+    union.fold(3).unwrap();
+    a.fold(3).unwrap();
+    b.fold(3).unwrap();
+    a.union_with(&b).unwrap();
+    assert!(a == union);
+}
+
+#[test]
+fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
+    for (n_blocks, keys) in [(1024, 100), (1000, 3_000), (997, 50), (4096, 0), (64, 3_000), (1, 10)] {
+        let mut filter = filter_of((0..keys).map(mix), n_blocks, 6);
+        let before = filter.estimated_fpr();
+        filter.shrink_to_fpr(0.01).unwrap();
+        assert!((0..keys).all(|i| filter.contains_hash(mix(i))));
+        assert!(filter.estimated_fpr() <= 0.01_f64.max(before), "{n_blocks} blocks, {keys} keys");
+        let smallest_divisor =
+            (2..=filter.n_blocks()).find(|divisor| filter.n_blocks().is_multiple_of(*divisor));
+        if let Some(divisor) = smallest_divisor {
+            let mut further = filter.clone();
+            further.fold(divisor).unwrap();
+            assert!(
+                further.estimated_fpr() > 0.01,
+                "{n_blocks} blocks, {keys} keys: shrunk to {}",
+                filter.n_blocks()
+            );
+        }
+    }
+    let mut filter = filter_of((0..100).map(mix), 64, 6);
+    for bad in [0.0, 1.0, -0.5, 2.0, f64::NAN, f64::INFINITY] {
+        assert!(
+            matches!(filter.shrink_to_fpr(bad), Err(SizingError::Fpr { value }) if value.to_bits() == bad.to_bits())
+        );
+    }
+}
+
+#[test]
+fn a_cleared_filter_is_new() {
+    let mut filter = filter_of((0..100).map(mix), 5, 6);
+    filter.clear();
+    assert!(filter == BloomFilter::with_blocks(5, 6).unwrap());
+    assert_eq!(filter.known_keys(), Some(0));
+    let seeded = filter.with_seed(3);
+    assert_eq!(seeded.seed(), 3);
+}
+
+#[test]
+#[should_panic(expected = "before its first key")]
+fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
+    let _ = filter_of([1], 5, 6).with_seed(3);
+}
+
+#[test]
+fn bytes_are_read_in_place_from_every_alignment() {
+    for (n_blocks, k) in [(1, 6), (3, 8), (50, 11)] {
+        let keys: Vec<String> = (0..n_blocks * 40).map(|i| format!("user{i}")).collect();
+        let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(77);
+        filter.extend(&keys);
+        let mut compact = Vec::new();
+        filter.write_compact(&mut compact);
+        let standalone = filter.to_standalone();
+        for offset in 0..64 {
+            let shift = |bytes: &[u8]| [vec![0xAA; offset], bytes.to_vec(), vec![0xAA; 9]].concat();
+            let (moved_compact, moved_standalone) = (shift(&compact), shift(&standalone));
+            let views = [
+                BloomView::from_compact_with_seed(&moved_compact[offset..][..compact.len()], 77).unwrap(),
+                BloomView::from_standalone(&moved_standalone[offset..][..standalone.len()]).unwrap(),
+            ];
+            for view in views {
+                view.verify().unwrap();
+                assert!(keys.iter().all(|key| view.contains(key)), "offset {offset}");
+                assert!(view.to_owned() == filter);
+                assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 77));
+            }
+        }
+    }
+}
+
+#[test]
+fn short_filters_lose_no_key() {
+    for n in 0..=200_u64 {
+        for bits_per_key in [1.0, 4.0, 10.0, 16.5, 64.0] {
+            let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
+            for i in 0..n {
+                builder.add_hash(mix(i));
+            }
+            let mut compact = Vec::new();
+            let filter = builder.clone().finish();
+            builder.finish_compact(&mut compact);
+            assert!(builder.is_empty(), "finishing empties the builder");
+            let view = BloomView::from_compact(&compact).unwrap();
+            assert!((0..n).all(|i| view.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
+            assert!(view.to_owned() == filter, "finish and finish_compact make the same filter");
+            let lanes = (compact.len() - 1) / 8;
+            assert!(matches!(lanes, 1 | 2 | 4) || lanes % 8 == 0);
+            assert!(
+                n == 0 || (lanes * 64) as f64 >= n as f64 * bits_per_key,
+                "{n} keys, {bits_per_key} bits each"
+            );
+            assert_eq!(filter.known_keys(), Some(n));
+
+            // Insertion into an owned copy turns the repeated lanes into a whole block.
+            let mut grown = view.to_owned();
+            for i in n..n + 20 {
+                grown.insert_hash(mix(i));
+            }
+            let mut again = Vec::new();
+            grown.write_compact(&mut again);
+            let view = BloomView::from_compact(&again).unwrap();
+            assert!((0..n + 20).all(|i| view.contains_hash(mix(i))));
+        }
+    }
+}
+
+#[test]
+fn a_builder_sizes_by_distinct_keys() {
+    let once: Vec<String> = (0..1_000).map(|i| format!("key{i}")).collect();
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    builder.extend(&once);
+    let expected = builder.finish();
+    assert_eq!(expected.known_keys(), Some(1_000));
+
+    for round in 0..7 {
+        builder.extend(&once);
+        if round == 3 {
+            builder.extend(once.iter().rev());
+        }
+    }
+    assert!(builder.len() >= 1_000);
+    let repeated = builder.finish();
+    assert!(repeated == expected);
+    assert_eq!(repeated.known_keys(), Some(1_000));
+    assert!(builder.is_empty());
+
+    let mut by_hash = FilterBuilder::with_fpr(0.01).unwrap().with_seed(5);
+    by_hash.add("a");
+    by_hash.add_hash(bloomline::hash_key("a", 5));
+    assert_eq!(by_hash.finish().known_keys(), Some(1), "a key and its hash are one");
+}
+
+#[test]
+fn counts_of_keys_travel_with_standalone_bytes() {
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_seed(4);
+    builder.extend(["a", "b", "c"]);
+    let mut filter = builder.finish();
+    let bytes = filter.to_standalone();
+    assert_eq!(BloomView::from_standalone(&bytes).unwrap().known_keys(), Some(3));
+    filter.insert("d");
+    let bytes = filter.to_standalone();
+    assert_eq!(
+        BloomView::from_standalone(&bytes).unwrap().known_keys(),
+        None,
+        "repeats go unnoticed from here on"
+    );
+    filter.insert_batch(&[]);
+    assert_eq!(filter.known_keys(), None);
+}
+
+#[test]
+fn a_policy_finds_every_key_of_its_filters() {
+    let policies = [FilterPolicy::with_bits_per_key(10.0).unwrap(), FilterPolicy::with_fpr(0.001).unwrap()];
+    let mut table = b"what a table holds before its filters".to_vec();
+    for policy in &policies {
+        for n in [0, 1, 2, 5, 20, 53, 212, 1_000] {
+            let keys: Vec<Vec<u8>> = (0..n).map(|i: u32| i.to_be_bytes().repeat(3)).collect();
+            let start = table.len();
+            policy.create_filter(keys.iter().chain(&keys), &mut table);
+            assert!(table.len() > start, "no filter is empty");
+            // Either policy reads the filters of both.
+            assert!(
+                keys.iter()
+                    .all(|key| policies.iter().all(|policy| policy.key_may_match(key, &table[start..])))
+            );
+            let absent =
+                (0..1_000_u32).filter(|i| policy.key_may_match(i.to_le_bytes(), &table[start..])).count();
+            assert!(absent <= 30, "{n} keys: {absent} of 1000 missing ones may match");
+        }
+    }
+    assert!(table.starts_with(b"what a table holds before its filters"));
+}
