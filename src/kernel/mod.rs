@@ -138,7 +138,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The only dispatch: calls the function of this name in the kernel's file.
+/// Calls the function of this name in the kernel's file: the only dispatch.
 macro_rules! dispatch {
     ($kernel:expr, $function:ident($($argument:expr),*)) => {
         match $kernel.0 {
@@ -158,13 +158,45 @@ impl Kernel {
     /// Sets the bits of `hash` in its block; whether any was clear.
     #[inline]
     pub(crate) fn insert(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+        if self.is_likely() {
+            dispatch!(self, insert(block, hash, k))
+        } else {
+            self.insert_unlikely(block, hash, k)
+        }
+    }
+
+    #[inline(never)]
+    fn insert_unlikely(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
         dispatch!(self, insert(block, hash, k))
     }
 
     /// Whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
+        if self.is_likely() {
+            dispatch!(self, contains(block, hash, k))
+        } else {
+            self.contains_unlikely(block, hash, k)
+        }
+    }
+
+    #[inline(never)]
+    fn contains_unlikely(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
         dispatch!(self, contains(block, hash, k))
+    }
+
+    /// Whether this kernel is placed at the call site: one that can be inlined there and may be the fastest of a CPU
+    /// that runs this build. The others are a call away, which costs that kernel's registers nothing.
+    #[inline]
+    fn is_likely(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => cfg!(target_feature = "avx2") && !cfg!(target_feature = "avx512f"),
+            Isa::Portable => PORTABLE_IS_VECTOR && !cfg!(target_arch = "x86_64"),
+            Isa::Reference => false,
+        }
     }
 
     /// [`insert`](Self::insert) for each hash, in its block.

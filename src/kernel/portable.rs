@@ -1,5 +1,5 @@
 //! `wide`, whose instructions are chosen when the crate is compiled: the kernel of aarch64 and wasm, and of x86
-//! built with `target-cpu`. Where it is not the fastest it is left out of line, to spare the caller's registers.
+//! built with `target-cpu`.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
@@ -8,12 +8,12 @@ use super::rows::{Row, Rows};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
-#[cfg_attr(any(target_arch = "aarch64", target_feature = "avx2"), inline)]
+#[inline]
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
     insert_mask(block, mask(hash, Rows::of(k)))
 }
 
-#[cfg_attr(any(target_arch = "aarch64", target_feature = "avx2"), inline)]
+#[inline]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, Rows::of(k)))
 }

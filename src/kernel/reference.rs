@@ -1,5 +1,4 @@
-//! The definition itself as a kernel: the oracle of the others, and the fastest for x86 without AVX2. Left out of
-//! line, to spare the registers of callers that run another kernel.
+//! The definition itself as a kernel: the oracle of the others, and the fastest for x86 without AVX2.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
