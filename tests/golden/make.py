@@ -1,0 +1,352 @@
+"""Makes the golden values of bloomline from the text of docs/format.md alone.
+
+Everything here is written from docs/format.md (and, for XXH64, from Yann Collet's specification), in another
+language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
+with the values made here. Where the two disagree, docs/format.md says which one is wrong.
+
+    python3 tests/golden/make.py           writes values.rs and the .bin files beside this script
+    python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
+    python3 tests/golden/make.py --worked  prints the worked example of docs/format.md, section 6
+
+Python 3, standard library only.
+"""
+
+import pathlib
+import sys
+
+WORD = (1 << 64) - 1
+P0, P1, P2 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3
+P3, P4, P5 = 0x589965CC75374CC3, 0x1D8E4E27C47D124F, 0xEB44ACCAB455D165
+SEED_MIXER = FIRST_MULTIPLIER = 0x9E3779B97F4A7C15
+SECOND_MULTIPLIER = 0xD6E8FEB86659FD93
+CHECK_TEXT = b"The hash of every prefix of this text, each seeded by the last.."
+
+
+# Section 1: key bytes to 64 bits.
+
+def little(data):
+    return int.from_bytes(data, "little")
+
+
+def mum(a, b):
+    product = a * b
+    return (product >> 64) ^ (product & WORD)
+
+
+def swapped(p):
+    return little(p[0:4]) << 32 | little(p[4:8])
+
+
+def tail(b):
+    return {
+        1: lambda: b[0],
+        2: lambda: b[1] << 8 | b[0],
+        3: lambda: b[1] << 16 | b[0] << 8 | b[2],
+        4: lambda: little(b[:4]),
+        5: lambda: little(b[:4]) << 8 | b[4],
+        6: lambda: little(b[:4]) << 16 | b[5] << 8 | b[4],
+        7: lambda: little(b[:4]) << 24 | b[5] << 16 | b[4] << 8 | b[6],
+        8: lambda: swapped(b),
+    }[len(b)]()
+
+
+def wyhash(key, s):
+    whole = len(key) // 32 * 32
+    for at in range(0, whole, 32):
+        a, b, c, d = (little(key[at + i:at + i + 8]) for i in (0, 8, 16, 24))
+        s = mum(s ^ P0, mum(a ^ P1, b ^ P2) ^ mum(c ^ P3, d ^ P4))
+    s ^= P0
+    p = key[whole:]
+    if 1 <= len(p) <= 8:
+        s = mum(s, tail(p) ^ P1)
+    elif 9 <= len(p) <= 16:
+        s = mum(swapped(p) ^ s, tail(p[8:]) ^ P2)
+    elif 17 <= len(p) <= 24:
+        s = mum(swapped(p) ^ s, swapped(p[8:]) ^ P2) ^ mum(s, tail(p[16:]) ^ P3)
+    elif 25 <= len(p) <= 31:
+        s = mum(swapped(p) ^ s, swapped(p[8:]) ^ P2) ^ mum(swapped(p[16:]) ^ s, tail(p[24:]) ^ P4)
+    return mum(s, len(key) ^ P5)
+
+
+def mixed(seed):
+    return wyhash(seed.to_bytes(8, "little"), SEED_MIXER)
+
+
+def hash_key(key, seed=0):
+    return wyhash(key, mixed(seed))
+
+
+def check_value():
+    h = mixed(0)
+    for length in range(65):
+        h = wyhash(CHECK_TEXT[:length], h)
+    return h
+
+
+# Section 2: hash to block and bits.
+
+def block_of(hash_, n_blocks):
+    return hash_ * n_blocks >> 64
+
+
+def words(hash_):
+    x = hash_ * FIRST_MULTIPLIER & WORD
+    y = (x ^ x >> 32) * SECOND_MULTIPLIER & WORD
+    return x, y
+
+
+def probes(hash_, k):
+    x, y = words(hash_)
+    for j in range(k):
+        lane = ((x >> 61) + j) % 8
+        yield lane, (x if j < 8 else y) >> (13 + 6 * lane) & 63
+
+
+def mask(hash_, k):
+    lanes = [0] * 8
+    for lane, bit in probes(hash_, k):
+        lanes[lane] |= 1 << bit
+    return lanes
+
+
+# Section 3: lanes.
+
+def build(keys, n_blocks, k, seed=0):
+    lanes = [0] * (8 * n_blocks)
+    for key in keys:
+        hash_ = hash_key(key, seed)
+        block = block_of(hash_, n_blocks)
+        for i, bits in enumerate(mask(hash_, k)):
+            lanes[8 * block + i] |= bits
+    return lanes
+
+
+def united(block, short):
+    lanes = [0] * short
+    for i, bits in enumerate(block):
+        lanes[i % short] |= bits
+    return lanes
+
+
+def shortest(lanes):
+    """What is written: of lanes that are one block or stand for one, the fewest that stand for it."""
+    for short in (1, 2, 4):
+        if len(lanes) <= 8 and all(bits == lanes[i % short] for i, bits in enumerate(lanes)):
+            return lanes[:short]
+    return lanes
+
+
+def lane_bytes(lanes):
+    return b"".join(bits.to_bytes(8, "little") for bits in shortest(lanes))
+
+
+# Sections 4 and 5: bytes.
+
+X1, X2, X3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+X4, X5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def rotated(word, n):
+    return (word << n | word >> (64 - n)) & WORD
+
+
+def xxh64_round(accumulator, word):
+    return rotated((accumulator + word * X2) & WORD, 31) * X1 & WORD
+
+
+def xxh64(data, seed=0):
+    at = 0
+    if len(data) < 32:
+        h = seed + X5
+    else:
+        v = [(seed + X1 + X2) & WORD, (seed + X2) & WORD, seed, (seed - X1) & WORD]
+        while at + 32 <= len(data):
+            v = [xxh64_round(a, little(data[at + 8 * i:at + 8 * i + 8])) for i, a in enumerate(v)]
+            at += 32
+        h = sum(rotated(a, n) for a, n in zip(v, (1, 7, 12, 18)))
+        for a in v:
+            h = (h ^ xxh64_round(0, a)) * X1 + X4 & WORD
+    h = h + len(data) & WORD
+    while at + 8 <= len(data):
+        h = rotated(h ^ xxh64_round(0, little(data[at:at + 8])), 27) * X1 + X4 & WORD
+        at += 8
+    if at + 4 <= len(data):
+        h = rotated(h ^ little(data[at:at + 4]) * X1 & WORD, 23) * X2 + X3 & WORD
+        at += 4
+    for byte in data[at:]:
+        h = rotated(h ^ byte * X5 & WORD, 11) * X1 & WORD
+    h = (h ^ h >> 33) * X2 & WORD
+    h = (h ^ h >> 29) * X3 & WORD
+    return h ^ h >> 32
+
+
+def compact(lanes, k):
+    return lane_bytes(lanes) + bytes([1 << 4 | k - 1])
+
+
+def standalone(lanes, k, seed, keys):
+    body = lane_bytes(lanes)
+    fields = (len(body) // 8, WORD if keys is None else keys, seed, check_value(), xxh64(body))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89bloom\r\n"
+
+
+# What is made of them.
+
+ANIMALS = [b"ant", b"bee", b"cat"]
+NUMBERS = [str(number).encode() for number in range(1000)]
+
+
+def binary_files():
+    animals = build(ANIMALS, 1, 6)
+    return {
+        "compact-1-block.bin": compact(animals, 6),
+        "compact-100-blocks.bin": compact(build(NUMBERS, 100, 11), 11),
+        "compact-short-1.bin": compact(united(animals, 1), 6),
+        "compact-short-2.bin": compact(united(animals, 2), 6),
+        "compact-short-4.bin": compact(united(animals, 4), 6),
+        "compact-empty.bin": compact(build([], 1, 6), 6),
+        "standalone-empty.bin": standalone(build([], 1, 6), 6, 0, 0),
+        "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
+        "standalone-short-2.bin": standalone(united(animals, 2), 6, 0, 3),
+    }
+
+
+def literal(word):
+    digits = f"{word:016x}"
+    return "0x" + "_".join(digits[i:i + 4] for i in range(0, 16, 4))
+
+
+def hash_of_each_rotation():
+    """For each rotation, the first hash that has it among hash_key(counter as 8 bytes, seed 0), counter 0, 1, 2..."""
+    found = {}
+    counter = 0
+    while len(found) < 8:
+        hash_ = hash_key(counter.to_bytes(8, "little"))
+        found.setdefault(words(hash_)[0] >> 61, hash_)
+        counter += 1
+    return [found[rotation] for rotation in range(8)]
+
+
+def rust_values():
+    plain_hashes = [0, 1, WORD, 0x0123456789ABCDEF]
+    rotation_hashes = hash_of_each_rotation()
+    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
+    out += ["/// (key length, seed, hash). The key of length n is the bytes (131 * i + n) mod 256 for i in 0..n."]
+    out += ["pub const HASHES: &[(usize, u64, u64)] = &["]
+    for seed in (0, 1, P0, WORD):
+        for n in range(101):
+            key = bytes((131 * i + n) % 256 for i in range(n))
+            out += [f"    ({n}, {literal(seed)}, {literal(hash_key(key, seed))}),"]
+    out += ["];", ""]
+    out += ["/// (hash, k, the eight lanes of the mask). The last eight hashes have the rotations 0 to 7: for each, the"]
+    out += ["/// first that has it among the hashes, with seed 0, of the counters 0, 1, 2... as 8 little-endian bytes."]
+    out += ["pub const MASKS: &[(u64, u32, [u64; 8])] = &["]
+    for hash_ in plain_hashes + rotation_hashes:
+        for k in range(1, 17):
+            out += ["    (", f"        {literal(hash_)},", f"        {k},", "        ["]
+            out += [f"            {literal(lane)}," for lane in mask(hash_, k)]
+            out += ["        ],", "    ),"]
+    out += ["];", ""]
+    out += ["/// (hash, number of blocks, index of the hash's block)."]
+    out += ["pub const BLOCKS: &[(u64, usize, usize)] = &["]
+    for hash_ in plain_hashes + [1 << 63, (1 << 63) - 1] + rotation_hashes:
+        for n_blocks in (1, 2, 3, 7, 100, 1000, 4097):
+            out += [f"    ({literal(hash_)}, {n_blocks}, {block_of(hash_, n_blocks)}),"]
+    out += ["];", ""]
+    out += ["/// The check value of the hash: section 5 of docs/format.md."]
+    out += [f"pub const CHECK_VALUE: u64 = {literal(check_value())};", ""]
+    return "\n".join(out).encode()
+
+
+def shown_mum(name, a, b):
+    product = a * b
+    return [
+        f"{name:<12} = mum(0x{a:016x}, 0x{b:016x})",
+        f"               high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}",
+        f"             = 0x{mum(a, b):016x}",
+    ]
+
+
+def worked_example():
+    """Section 6 of docs/format.md, whose every number comes from the functions above."""
+    key, k, n_blocks = ANIMALS[0], 6, 100
+    seed_start, seed_tail = SEED_MIXER ^ P0, tail(bytes(8)) ^ P1
+    seed_first = mum(seed_start, seed_tail)
+    start, key_tail = mixed(0) ^ P0, tail(key)
+    first = mum(start, key_tail ^ P1)
+    hash_ = mum(first, len(key) ^ P5)
+    assert mum(seed_first, 8 ^ P5) == mixed(0) and hash_ == hash_key(key)
+    x = words(hash_)[0]
+    product = hash_ * n_blocks
+    bytes_ = compact(build([key], 1, k), k)
+    assert len(bytes_) == 65
+    out = [f"The key `{key.decode()}` (3 bytes: `{key.hex(' ')}`), with seed 0 and k = {k}, in {n_blocks} blocks."]
+    out += ["", "First the seed is mixed. Its 8 bytes are all zero, so their tail is 0.", "", "```text"]
+    out += [f"s            = 0x{SEED_MIXER:016x} ^ P0 = 0x{seed_start:016x}"]
+    out += [f"tail ^ P1    = 0x{seed_tail:016x}"]
+    out += shown_mum("s", seed_start, seed_tail)
+    out += [f"8 ^ P5       = 0x{8 ^ P5:016x}"]
+    out += shown_mum("mixed(0)", seed_first, 8 ^ P5)
+    out += ["```", "", "Then the key is hashed. It has no whole 32 bytes, and a tail of 3.", "", "```text"]
+    out += [f"s            = mixed(0) ^ P0 = 0x{start:016x}"]
+    out += [f"tail         = 0x{key[1]:02x} << 16 | 0x{key[0]:02x} << 8 | 0x{key[2]:02x} = 0x{key_tail:016x}"]
+    out += [f"tail ^ P1    = 0x{key_tail ^ P1:016x}"]
+    out += shown_mum("s", start, key_tail ^ P1)
+    out += [f"3 ^ P5       = 0x{len(key) ^ P5:016x}"]
+    out += shown_mum("hash", first, len(key) ^ P5)
+    out += ["```", "", "The hash gives the block and the bits. As k is at most 8, `y` is not needed.", "", "```text"]
+    out += [f"hash × {n_blocks}   = high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}"]
+    out += [f"block        = 0x{product >> 64:02x} = {block_of(hash_, n_blocks)}"]
+    out += [f"x            = 0x{x:016x}"]
+    out += [f"r            = x >> 61 = {x >> 61}"]
+    out += ["```", "", "| probe j | lane i | shift 13 + 6·i | bit |", "|---|---|---|---|"]
+    out += [f"| {j} | {i} | {13 + 6 * i} | 0x{bit:02x} = {bit} |" for j, (i, bit) in enumerate(probes(hash_, k))]
+    out += ["", f"So these are the lanes of the mask, and what the key sets in block {block_of(hash_, n_blocks)}:"]
+    out += ["", "```text"]
+    out += [f"lane {i}       = 0x{lane:016x}" for i, lane in enumerate(mask(hash_, k))]
+    out += ["```", "", "In a filter of one block the same mask stands in block 0. The compact bytes of such a"]
+    out += [f"filter, with k = {k} and only this key, are the 65 bytes below: the eight lanes, then the trailer."]
+    out += ["The filter is not short, because its lanes do not repeat.", "", "```text"]
+    out += [f"{at:02x}  {bytes_[at:at + 8].hex(' ')}" for at in range(0, 65, 8)]
+    out += ["```", ""]
+    return "\n".join(out)
+
+
+def check_self():
+    """The values which docs/format.md and other people's tests pin stand here, to find a slip in this script."""
+    assert len(CHECK_TEXT) == 64
+    assert mixed(0) == 0xF17C7CE9B98C9801
+    assert wyhash(b"", 0) == 0xF961F936E29C9345
+    assert wyhash(b"a", 1) == 0x6DC395F88B363BAA
+    assert wyhash(b"abc", 2) == 0x3BC9D7844798DDAA
+    assert wyhash(b"message digest", 3) == 0xB31238DC2C500CD3
+    assert wyhash(b"abcdefghijklmnopqrstuvwxyz", 4) == 0xEA0F542C58CDDFE4
+    assert xxh64(b"") == 0xEF46DB3751D8E999
+    assert xxh64(b"abc") == 0x44BC2CF5AD770999
+    assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
+
+
+def main():
+    check_self()
+    if sys.argv[1:] == ["--worked"]:
+        print(worked_example(), end="")
+        return 0
+    if sys.argv[1:] not in ([], ["--check"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = pathlib.Path(__file__).resolve().parent
+    differing = []
+    for name, content in {"values.rs": rust_values(), **binary_files()}.items():
+        path = folder / name
+        if sys.argv[1:] == []:
+            path.write_bytes(content)
+        elif not path.is_file() or path.read_bytes() != content:
+            differing.append(name)
+    for name in differing:
+        print(f"{name} is not what make.py makes", file=sys.stderr)
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

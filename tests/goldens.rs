@@ -1,0 +1,207 @@
+//! The crate gives the hashes, masks and bytes of `docs/format.md`, bit for bit.
+//!
+//! The values are those of `tests/golden/make.py`. It was written from `docs/format.md` in another language, without
+//! the crate, so that a mistake would have to be made twice, alike, to go unnoticed. A failure here means that filters
+//! already stored would be misread: the crate is to be changed, not the values.
+
+#[path = "golden/values.rs"]
+mod values;
+
+use bloomline::{BloomFilter, BloomView, Kernel, hash_key};
+
+const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
+const FOOTER_BYTES: usize = 64;
+
+fn numbers() -> Vec<String> {
+    (0..1000).map(|number: u32| number.to_string()).collect()
+}
+
+fn empty(n_blocks: usize, k: u32) -> BloomFilter {
+    BloomFilter::with_blocks(n_blocks, k).expect("a small filter")
+}
+
+fn filled<K: AsRef<[u8]>>(mut filter: BloomFilter, keys: &[K]) -> BloomFilter {
+    for key in keys {
+        filter.insert(key);
+    }
+    filter
+}
+
+fn compact(filter: &BloomFilter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.write_compact(&mut bytes);
+    bytes
+}
+
+/// The eight lanes of a filter of one block. Lanes that repeat are written once, so they are repeated here.
+fn lanes_of_one_block(filter: &BloomFilter) -> [u64; 8] {
+    let bytes = compact(filter);
+    let (written, trailer) = bytes.as_chunks::<8>();
+    assert_eq!(trailer.len(), 1);
+    core::array::from_fn(|i| u64::from_le_bytes(written[i % written.len()]))
+}
+
+/// What differs is named in a few words: the bytes themselves would fill the screen.
+fn assert_same_bytes(ours: &[u8], golden: &[u8], what: &str) {
+    let difference = ours.iter().zip(golden).position(|(ours, golden)| ours != golden);
+    assert_eq!((ours.len(), difference), (golden.len(), None), "{what}: (length, first byte that differs)");
+}
+
+fn assert_contains_all<K: AsRef<[u8]>>(view: &BloomView<'_>, keys: &[K]) {
+    let owned = view.to_owned();
+    for kernel in Kernel::available() {
+        let (view, owned) = (view.with_kernel(kernel), owned.clone().with_kernel(kernel));
+        for key in keys {
+            assert!(view.contains(key), "{kernel}, in place");
+            assert!(owned.contains(key), "{kernel}, owned");
+        }
+    }
+}
+
+#[test]
+fn hashes_are_those_of_the_format() {
+    assert_eq!(values::HASHES.len(), 4 * 101);
+    for &(length, seed, hash) in values::HASHES {
+        let key: Vec<u8> = (0..length).map(|i| (131 * i + length) as u8).collect();
+        assert_eq!(hash_key(&key, seed), hash, "key of {length} bytes, seed {seed:#x}");
+    }
+}
+
+#[test]
+fn masks_of_every_kernel_are_those_of_the_format() {
+    assert_eq!(values::MASKS.len(), 12 * 16);
+    for kernel in Kernel::available() {
+        for &(hash, k, mask) in values::MASKS {
+            let mut filter = empty(1, k).with_kernel(kernel);
+            filter.insert_hash(hash);
+            assert_eq!(lanes_of_one_block(&filter), mask, "{kernel}: hash {hash:#x}, k {k}");
+
+            let mut batch = empty(1, k).with_kernel(kernel);
+            batch.insert_batch(&[hash]);
+            assert_eq!(lanes_of_one_block(&batch), mask, "{kernel}: batch of hash {hash:#x}, k {k}");
+        }
+    }
+}
+
+#[test]
+fn blocks_are_those_of_the_format() {
+    assert_eq!(values::BLOCKS.len(), 14 * 7);
+    for &(hash, n_blocks, block) in values::BLOCKS {
+        let mut filter = empty(n_blocks, 8);
+        filter.insert_hash(hash);
+        let bytes = compact(&filter);
+        let lanes = &bytes[..bytes.len() - 1];
+        let changed = lanes.chunks(64).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
+        let changed: Vec<usize> = changed.map(|(i, _)| i).collect();
+        assert_eq!(changed, [block], "hash {hash:#x} in {n_blocks} blocks");
+    }
+}
+
+#[test]
+fn the_check_value_is_that_of_the_format() {
+    let bytes = empty(1, 6).to_standalone();
+    let footer = &bytes[bytes.len() - FOOTER_BYTES..];
+    assert_eq!(footer[24..32], values::CHECK_VALUE.to_le_bytes());
+}
+
+#[test]
+fn compact_bytes_are_those_of_the_format() {
+    let golden = include_bytes!("golden/compact-1-block.bin");
+    assert_same_bytes(&compact(&filled(empty(1, 6), &ANIMALS)), golden, "1 block");
+
+    let golden = include_bytes!("golden/compact-100-blocks.bin");
+    assert_same_bytes(&compact(&filled(empty(100, 11), &numbers())), golden, "100 blocks");
+
+    let golden = include_bytes!("golden/compact-empty.bin");
+    assert_same_bytes(&compact(&empty(1, 6)), golden, "empty");
+}
+
+#[test]
+fn compact_bytes_of_the_format_are_read() {
+    let view = BloomView::from_compact(include_bytes!("golden/compact-1-block.bin")).unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, None));
+    assert_contains_all(&view, &ANIMALS);
+    assert!(view.to_owned() == filled(empty(1, 6), &ANIMALS));
+
+    let view = BloomView::from_compact(include_bytes!("golden/compact-100-blocks.bin")).unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0, None));
+    assert_contains_all(&view, &numbers());
+    assert!(view.to_owned() == filled(empty(100, 11), &numbers()));
+
+    let view = BloomView::from_compact(include_bytes!("golden/compact-empty.bin")).unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed()), (1, 6, 0));
+    assert!(!numbers().iter().any(|key| view.contains(key)));
+    assert!(view.to_owned() == empty(1, 6));
+}
+
+#[test]
+fn the_seed_of_compact_bytes_is_the_one_given() {
+    // The lanes of a standalone filter with a seed, as compact bytes.
+    let standalone = include_bytes!("golden/standalone-100-blocks.bin");
+    let mut bytes = standalone[..standalone.len() - FOOTER_BYTES].to_vec();
+    bytes.push(0x1a);
+    assert_same_bytes(
+        &compact(&filled(empty(100, 11).with_seed(0x5eed), &numbers())),
+        &bytes,
+        "100 blocks with a seed",
+    );
+
+    let view = BloomView::from_compact_with_seed(&bytes, 0x5eed).unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0x5eed, None));
+    assert_contains_all(&view, &numbers());
+}
+
+#[test]
+fn short_compact_bytes_of_the_format_are_read_and_written_again() {
+    let one: &[u8] = include_bytes!("golden/compact-short-1.bin");
+    let two = include_bytes!("golden/compact-short-2.bin");
+    let four = include_bytes!("golden/compact-short-4.bin");
+    for (n_lanes, golden) in [(1, one), (2, two), (4, four)] {
+        assert_eq!(golden.len(), 8 * n_lanes + 1);
+        let view = BloomView::from_compact(golden).unwrap();
+        assert_eq!((view.n_blocks(), view.k(), view.seed()), (1, 6, 0));
+        assert_contains_all(&view, &ANIMALS);
+        assert_same_bytes(&compact(&view.to_owned()), golden, &format!("{n_lanes} lanes"));
+
+        let lanes = lanes_of_one_block(&view.to_owned());
+        let mut united = vec![0; n_lanes];
+        for (i, lane) in lanes_of_one_block(&filled(empty(1, 6), &ANIMALS)).into_iter().enumerate() {
+            united[i % n_lanes] |= lane;
+        }
+        assert!((0..8).all(|i| lanes[i] == united[i % n_lanes]), "{n_lanes} lanes are the block's, united");
+    }
+}
+
+#[test]
+fn standalone_bytes_are_those_of_the_format() {
+    let golden = include_bytes!("golden/standalone-empty.bin");
+    assert_same_bytes(&empty(1, 6).to_standalone(), golden, "empty");
+
+    let golden = include_bytes!("golden/standalone-100-blocks.bin");
+    let filter = filled(empty(100, 11).with_seed(0x5eed), &numbers());
+    assert_same_bytes(&filter.to_standalone(), golden, "100 blocks");
+}
+
+#[test]
+fn standalone_bytes_of_the_format_are_read_and_written_again() {
+    let golden = include_bytes!("golden/standalone-empty.bin");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(0)));
+    assert!(!numbers().iter().any(|key| view.contains(key)));
+    assert_same_bytes(&view.to_owned().to_standalone(), golden, "empty");
+
+    let golden = include_bytes!("golden/standalone-100-blocks.bin");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0x5eed, None));
+    assert_contains_all(&view, &numbers());
+    assert_same_bytes(&view.to_owned().to_standalone(), golden, "100 blocks");
+
+    let golden = include_bytes!("golden/standalone-short-2.bin");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(3)));
+    assert_contains_all(&view, &ANIMALS);
+    assert_same_bytes(&view.to_owned().to_standalone(), golden, "2 lanes");
+}
