@@ -72,7 +72,7 @@ impl fmt::Display for SizingError {
             Self::Blocks { n_blocks, most } => {
                 write!(
                     f,
-                    "{n_blocks} blocks of 64 bytes do not fit in this machine's address space of {most}"
+                    "{n_blocks} blocks of 64 bytes do not fit in this machine's address space, which holds {most}"
                 )
             }
             Self::FoldFactor { factor, n_blocks } => {
@@ -82,7 +82,10 @@ impl fmt::Display for SizingError {
                 )
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "the allocator refused {bytes} bytes: use fewer bits per key, or split the keys")
+                write!(
+                    f,
+                    "the allocator refused {bytes} bytes: use fewer bits per key, or split the keys over several filters"
+                )
             }
         }
     }

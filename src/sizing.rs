@@ -187,7 +187,8 @@ fn probes_in_lane(k: ProbeCount, steps: usize) -> usize {
 /// process of their own, so the mean of z^N, over lanes that count together, is the exponential of λ times
 /// (the mean over rotations of what one key contributes, less one).
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
-    let keys_per_block = BLOCK_BITS / bits_per_key;
+    // Full is full: without the limit, next to no bits per key would make this infinite.
+    let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
     // By symmetry the rotation of the key that is looked up can be taken as zero. Each lane that it probes gives
     // a polynomial in the powers z^N; a term of the product is one choice in each lane.
     let terms: usize = (0..LANES).map(|lane| 1 + probes_in_lane(k, lane)).product();

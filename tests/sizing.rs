@@ -1,0 +1,228 @@
+//! Sizes follow from the model, and nonsense is refused with the number that was given.
+
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, sizing};
+
+/// Rates in percent. The first value is from a sum over all terms in another language, written before the crate; the
+/// second from the table that the design started from, whose model took the lanes of a block for independent: exact at
+/// k = 8, up to 1.4 % off elsewhere.
+const RATES: [(f64, u32, f64, f64); 12] = [
+    (8.0, 5, 2.343_13, 2.344),
+    (10.0, 6, 0.972_68, 0.978),
+    (12.0, 7, 0.419_321, 0.421),
+    (16.0, 10, 0.086_006_3, 0.0857),
+    (20.0, 11, 0.020_137_3, 0.0200),
+    (24.0, 12, 0.005_439_02, 0.005_37),
+    (10.0, 8, 1.048_98, 1.049),
+    (12.0, 8, 0.422_249, 0.422),
+    (16.0, 8, 0.090_887_7, 0.0909),
+    (10.0, 7, 0.980_29, 0.980_29),
+    (16.0, 9, 0.085_845_7, 0.085_845_7),
+    (32.0, 15, 0.000_552_173, 0.000_552_173),
+];
+
+#[test]
+fn the_model_is_the_brute_force_sum() {
+    for (bits_per_key, k, exact, design) in RATES {
+        let percent = 100.0 * sizing::fpr(bits_per_key, k).unwrap();
+        assert!(
+            (percent / exact - 1.0).abs() < 1e-4,
+            "{bits_per_key} bits, k {k}: {percent} %, not {exact} %"
+        );
+        let tolerance = if k == 8 { 0.005 } else { 0.015 };
+        assert!(
+            (percent / design - 1.0).abs() < tolerance,
+            "{bits_per_key} bits, k {k}: {percent} %, not {design} %"
+        );
+    }
+    let lowest = sizing::fpr(64.0, 16).unwrap();
+    assert!((lowest / 1.261_48e-8 - 1.0).abs() < 1e-3, "{lowest:e}");
+    assert!((0.99..=1.0).contains(&(lowest / sizing::MIN_FPR)), "{lowest:e}");
+}
+
+#[test]
+fn the_best_k_has_the_lowest_rate() {
+    let mut bits_per_key = 1.0;
+    while bits_per_key <= sizing::MAX_BITS_PER_KEY {
+        let best = sizing::best_k(bits_per_key).unwrap();
+        let rate = sizing::fpr(bits_per_key, best).unwrap();
+        // Rates have one minimum over k, so the neighbours tell.
+        for k in [best - 1, best + 1].into_iter().filter(|k| (1..=16).contains(k)) {
+            let other = sizing::fpr(bits_per_key, k).unwrap();
+            assert!(rate <= other * 1.001, "{bits_per_key} bits: k {best} has {rate:e}, k {k} {other:e}");
+        }
+        bits_per_key *= 1.09;
+    }
+}
+
+#[test]
+fn more_bits_never_give_a_higher_rate() {
+    let rate = |bits_per_key| sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
+    let mut before = 1.0;
+    for step in 1..=160 {
+        let now = rate(f64::from(step) * 0.15);
+        assert!(now <= before, "{step}: {now} after {before}");
+        before = now;
+    }
+}
+
+#[test]
+fn bits_per_key_are_what_the_rate_needs_and_no_more() {
+    let mut before = 0.0;
+    for fpr in [0.999, 0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
+        let bits_per_key = sizing::bits_per_key(fpr).unwrap();
+        let reached = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
+        assert!(reached <= fpr && reached >= 0.999 * fpr, "{fpr}: {bits_per_key} bits give {reached}");
+        assert!(bits_per_key > before);
+        before = bits_per_key;
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_readme() {
+    let bytes = |keys, fpr| 64 * Sizing::for_fpr(keys, fpr).unwrap().n_blocks as u64;
+    assert_eq!(bytes(1_000_000, 0.01), 1_241_728);
+    assert_eq!(bytes(1_000_000, 0.001), 1_948_864);
+    assert_eq!(bytes(1_000_000, 0.0001), 2_761_536);
+    if cfg!(target_pointer_width = "64") {
+        assert_eq!(bytes(1_000_000_000, 0.01), 1_241_679_232);
+        assert_eq!(bytes(1_000_000_000, 0.001), 1_948_864_000);
+        assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_493_696);
+    }
+    let readme = include_str!("../README.md");
+    for row in ["| 1 million | 1.24 MB | 1.95 MB | 2.76 MB |", "| 1 billion | 1.24 GB | 1.95 GB | 2.76 GB |"]
+    {
+        assert!(readme.contains(row), "{row}");
+    }
+}
+
+#[test]
+fn sizes_are_rounded_up_to_whole_blocks() {
+    for keys in 0..=10_000 {
+        let sizing = Sizing::for_bits_per_key(keys, 10.0).unwrap();
+        assert_eq!(sizing.n_blocks, (keys * 10).div_ceil(512).max(1), "{keys} keys");
+        assert!((1..=16).contains(&sizing.k));
+    }
+}
+
+#[test]
+fn numbers_that_are_no_bits_per_key_are_refused() {
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -10.0, 64.1, 1e300, f64::MAX];
+    for value in values {
+        let refused = |error: SizingError| match error {
+            SizingError::BitsPerKey { value: found } => assert_eq!(found.to_bits(), value.to_bits()),
+            other => panic!("{value}: {other}"),
+        };
+        refused(BloomFilter::with_bits_per_key(100, value).unwrap_err());
+        refused(FilterBuilder::with_bits_per_key(value).unwrap_err());
+        refused(FilterPolicy::with_bits_per_key(value).unwrap_err());
+        refused(Sizing::for_bits_per_key(100, value).unwrap_err());
+        refused(sizing::fpr(value, 6).unwrap_err());
+        refused(sizing::best_k(value).unwrap_err());
+    }
+}
+
+#[test]
+fn numbers_that_are_no_rate_are_refused() {
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -0.01, 1.0, 1.01, 1e300];
+    for value in values {
+        let refused = |error: SizingError| match error {
+            SizingError::Fpr { value: found } => assert_eq!(found.to_bits(), value.to_bits()),
+            other => panic!("{value}: {other}"),
+        };
+        refused(BloomFilter::with_fpr(100, value).unwrap_err());
+        refused(FilterBuilder::with_fpr(value).unwrap_err());
+        refused(FilterPolicy::with_fpr(value).unwrap_err());
+        refused(Sizing::for_fpr(100, value).unwrap_err());
+        refused(sizing::bits_per_key(value).unwrap_err());
+    }
+    for value in [f64::MIN_POSITIVE, 5e-324, 1e-12, 1.2e-8] {
+        let error = SizingError::FprTooLow { value, lowest: sizing::MIN_FPR };
+        assert_eq!(BloomFilter::with_fpr(100, value).unwrap_err(), error);
+        assert_eq!(sizing::bits_per_key(value).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn degenerate_sizes_are_small_filters_or_errors() {
+    for keys in [0, 1] {
+        for mut filter in [BloomFilter::with_fpr(keys, 0.01), BloomFilter::with_bits_per_key(keys, 10.0)]
+            .map(Result::unwrap)
+        {
+            assert_eq!(filter.n_blocks(), 1);
+            assert!(filter.insert("key") && filter.contains("key"));
+        }
+    }
+    // The fewest bits that a float can ask for, and the fewest keys.
+    for bits_per_key in [5e-324, f64::MIN_POSITIVE, 1e-9] {
+        let mut filter = BloomFilter::with_bits_per_key(1_000_000, bits_per_key).unwrap();
+        assert_eq!((filter.n_blocks(), filter.k()), (1, 1));
+        assert!(filter.insert("key") && filter.contains("key"));
+        assert!(sizing::fpr(bits_per_key, 1).unwrap() <= 1.0);
+    }
+    for k in [0, 17, 18, 256, 257, u32::MAX] {
+        assert_eq!(BloomFilter::with_blocks(1, k).unwrap_err(), SizingError::Probes { k });
+        assert_eq!(sizing::fpr(10.0, k).unwrap_err(), SizingError::Probes { k });
+        assert_eq!(Sizing { n_blocks: 1, k }.fpr(10).unwrap_err(), SizingError::Probes { k });
+    }
+    let most = (isize::MAX as u64 - 120) / 64;
+    for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
+        let error = SizingError::Blocks { n_blocks: n_blocks as u64, most };
+        assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
+    }
+    assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
+    for bits_per_key in [1.0, 10.0, 64.0] {
+        let error = BloomFilter::with_bits_per_key(usize::MAX, bits_per_key).unwrap_err();
+        assert!(matches!(error, SizingError::Blocks { .. } | SizingError::OutOfMemory { .. }), "{error}");
+    }
+    assert!(BloomFilter::with_fpr(usize::MAX, 0.01).is_err());
+}
+
+#[test]
+fn errors_say_what_was_wrong_and_what_to_do() {
+    let texts = [
+        (SizingError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
+        (SizingError::BitsPerKey { value: f64::NAN }, "bits per key must be above 0 and at most 64, not NaN"),
+        (
+            SizingError::Fpr { value: 1.5 },
+            "a false-positive rate must lie between 0 and 1, both excluded, not be 1.5",
+        ),
+        (
+            SizingError::FprTooLow { value: 1e-12, lowest: 1.263e-8 },
+            "a false-positive rate of 1e-12 is out of reach: 64 bits per key, the most, give 1.26e-8; ask for more than \
+             that, or use an exact structure",
+        ),
+        (SizingError::Probes { k: 17 }, "probes per key must be 1 to 16, not 17"),
+        (SizingError::Blocks { n_blocks: 0, most: 9 }, "a filter needs at least one block"),
+        (
+            SizingError::Blocks { n_blocks: 10, most: 9 },
+            "10 blocks of 64 bytes do not fit in this machine's address space, which holds 9",
+        ),
+        (
+            SizingError::FoldFactor { factor: 3, n_blocks: 10 },
+            "a filter of 10 blocks cannot be folded by 3: the factor must divide the count",
+        ),
+        (
+            SizingError::OutOfMemory { bytes: 64 },
+            "the allocator refused 64 bytes: use fewer bits per key, or split the keys over several filters",
+        ),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
+    let texts = [
+        (
+            MismatchError::Blocks { ours: 8, theirs: 9 },
+            "filters of 8 and 9 blocks cannot be combined; the larger can be folded first if its count is a multiple of \
+             the other's",
+        ),
+        (
+            MismatchError::Probes { ours: 6, theirs: 7 },
+            "filters of 6 and 7 probes per key cannot be combined",
+        ),
+        (MismatchError::Seed { ours: 0, theirs: 9 }, "filters with the seeds 0x0 and 0x9 cannot be combined"),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
+}

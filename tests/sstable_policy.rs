@@ -1,0 +1,104 @@
+//! In a LevelDB-format database the filter policy loses no key, whatever the database does with its tables.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bloomline::mix;
+use rusty_leveldb::{BloomPolicy, DB, FilterPolicy, Options};
+
+struct Bloomline(bloomline::sstable::FilterPolicy);
+
+impl FilterPolicy for Bloomline {
+    fn name(&self) -> &'static str {
+        bloomline::sstable::FilterPolicy::NAME
+    }
+
+    fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
+        let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
+        let mut filter = Vec::new();
+        self.0.create_filter(offsets.iter().zip(ends).map(|(&start, end)| &keys[start..end]), &mut filter);
+        filter
+    }
+
+    fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
+        self.0.key_may_match(key, filter)
+    }
+}
+
+/// Options of one database in memory, opened with different policies.
+struct Database(Options);
+
+impl Database {
+    fn new() -> Self {
+        // Small tables, for several levels of them from few keys.
+        Self(Options { write_buffer_size: 64 << 10, max_file_size: 32 << 10, ..rusty_leveldb::in_memory() })
+    }
+
+    fn open(&self, policy: impl FilterPolicy + 'static) -> DB {
+        let options = Options { filter_policy: Rc::new(Box::new(policy)), ..self.0.clone() };
+        DB::open("db", options).unwrap()
+    }
+}
+
+fn bloomline() -> Bloomline {
+    Bloomline(bloomline::sstable::FilterPolicy::with_bits_per_key(10.0).unwrap())
+}
+
+fn key(i: u64) -> Vec<u8> {
+    format!("user{:019}", mix(i) / 2).into()
+}
+
+/// Puts, overwrites and deletes; what must then be found.
+fn write(db: &mut DB, keys: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut expected = BTreeMap::new();
+    for i in 0..3 * keys {
+        let key = key(mix(i) % keys);
+        if i % 7 == 6 {
+            db.delete(&key).unwrap();
+            expected.remove(&key);
+        } else {
+            let value = i.to_le_bytes().repeat(6);
+            db.put(&key, &value).unwrap();
+            expected.insert(key, value);
+        }
+    }
+    db.compact_range(b"a", b"z").unwrap();
+    expected
+}
+
+fn assert_holds(db: &mut DB, expected: &BTreeMap<Vec<u8>, Vec<u8>>, keys: u64) {
+    for i in 0..2 * keys {
+        let key = key(i);
+        assert_eq!(db.get(&key).as_deref(), expected.get(&key).map(Vec::as_slice), "key {i}");
+    }
+}
+
+#[test]
+fn no_key_is_lost_through_overwrites_deletes_and_compaction() {
+    let database = Database::new();
+    let mut db = database.open(bloomline());
+    let expected = write(&mut db, 5_000);
+    assert!(expected.len() > 3_000);
+    assert_holds(&mut db, &expected, 5_000);
+    db.close().unwrap();
+    drop(db);
+    assert_holds(&mut database.open(bloomline()), &expected, 5_000);
+}
+
+#[test]
+fn no_key_is_lost_when_the_policy_of_a_database_changes() {
+    let database = Database::new();
+    let mut db = database.open(BloomPolicy::new(10));
+    let expected = write(&mut db, 2_000);
+    db.close().unwrap();
+    drop(db);
+
+    let mut db = database.open(bloomline());
+    assert_holds(&mut db, &expected, 2_000);
+    db.compact_range(b"a", b"z").unwrap();
+    assert_holds(&mut db, &expected, 2_000);
+    db.close().unwrap();
+    drop(db);
+
+    assert_holds(&mut database.open(BloomPolicy::new(10)), &expected, 2_000);
+}
