@@ -161,13 +161,14 @@ impl Kernel {
         if self.is_likely() {
             dispatch!(self, insert(block, hash, k))
         } else {
-            self.insert_unlikely(block, hash, k)
+            Self::insert_unlikely(block, hash, k, self)
         }
     }
 
+    /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
     #[inline(never)]
-    fn insert_unlikely(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-        dispatch!(self, insert(block, hash, k))
+    fn insert_unlikely(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+        dispatch!(kernel, insert(block, hash, k))
     }
 
     /// Whether all bits of `hash` are set in its block.
@@ -176,17 +177,18 @@ impl Kernel {
         if self.is_likely() {
             dispatch!(self, contains(block, hash, k))
         } else {
-            self.contains_unlikely(block, hash, k)
+            Self::contains_unlikely(block, hash, k, self)
         }
     }
 
+    /// As `insert_unlikely`.
     #[inline(never)]
-    fn contains_unlikely(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
-        dispatch!(self, contains(block, hash, k))
+    fn contains_unlikely(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+        dispatch!(kernel, contains(block, hash, k))
     }
 
     /// Whether this kernel is placed at the call site: one that can be inlined there and may be the fastest of a CPU
-    /// that runs this build. The others are a call away, which costs that kernel's registers nothing.
+    /// that runs this build. The others are a call away, so that they take none of its registers.
     #[inline]
     fn is_likely(self) -> bool {
         match self.0 {
