@@ -1,5 +1,5 @@
 //! `wide`, whose instructions are chosen when the crate is compiled: the kernel of aarch64 and wasm, and of x86
-//! built with `target-cpu`.
+//! without AVX2.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;

@@ -1,4 +1,4 @@
-//! The definition itself as a kernel: the oracle of the others, and the fastest for x86 without AVX2.
+//! The definition itself as a kernel: the oracle of the others.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
