@@ -154,39 +154,39 @@ impl Kernel {
     /// Sets the bits of `hash` in its block; whether any was clear.
     #[inline]
     pub(crate) fn insert(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-        if self.is_likely() {
+        if self.is_inlined() {
             dispatch!(self, insert(block, hash, k))
         } else {
-            Self::insert_unlikely(block, hash, k, self)
+            Self::insert_by_call(block, hash, k, self)
         }
     }
 
     /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
     #[inline(never)]
-    fn insert_unlikely(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+    fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, insert(block, hash, k))
     }
 
     /// Whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
-        if self.is_likely() {
+        if self.is_inlined() {
             dispatch!(self, contains(block, hash, k))
         } else {
-            Self::contains_unlikely(block, hash, k, self)
+            Self::contains_by_call(block, hash, k, self)
         }
     }
 
-    /// As `insert_unlikely`.
+    /// As `insert_by_call`.
     #[inline(never)]
-    fn contains_unlikely(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
+    fn contains_by_call(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, contains(block, hash, k))
     }
 
     /// Whether this kernel is placed at the call site: one that can be inlined there and may be the fastest of a CPU
     /// that runs this build. The others are a call away, so that they take none of its registers.
     #[inline]
-    fn is_likely(self) -> bool {
+    fn is_inlined(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => true,
