@@ -170,7 +170,10 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         let error = SizingError::Blocks { n_blocks: n_blocks as u64, most };
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
     }
-    assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
+    // An address space of 32 bits may have its half to give away.
+    if cfg!(target_pointer_width = "64") {
+        assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
+    }
     for bits_per_key in [1.0, 10.0, 64.0] {
         let error = BloomFilter::with_bits_per_key(usize::MAX, bits_per_key).unwrap_err();
         assert!(matches!(error, SizingError::Blocks { .. } | SizingError::OutOfMemory { .. }), "{error}");

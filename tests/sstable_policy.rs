@@ -1,4 +1,7 @@
 //! In a LevelDB-format database the filter policy loses no key, whatever the database does with its tables.
+//!
+//! On x86-64 alone: rusty-leveldb 4.0.2 frees memory twice on aarch64 and s390x, with its own filter policy as well.
+#![cfg(target_arch = "x86_64")]
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
