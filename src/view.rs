@@ -176,6 +176,12 @@ impl<'a> BloomView<'a> {
         self.seed.get()
     }
 
+    /// The kernel in use.
+    #[inline]
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
     /// Distinct keys, where the bytes say so. See [`BloomFilter::known_keys`].
     pub fn known_keys(&self) -> Option<u64> {
         self.keys

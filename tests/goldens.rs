@@ -205,3 +205,13 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
     assert_contains_all(&view, &ANIMALS);
     assert_same_bytes(&view.to_owned().to_standalone(), golden, "2 lanes");
 }
+
+#[test]
+fn mix_is_one_step_of_splitmix64() {
+    // The generator's first outputs from state 0, as published; its state grows by this constant.
+    const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+    let outputs = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+    for (i, output) in (0..).zip(outputs) {
+        assert_eq!(bloomline::mix(GAMMA.wrapping_mul(i)), output);
+    }
+}

@@ -89,3 +89,16 @@ fn a_batch_without_room_for_its_answers_panics() {
     let filter = bloomline::BloomFilter::with_blocks(1, 6).unwrap();
     filter.contains_batch(&[1, 2, 3], &mut [false; 2]);
 }
+
+#[test]
+fn every_kernel_builds_the_same_filter() {
+    let built = Kernel::available().map(|kernel| {
+        let mut builder = bloomline::FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
+        builder.extend((0..1_000).map(|i: u32| i.to_le_bytes()));
+        let filter = builder.finish();
+        assert_eq!(filter.kernel(), kernel);
+        filter
+    });
+    let built: Vec<_> = built.collect();
+    assert!(built.iter().all(|filter| *filter == built[0]));
+}

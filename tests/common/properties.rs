@@ -34,6 +34,7 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
         assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
+        assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_owned().kernel()], [kernel; 4]);
         for (&hash, &answer) in asked.iter().zip(&answers) {
             let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
             assert_eq!(single.contains_hash(hash), answer, "{}", context());
