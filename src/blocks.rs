@@ -152,3 +152,19 @@ impl Drop for Blocks {
 unsafe impl Send for Blocks {}
 // SAFETY: as above.
 unsafe impl Sync for Blocks {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_block_straddles_two_cache_lines() {
+        // Kept alive together, so that the allocator gives each another place.
+        let filters: alloc::vec::Vec<Blocks> =
+            (1..200).map(|n_blocks| Blocks::zeroed(n_blocks).unwrap()).collect();
+        for blocks in filters.iter().chain(&filters.clone()) {
+            assert!(blocks.start.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
+            assert_eq!(blocks.as_slice().as_slice(), [[0; BLOCK_BYTES]].repeat(blocks.len()));
+        }
+    }
+}
