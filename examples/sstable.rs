@@ -5,17 +5,18 @@
 //! ```
 //!
 //! Writes the same keys into three databases of the `rusty-leveldb` crate, without a filter, with its own Bloom filter
-//! and with bloomline's, and asks each for keys that it has and for keys that it has not.
+//! and with bloomline's, and asks each for keys that it has and for keys that it has not. Exit code 1 if a key is lost,
+//! 2 if something was wrong with the arguments or the files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use rusty_leveldb::{DB, FilterPolicy, Options};
@@ -41,45 +42,41 @@ impl FilterPolicy for Bloomline {
     }
 }
 
-/// Reads every data block that a key might be in. One byte, as `rusty-leveldb` insists on a filter.
-struct NoFilter;
+const ROUNDS: usize = 9;
+const KEYS_A_ROUND: usize = 10_000;
+/// A longer line is rather no list of keys, and would take hours.
+const LONGEST_KEY: usize = 1 << 16;
 
-impl FilterPolicy for NoFilter {
-    fn name(&self) -> &'static str {
-        "bloomline.example.NoFilter"
-    }
-
-    fn create_filter(&self, _keys: &[u8], _offsets: &[usize]) -> Vec<u8> {
-        vec![0]
-    }
-
-    fn key_may_match(&self, _key: &[u8], _filter: &[u8]) -> bool {
-        true
-    }
-}
-
-/// Show what bloomline's filters save in a LevelDB-format database.
+/// Show what bloomline's filters save in a LevelDB-format database
 #[derive(Parser)]
-#[command(after_help = "Examples:
-  sstable --bits-per-key 16
-  sstable --keys words.txt --db /tmp/words")]
+#[command(after_help = "Examples, after `cargo run --release --example sstable --`:
+  --bits-per-key 16                     larger filters, fewer false positives
+  --keys words.txt                      your own keys
+  --count 1000000 --db /tmp/databases   more keys, and look at the files afterwards")]
 struct Arguments {
     /// Bits per key of both filters, 1 to 64
-    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "BITS", default_value = "10", allow_negative_numbers = true)]
+    #[arg(value_parser = |text: &str| whole_number(text, 64))]
     bits_per_key: u32,
-    /// How many keys to write, half of them as db_bench writes them and half as YCSB does
-    #[arg(long, default_value_t = 200_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    /// Keys to write: half like db_bench's, half like YCSB's
+    #[arg(long, value_name = "N", default_value = "200000", allow_negative_numbers = true)]
+    #[arg(value_parser = |text: &str| whole_number(text, 10_000_000))]
     count: u32,
-    /// Write the keys of this file instead, one a line, any bytes
+    /// Write the keys of FILE instead: one a line, any bytes
     #[arg(long, value_name = "FILE", conflicts_with = "count")]
     keys: Option<PathBuf>,
-    /// Put the three databases into this new or empty directory and keep them; else they go to a temporary one
+    /// Keep the databases in PATH, a new or empty directory
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 }
 
+fn whole_number(text: &str, most: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("give a whole number from 1 to {most}"))
+}
+
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    match arguments().and_then(|arguments| run(&arguments)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -89,37 +86,52 @@ fn main() -> ExitCode {
     }
 }
 
+/// The arguments; what is wrong with them in one line, where clap would take several.
+fn arguments() -> Result<Arguments> {
+    Arguments::try_parse().map_err(|error| {
+        if !error.use_stderr() {
+            error.exit(); // it is the text for --help
+        }
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        anyhow::anyhow!("{} (--help tells more)", first.trim_start_matches("error: "))
+    })
+}
+
 /// Whether every key was found.
 fn run(arguments: &Arguments) -> Result<bool> {
-    let present = match &arguments.keys {
-        Some(path) => keys_of_file(path)?,
-        None => (0..arguments.count).map(|i| generated_key(i, false)).collect(),
-    };
-    let missing = match &arguments.keys {
-        Some(_) => keys_beside(&present),
-        None => (0..arguments.count).map(|i| generated_key(i, true)).collect(),
-    };
-    let temporary = match &arguments.db {
-        Some(path) => return compare(arguments.bits_per_key, empty_directory(path)?, &present, &missing),
-        None => tempfile::tempdir().context("no temporary directory: set TMPDIR, or use --db PATH")?,
-    };
+    let generated = |missing| (0..arguments.count).map(|i| generated_key(i, missing)).collect();
+    let present: Vec<_> = arguments.keys.as_deref().map_or_else(|| Ok(generated(false)), keys_of_file)?;
+    let missing = if arguments.keys.is_some() { keys_beside(&present) } else { generated(true) };
+    if let Some(path) = &arguments.db {
+        return compare(arguments.bits_per_key, empty_directory(path)?, &present, &missing);
+    }
+    let temporary = tempfile::tempdir().context("no temporary directory: set TMPDIR, or use --db PATH")?;
     compare(arguments.bits_per_key, temporary.path(), &present, &missing)
 }
 
 fn compare(bits_per_key: u32, directory: &Path, present: &[Vec<u8>], missing: &[Vec<u8>]) -> Result<bool> {
+    // rusty-leveldb panics on other names.
+    ensure!(
+        directory.canonicalize()?.to_str().is_some(),
+        "the name of {} is not UTF-8, as rusty-leveldb needs it: name another directory with --db",
+        directory.display()
+    );
     let own = rusty_leveldb::BloomPolicy::new(bits_per_key);
     let ours = bloomline::sstable::FilterPolicy::with_bits_per_key(f64::from(bits_per_key))?;
+    let write = |name, policy| Contender::write(name, policy, directory, present);
     let mut contenders = [
-        Contender::write("no filter", Rc::new(NoFilter), directory, present)?,
-        Contender::write("rusty-leveldb", Rc::new(own), directory, present)?,
-        Contender::write("bloomline", Rc::new(Bloomline(ours)), directory, present)?,
+        write("no filter", None)?,
+        write("rusty-leveldb", Some(Rc::new(own)))?,
+        write("bloomline", Some(Rc::new(Bloomline(ours))))?,
     ];
     for contender in &mut contenders {
         contender.check(present, missing)?;
     }
-    measure(&mut contenders, present, missing)?;
-    print_report(&contenders, bits_per_key, present.len(), missing.len());
-    Ok(contenders.iter().all(|contender| contender.lost == 0))
+    measure(&mut contenders, present, missing);
+    let report = report(&contenders, bits_per_key, present.len(), missing.len());
+    std::io::stdout().write_all(report.as_bytes()).context("the report cannot be written")?;
+    Ok(contenders.iter().all(|contender| contender.found.lost == 0))
 }
 
 /// Key `i` as db_bench writes it or, every second one, as YCSB does. Missing keys lie between the others.
@@ -133,12 +145,25 @@ fn generated_key(i: u32, missing: bool) -> Vec<u8> {
 }
 
 fn keys_of_file(path: &Path) -> Result<Vec<Vec<u8>>> {
-    let text =
-        std::fs::read(path).with_context(|| format!("the keys cannot be read from {}", path.display()))?;
+    let name = path.display();
+    let text = std::fs::read(path).with_context(|| {
+        format!("no keys can be read from {name}: give --keys a file with one key a line")
+    })?;
     let mut seen = HashSet::new();
-    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty() && seen.insert(*line));
-    let keys: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
-    ensure!(!keys.is_empty(), "{} holds no keys: put one on each line", path.display());
+    let mut keys = Vec::new();
+    for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        ensure!(
+            line.len() <= LONGEST_KEY,
+            "line {} of {name} has {} bytes, a key at most {}: put one key on each line",
+            grouped(i + 1),
+            grouped(line.len()),
+            grouped(LONGEST_KEY)
+        );
+        if !line.is_empty() && seen.insert(line) {
+            keys.push(line.to_vec());
+        }
+    }
+    ensure!(!keys.is_empty(), "{name} holds no keys: put one on each line");
     Ok(keys)
 }
 
@@ -156,16 +181,15 @@ fn keys_beside(present: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 fn empty_directory(path: &Path) -> Result<&Path> {
-    std::fs::create_dir_all(path)
-        .with_context(|| format!("the directory {} cannot be made", path.display()))?;
-    let mut entries = std::fs::read_dir(path)
-        .with_context(|| format!("the directory {} cannot be read", path.display()))?;
-    if entries.next().is_some() {
-        bail!(
-            "the directory {} is not empty: name a new one, as databases are written into it",
-            path.display()
-        );
-    }
+    let entries = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
+    let mut entries = entries.with_context(|| {
+        format!("{} cannot be used: name a new or empty directory with --db", path.display())
+    })?;
+    ensure!(
+        entries.next().is_none(),
+        "{} is not empty: name a new or empty directory with --db, as databases are written into it",
+        path.display()
+    );
     Ok(path)
 }
 
@@ -175,14 +199,15 @@ fn value_of(i: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(100).collect()
 }
 
-/// A policy, with counts of what the database asks of it.
+/// A policy, with counts of what the database asks of it. Without one, every data block that may hold a key is read.
 struct Counted {
-    policy: Rc<dyn FilterPolicy>,
+    policy: Option<Rc<dyn FilterPolicy>>,
     counts: Rc<Counts>,
 }
 
 #[derive(Default)]
 struct Counts {
+    asked: Cell<usize>,
     may_match: Cell<usize>,
     /// Address and length of each filter that was asked, while they are collected.
     filters: RefCell<Option<HashMap<usize, usize>>>,
@@ -190,15 +215,17 @@ struct Counts {
 
 impl FilterPolicy for Counted {
     fn name(&self) -> &'static str {
-        self.policy.name()
+        self.policy.as_ref().map_or("example.NoFilter", |policy| policy.name())
     }
 
+    /// One byte for no filter, as `rusty-leveldb` insists on one that is not empty.
     fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-        self.policy.create_filter(keys, offsets)
+        self.policy.as_ref().map_or(vec![0], |policy| policy.create_filter(keys, offsets))
     }
 
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
-        let may_match = self.policy.key_may_match(key, filter);
+        let may_match = self.policy.as_ref().is_none_or(|policy| policy.key_may_match(key, filter));
+        self.counts.asked.set(self.counts.asked.get() + 1);
         self.counts.may_match.set(self.counts.may_match.get() + usize::from(may_match));
         if let Some(filters) = &mut *self.counts.filters.borrow_mut() {
             filters.insert(filter.as_ptr().addr(), filter.len());
@@ -212,8 +239,15 @@ struct Contender {
     name: &'static str,
     db: DB,
     counts: Rc<Counts>,
-    n_filters: usize,
+    found: Found,
+}
+
+#[derive(Default)]
+struct Found {
+    filters: usize,
     filter_bytes: usize,
+    /// Times that a filter was asked for a missing key.
+    asked: usize,
     false_positives: usize,
     lost: usize,
     missing_ns: Vec<f64>,
@@ -224,17 +258,16 @@ impl Contender {
     /// Writes the keys, compacts them into tables, and opens the database anew.
     fn write(
         name: &'static str,
-        policy: Rc<dyn FilterPolicy>,
+        policy: Option<Rc<dyn FilterPolicy>>,
         directory: &Path,
         keys: &[Vec<u8>],
     ) -> Result<Self> {
         let path = directory.join(name.replace(' ', "-"));
         let counts = Rc::new(Counts::default());
         let open = || {
-            let counted = Counted { policy: Rc::clone(&policy), counts: Rc::clone(&counts) };
+            let counted = Counted { policy: policy.clone(), counts: Rc::clone(&counts) };
             let options = Options { filter_policy: Rc::new(Box::new(counted)), ..Options::default() };
-            DB::open(&path, options)
-                .with_context(|| format!("no database can be opened in {}", path.display()))
+            DB::open(&path, options).with_context(|| format!("{} cannot be opened", path.display()))
         };
         let progress = progress(&format!("writing, {name}"), keys.len());
         let write = || -> Result<()> {
@@ -250,21 +283,11 @@ impl Contender {
             db.compact_range(b"", last)?;
             Ok(db.close()?)
         };
-        write().with_context(|| format!("writing the database in {} failed", path.display()))?;
+        write().with_context(|| {
+            format!("{} cannot be written: make room there, or name another place with --db", path.display())
+        })?;
         progress.finish_and_clear();
-        let db = open()?;
-        let (missing_ns, present_ns) = (Vec::new(), Vec::new());
-        Ok(Self {
-            name,
-            db,
-            counts,
-            n_filters: 0,
-            filter_bytes: 0,
-            false_positives: 0,
-            lost: 0,
-            missing_ns,
-            present_ns,
-        })
+        Ok(Self { name, db: open()?, counts, found: Found::default() })
     }
 
     /// Asks for every key once, counting.
@@ -272,19 +295,21 @@ impl Contender {
         let progress = progress(&format!("checking, {}", self.name), present.len() + missing.len());
         *self.counts.filters.borrow_mut() = Some(HashMap::new());
         for (i, key) in present.iter().enumerate() {
-            let found = self.db.get(key);
-            self.lost += usize::from(found.is_none_or(|value| *value != *value_of(i)));
+            let value = self.db.get(key);
+            self.found.lost += usize::from(value.is_none_or(|value| *value != *value_of(i)));
             progress.inc(1);
         }
         let filters = self.counts.filters.take().unwrap_or_default();
-        self.n_filters = filters.len();
-        self.filter_bytes = filters.values().sum();
+        self.found.filters = filters.len();
+        self.found.filter_bytes = filters.values().sum();
+        self.counts.asked.set(0);
         self.counts.may_match.set(0);
         for key in missing {
             ensure!(self.db.get(key).is_none(), "{}: a key was found that was never written", self.name);
             progress.inc(1);
         }
-        self.false_positives = self.counts.may_match.get();
+        self.found.asked = self.counts.asked.get();
+        self.found.false_positives = self.counts.may_match.get();
         progress.finish_and_clear();
         Ok(())
     }
@@ -298,87 +323,84 @@ impl Contender {
     }
 }
 
-const ROUNDS: usize = 9;
-const KEYS_A_ROUND: usize = 10_000;
-
 /// Rounds of all contenders in turn, each in another order of keys: what else the machine does meets all alike.
-fn measure(contenders: &mut [Contender], present: &[Vec<u8>], missing: &[Vec<u8>]) -> Result<()> {
+fn measure(contenders: &mut [Contender], present: &[Vec<u8>], missing: &[Vec<u8>]) {
     let progress = progress("measuring", ROUNDS * contenders.len());
     for round in 0..ROUNDS {
-        let sample = |keys: &'_ [Vec<u8>], i: usize| {
-            bloomline::mix((round * KEYS_A_ROUND + i) as u64) as usize % keys.len()
-        };
-        let present: Vec<_> = (0..KEYS_A_ROUND).map(|i| &present[sample(present, i)]).collect();
-        let missing: Vec<_> = (0..KEYS_A_ROUND).map(|i| &missing[sample(missing, i)]).collect();
+        let place = |i| bloomline::mix((round * KEYS_A_ROUND + i) as u64) as usize;
+        let present: Vec<_> = (0..KEYS_A_ROUND).map(|i| &present[place(i) % present.len()]).collect();
+        let missing: Vec<_> = (0..KEYS_A_ROUND).map(|i| &missing[place(i) % missing.len()]).collect();
         for contender in &mut *contenders {
-            let ns = contender.time(&missing);
-            contender.missing_ns.push(ns);
-            let ns = contender.time(&present);
-            contender.present_ns.push(ns);
+            let (missing, present) = (contender.time(&missing), contender.time(&present));
+            contender.found.missing_ns.push(missing);
+            contender.found.present_ns.push(present);
             progress.inc(1);
         }
     }
     progress.finish_and_clear();
-    Ok(())
 }
 
-fn print_report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_missing: usize) {
-    println!("{} keys in the database, {} that are not;", grouped(n_present), grouped(n_missing));
-    println!("{bits_per_key} bits per key; medians of {ROUNDS} rounds of {} gets\n", grouped(KEYS_A_ROUND));
-    println!("{:15}{:>10}{:>21}{:>7}{:>14}{:>14}", "", "filter", "false", "keys", "ns per", "ns per");
-    println!(
-        "{:15}{:>10}{:>21}{:>7}{:>14}{:>14}",
-        "filter", "bytes", "positives", "lost", "missing get", "present get"
-    );
-    for contender in contenders {
-        let share = 100.0 * contender.false_positives as f64 / n_missing as f64;
-        println!(
-            "{:15}{:>10}{:>21}{:>7}{:>14}{:>14}",
-            contender.name,
-            grouped(contender.filter_bytes),
-            format!("{} ({share:.2} %)", grouped(contender.false_positives)),
-            grouped(contender.lost),
-            grouped(median(&contender.missing_ns) as usize),
-            grouped(median(&contender.present_ns) as usize),
-        );
-    }
-    let [none, own, ours] = contenders;
-    let times = |other: &Contender| {
-        let mut ratios: Vec<f64> =
-            other.missing_ns.iter().zip(&ours.missing_ns).map(|(a, b)| a / b).collect();
-        ratios.sort_by(f64::total_cmp);
-        median(&ratios)
+fn report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_missing: usize) -> String {
+    let [none, own, ours] = contenders.each_ref().map(|contender| &contender.found);
+    let row = |cells: [&str; 6]| {
+        let [name, bytes, positives, lost, missing, present] = cells;
+        format!("{name:15}{bytes:>10}{positives:>21}{lost:>7}{missing:>14}{present:>14}\n")
     };
-    println!(
+    let mut report = format!(
+        "{} keys in the database, {} that are not;\n\
+         {bits_per_key} bits per key; medians of {ROUNDS} rounds of {} gets\n\n",
+        grouped(n_present),
+        grouped(n_missing),
+        grouped(KEYS_A_ROUND)
+    );
+    report += &row(["", "filter", "false", "keys", "ns per", "ns per"]);
+    report += &row(["filter", "bytes", "positives", "lost", "missing get", "present get"]);
+    for Contender { name, found, .. } in contenders {
+        let rate = percent(found.false_positives, found.asked);
+        report += &row([
+            name,
+            &grouped(found.filter_bytes),
+            &format!("{} ({rate:.2} %)", grouped(found.false_positives)),
+            &grouped(found.lost),
+            &grouped(median(found.missing_ns.iter().copied()) as usize),
+            &grouped(median(found.present_ns.iter().copied()) as usize),
+        ]);
+    }
+    let times = |other: &Found| {
+        median(other.missing_ns.iter().zip(&ours.missing_ns).map(|(theirs, ours)| theirs / ours))
+    };
+    let bits = |found: &Found| 8.0 * found.filter_bytes as f64 / n_present as f64;
+    report += &format!(
         "\nbloomline: {} keys lost; {:.2} % of gets for missing keys read a data block in vain; such a get is\n\
          {:.1} times as fast as without a filter, {:.2} times as fast as with rusty-leveldb's own. The\n\
-         database makes a filter for every {:.0} keys, which bloomline rounds up to {:.1} bits per key.",
+         database makes a filter for every {:.0} keys, which takes bloomline {:.1} bits per key in whole\n\
+         lanes and blocks, rusty-leveldb {:.1}.\n",
         grouped(ours.lost),
-        100.0 * ours.false_positives as f64 / n_missing as f64,
+        percent(ours.false_positives, n_missing),
         times(none),
         times(own),
-        n_present as f64 / ours.n_filters as f64,
-        8.0 * ours.filter_bytes as f64 / n_present as f64,
+        n_present as f64 / ours.filters.max(1) as f64,
+        bits(ours),
+        bits(own),
     );
+    report
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// 1234567 as 1,234,567.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 /// A bar on standard error, where that is a terminal.
