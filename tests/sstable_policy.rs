@@ -80,12 +80,12 @@ fn assert_holds(db: &mut DB, expected: &BTreeMap<Vec<u8>, Vec<u8>>, keys: u64) {
 fn no_key_is_lost_through_overwrites_deletes_and_compaction() {
     let database = Database::new();
     let mut db = database.open(bloomline());
-    let expected = write(&mut db, 5_000);
-    assert!(expected.len() > 3_000);
-    assert_holds(&mut db, &expected, 5_000);
+    let expected = write(&mut db, 20_000);
+    assert!(expected.len() > 12_000);
+    assert_holds(&mut db, &expected, 20_000);
     db.close().unwrap();
     drop(db);
-    assert_holds(&mut database.open(bloomline()), &expected, 5_000);
+    assert_holds(&mut database.open(bloomline()), &expected, 20_000);
 }
 
 #[test]
@@ -103,5 +103,15 @@ fn no_key_is_lost_when_the_policy_of_a_database_changes() {
     db.close().unwrap();
     drop(db);
 
+    assert_holds(&mut database.open(BloomPolicy::new(10)), &expected, 2_000);
+}
+
+#[test]
+fn no_key_is_lost_when_a_database_returns_to_its_own_policy() {
+    let database = Database::new();
+    let mut db = database.open(bloomline());
+    let expected = write(&mut db, 2_000);
+    db.close().unwrap();
+    drop(db);
     assert_holds(&mut database.open(BloomPolicy::new(10)), &expected, 2_000);
 }
