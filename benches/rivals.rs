@@ -1,0 +1,412 @@
+//! Bloomline against other filters, all given the same hashes and the same bits per key.
+//!
+//! ```text
+//! cargo bench -p bloomline-rivals -- --quick
+//! cargo bench -p bloomline-rivals -- --size 1MiB --filter fastbloom --filter bloomline
+//! scripts/report                                   # all of it, into docs/performance.md
+//! ```
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use bloomline_rivals::contender::Contender;
+use bloomline_rivals::keys::{self, Keys};
+use bloomline_rivals::line_up::{self, BITS_PER_KEY, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
+use bloomline_rivals::machine::Machine;
+use bloomline_rivals::queries::{self, Stream};
+use bloomline_rivals::race::{median, race, time_once, time_repeatedly};
+use bloomline_rivals::rates;
+use bloomline_rivals::results::{
+    BuildTiming, Entry, KTiming, KeyTiming, Rate, Results, Timing, Workload, size_text,
+};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Few enough to stay in cache, so that the lookups are measured and not the reading of their hashes.
+const QUERIES: usize = 16 << 10;
+/// Their lines are many times what any cache holds.
+const STREAM: u64 = 4 << 20;
+/// What is taken from the stream in one turn: past the caches, and with random answers, which a branch predictor
+/// would learn if they were met again.
+const COLD_WINDOW: usize = 128 << 10;
+const MIXED_WINDOW: usize = 64 << 10;
+/// Up to here a filter is timed as it is in cache.
+const LARGEST_IN_CACHE: usize = 1 << 20;
+/// Where rates are counted and keys are hashed.
+const MIDDLE_SIZE: usize = 1 << 20;
+/// Where k is varied: what is timed then is the work and not the memory.
+const SMALL_SIZE: usize = 16 << 10;
+const KEYS_TO_BUILD: u64 = 1_000_000;
+const SIZES: [usize; 4] = [16 << 10, 256 << 10, 1 << 20, 64 << 20];
+const HUGE: usize = 1 << 30;
+
+/// Race bloomline against other filters
+#[derive(Parser)]
+struct Arguments {
+    /// Only contenders whose name contains NAME, and the floor; several times for several
+    #[arg(long, value_name = "NAME")]
+    filter: Vec<String>,
+    /// Only filters of this size, as in 16KiB; several times for several. Leaves out keys, builds, rates and k
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Vec<usize>,
+    /// Filters of 1 GiB as well: takes 7 GiB of memory and some minutes
+    #[arg(long)]
+    huge: bool,
+    /// Fewer rounds and sizes: less exact
+    #[arg(long)]
+    quick: bool,
+    /// Save what was measured
+    #[arg(long, value_name = "FILE.json")]
+    save: Option<PathBuf>,
+    /// What cargo passes to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = match text[number.len()..].trim() {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err("give a size as in 16KiB, 1MiB or 1GiB".to_owned()),
+    };
+    let size =
+        number.parse().ok().and_then(|number: usize| number.checked_mul(unit)).filter(|&size| size > 0);
+    size.ok_or_else(|| "give a size as in 16KiB, 1MiB or 1GiB".to_owned())
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let sizes = match (&arguments.size[..], arguments.quick) {
+        ([], true) => vec![16 << 10, 1 << 20],
+        ([], false) => SIZES.into_iter().chain(arguments.huge.then_some(HUGE)).collect(),
+        (sizes, _) => sizes.to_vec(),
+    };
+    let rest = arguments.size.is_empty();
+    let flags = std::env::args().skip(1).filter(|flag| flag != "--bench").collect::<Vec<_>>().join(" ");
+    let progress = ProgressBar::new(sizes.len() as u64 + 5 * u64::from(rest));
+    progress.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}")?);
+    let mut bench = Bench {
+        progress,
+        results: Results {
+            machine: Machine::this(),
+            command: format!("cargo bench -p bloomline-rivals -- {flags}")
+                .trim_end_matches([' ', '-'])
+                .to_owned(),
+            quick: arguments.quick,
+            entries: Vec::new(),
+            timings: Vec::new(),
+            key_timings: Vec::new(),
+            builds: Vec::new(),
+            by_k: Vec::new(),
+            rates: Vec::new(),
+        },
+        arguments,
+    };
+
+    for size_bytes in sizes {
+        bench.size(size_bytes)?;
+    }
+    if rest {
+        bench.step("false positives", Bench::count_false_positives);
+        bench.step("byte keys", Bench::byte_keys);
+        bench.step("builds", Bench::builds);
+        bench.step("k", Bench::vary_k);
+        bench.step("bits per key", Bench::vary_bits_per_key);
+    }
+    bench.progress.finish_and_clear();
+    if let Some(path) = &bench.arguments.save {
+        let text = serde_json::to_string(&bench.results)?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+struct Bench {
+    arguments: Arguments,
+    progress: ProgressBar,
+    results: Results,
+}
+
+impl Bench {
+    fn is_wanted(&self, name: &str) -> bool {
+        let filter = &self.arguments.filter;
+        filter.is_empty() || name == FLOOR || filter.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    fn step(&mut self, name: &str, step: fn(&mut Self)) {
+        self.progress.set_message(name.to_owned());
+        step(self);
+        self.progress.inc(1);
+    }
+
+    fn print(&self, title: &str, rows: &[Vec<String>]) {
+        self.progress.suspend(|| print_table(title, rows));
+    }
+
+    fn contenders(&self, size_bytes: usize) -> Vec<Box<dyn Contender>> {
+        line_up::contenders(size_bytes, |name| self.is_wanted(name))
+    }
+
+    fn rounds(&self, in_cache: bool) -> usize {
+        match (self.arguments.quick, in_cache) {
+            (true, true) => 9,
+            (true, false) => 3,
+            (false, true) => 51,
+            (false, false) => 15,
+        }
+    }
+
+    fn size(&mut self, size_bytes: usize) -> Result<()> {
+        let keys = (size_bytes * 8 / BITS_PER_KEY) as u64;
+        let mut contenders = self.contenders(size_bytes);
+        for contender in &mut contenders {
+            self.progress.set_message(format!("{}: filling {}", size_text(size_bytes), contender.name()));
+            rates::fill(contender.as_mut(), keys);
+        }
+        let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, keys)).collect();
+        for contender in contenders.iter().filter(|contender| contender.name() != FLOOR) {
+            let found = contender.count(&present);
+            ensure!(
+                found == QUERIES && contender.count_branching(&present) == QUERIES,
+                "{} lost {} of {QUERIES} keys",
+                contender.name(),
+                QUERIES - found
+            );
+        }
+        for workload in Workload::ALL {
+            self.progress.set_message(format!("{}: {workload:?}", size_text(size_bytes)));
+            self.workload(size_bytes, keys, workload, &mut contenders);
+        }
+        self.progress.inc(1);
+        Ok(())
+    }
+
+    fn workload(
+        &mut self,
+        size_bytes: usize,
+        keys: u64,
+        workload: Workload,
+        contenders: &mut [Box<dyn Contender>],
+    ) {
+        let hash = |i| match workload {
+            Workload::Missing => queries::missing(i),
+            Workload::Present | Workload::Insert => queries::present(i, keys),
+            Workload::Mixed => queries::mixed(i, keys),
+        };
+        let run = |contender: &mut dyn Contender, hashes: &[u64]| {
+            std::hint::black_box(match workload {
+                Workload::Missing | Workload::Present => contender.count(hashes),
+                Workload::Mixed => contender.count_branching(hashes),
+                Workload::Insert => {
+                    contender.insert_all(hashes);
+                    0
+                }
+            });
+        };
+        let mut contenders: Vec<&mut Box<dyn Contender>> = contenders
+            .iter_mut()
+            .filter(|contender| workload != Workload::Insert || contender.grows())
+            .collect();
+        let in_cache = size_bytes <= LARGEST_IN_CACHE;
+        let rounds = self.rounds(in_cache);
+        let times = if in_cache && workload != Workload::Mixed {
+            let hashes: Vec<u64> = (0..QUERIES as u64).map(hash).collect();
+            race(&mut contenders, rounds, |contender| {
+                time_repeatedly(hashes.len(), || run(contender.as_mut(), &hashes))
+            })
+        } else {
+            let mut stream = Stream::new((0..STREAM).map(hash), COLD_WINDOW);
+            race(&mut contenders, rounds, |contender| {
+                if in_cache {
+                    run(contender.as_mut(), stream.next(QUERIES));
+                }
+                let hashes = stream.next(if in_cache { MIXED_WINDOW } else { COLD_WINDOW });
+                time_once(hashes.len(), || run(contender.as_mut(), hashes))
+            })
+        };
+        let names: Vec<String> = contenders.iter().map(|contender| contender.name().to_owned()).collect();
+        for (contender, rounds) in names.iter().cloned().zip(times) {
+            self.results.timings.push(Timing { size_bytes, workload, contender, rounds });
+        }
+        self.print_workload(size_bytes, workload, &names);
+    }
+
+    fn print_workload(&self, size_bytes: usize, workload: Workload, names: &[String]) {
+        let mut rows = vec![row(["", "ns", "/ floor", "/ RocksDB's", "/ sbbf-rs-safe", "/ fastbloom"])];
+        for name in names {
+            let to = |other| {
+                let ratio = self.results.ratio(size_bytes, workload, name, other);
+                ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
+            };
+            let nanoseconds = self.results.nanoseconds(size_bytes, workload, name).unwrap_or(f64::NAN);
+            let nanoseconds = format!("{nanoseconds:.2}");
+            rows.push(vec![name.clone(), nanoseconds, to(FLOOR), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
+        }
+        self.print(&format!("{}: {}", size_text(size_bytes), workload.title()), &rows);
+    }
+
+    fn count_false_positives(&mut self) {
+        let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
+        let mut rows = vec![row(["", "bits per key", "false positives", ""])];
+        for mut contender in self.contenders(MIDDLE_SIZE) {
+            if contender.name() == FLOOR {
+                continue;
+            }
+            rates::fill(contender.as_mut(), keys);
+            let asked = 8 << 20;
+            let (positives, asked) = rates::false_positives(contender.as_ref(), asked, asked, 0);
+            let entry = Entry {
+                contender: contender.name().to_owned(),
+                hashes_by_itself: contender.hashes_by_itself(),
+                bits_per_key: 8.0 * contender.size_bytes() as f64 / keys as f64,
+                fpr: positives as f64 / asked as f64,
+            };
+            rows.push(vec![
+                entry.contender.clone(),
+                format!("{:.2}", entry.bits_per_key),
+                format!("{:.4} %", 100.0 * entry.fpr),
+                if entry.hashes_by_itself { "hashes by itself" } else { "" }.to_owned(),
+            ]);
+            self.results.entries.push(entry);
+        }
+        self.print(&format!("False positives, {} keys in {}", keys, size_text(MIDDLE_SIZE)), &rows);
+    }
+
+    fn byte_keys(&mut self) {
+        let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
+        let mut rows = vec![row(["", "missing, ns", "present, ns"])];
+        for key_bytes in [8, 16, 24, 64] {
+            let inserted = Keys::new(0..keys, key_bytes);
+            let asked = 8 << 10;
+            let present = Keys::new((0..asked).map(|i| bloomline::mix(i) % keys), key_bytes);
+            let missing = Keys::new((0..asked).map(|i| (1 << 40) + i), key_bytes);
+            let mut contenders = keys::contenders(MIDDLE_SIZE, |name| self.is_wanted(name));
+            for contender in &mut contenders {
+                contender.insert_all(&inserted);
+                assert_eq!(contender.count(&present), asked as usize, "{} lost keys", contender.name());
+            }
+            let mut times = [&missing, &present].map(|queries| {
+                race(&mut contenders, self.rounds(true), |contender| {
+                    time_repeatedly(asked as usize, || {
+                        std::hint::black_box(contender.count(std::hint::black_box(queries)));
+                    })
+                })
+            });
+            for (i, contender) in contenders.iter().enumerate() {
+                let [missing, present] = times.each_mut().map(|times| std::mem::take(&mut times[i]));
+                rows.push(vec![
+                    format!("{key_bytes} bytes: {}", contender.name()),
+                    median_text(&missing),
+                    median_text(&present),
+                ]);
+                for (present, rounds) in [(false, missing), (true, present)] {
+                    let contender = contender.name().to_owned();
+                    self.results.key_timings.push(KeyTiming { key_bytes, present, contender, rounds });
+                }
+            }
+        }
+        self.print(&format!("Lookups of byte keys, hash included, {}", size_text(MIDDLE_SIZE)), &rows);
+    }
+
+    fn builds(&mut self) {
+        let hashes: Vec<u64> = (0..KEYS_TO_BUILD).map(bloomline::mix).collect();
+        let mut builds = line_up::BUILDS.to_vec();
+        builds.retain(|(name, _)| self.is_wanted(name));
+        let times = race(&mut builds, self.rounds(false), |(_, build)| {
+            time_once(hashes.len(), || build(std::hint::black_box(&hashes)))
+        });
+        let mut rows = vec![row(["", "ns per key"])];
+        for ((name, _), rounds) in builds.into_iter().zip(times) {
+            rows.push(vec![name.to_owned(), median_text(&rounds)]);
+            self.results.builds.push(BuildTiming { contender: name.to_owned(), rounds });
+        }
+        self.print(&format!("A filter of {KEYS_TO_BUILD} keys from nothing"), &rows);
+    }
+
+    fn vary_k(&mut self) {
+        let keys = (SMALL_SIZE * 8 / BITS_PER_KEY) as u64;
+        let hashes: Vec<u64> = (0..QUERIES as u64).map(queries::missing).collect();
+        let mut rows = Vec::new();
+        for k in 1..=16 {
+            let mut contenders = rates::with_k(SMALL_SIZE, k);
+            contenders.retain(|contender| self.is_wanted(contender.name()));
+            for contender in &mut contenders {
+                rates::fill(contender.as_mut(), keys);
+            }
+            let rounds = if self.arguments.quick { 5 } else { 21 };
+            let times = race(&mut contenders, rounds, |contender| {
+                time_repeatedly(hashes.len(), || {
+                    std::hint::black_box(contender.count(&hashes));
+                })
+            });
+            if rows.is_empty() {
+                let names = contenders.iter().map(|contender| contender.name().to_owned());
+                rows.push([String::new()].into_iter().chain(names).collect());
+            }
+            rows.push(
+                [format!("k = {k}")]
+                    .into_iter()
+                    .chain(times.iter().map(|times| median_text(times)))
+                    .collect(),
+            );
+            for (contender, rounds) in contenders.iter().zip(times) {
+                self.results.by_k.push(KTiming { contender: contender.name().to_owned(), k, rounds });
+            }
+        }
+        self.print(&format!("ns per lookup of a missing key, {}", size_text(SMALL_SIZE)), &rows);
+    }
+
+    fn vary_bits_per_key(&mut self) {
+        let most = if self.arguments.quick { 8 << 20 } else { 64 << 20 };
+        let mut rows = vec![row(["", "bits per key", "k", "false positives"])];
+        for bits_per_key in (6..=24).step_by(if self.arguments.quick { 3 } else { 1 }) {
+            let keys = MIDDLE_SIZE * 8 / bits_per_key;
+            for (k, mut contender) in rates::with_best_k(MIDDLE_SIZE, keys) {
+                if !self.is_wanted(contender.name()) {
+                    continue;
+                }
+                rates::fill(contender.as_mut(), keys as u64);
+                let (positives, asked) = rates::false_positives(contender.as_ref(), 1 << 20, most, 4000);
+                // Fewer say too little about the rate.
+                if positives >= 100 {
+                    let contender = contender.name().to_owned();
+                    let bits_per_key = 8.0 * MIDDLE_SIZE as f64 / keys as f64;
+                    let rate = Rate { contender, bits_per_key, k, positives, asked };
+                    rows.push(vec![
+                        rate.contender.clone(),
+                        format!("{bits_per_key:.1}"),
+                        k.to_string(),
+                        format!("{:.5} %", 100.0 * rate.fpr()),
+                    ]);
+                    self.results.rates.push(rate);
+                }
+            }
+        }
+        self.print("False positives by bits per key, each with the k that it chooses", &rows);
+    }
+}
+
+fn median_text(rounds: &[f64]) -> String {
+    median(rounds.iter().copied()).map_or(String::new(), |median| format!("{median:.2}"))
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn print_table(title: &str, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    println!("\n{title}");
+    for row in rows {
+        let mut line = String::new();
+        for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            line += &if i == 0 { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+        }
+        println!("{}", line.trim_end());
+    }
+}

@@ -1,0 +1,56 @@
+//! The least that any filter of one cache line per lookup must do: read the line.
+
+use std::hint::black_box;
+
+use bloomline::mix;
+
+use crate::contender::Contender;
+
+#[derive(Clone)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
+/// Reads eight bytes of the line of each hash.
+pub struct Floor {
+    lines: Vec<Line>,
+}
+
+impl Floor {
+    pub fn new(size_bytes: usize) -> Self {
+        // Written, as untouched pages would all be the same one.
+        let lines = (0..size_bytes as u64 / 64).map(|i| Line([mix(i); 8])).collect();
+        Self { lines }
+    }
+}
+
+impl Contender for Floor {
+    fn name(&self) -> &str {
+        "floor"
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.lines.len() * 64
+    }
+
+    fn grows(&self) -> bool {
+        false
+    }
+
+    fn insert_all(&mut self, _hashes: &[u64]) {}
+
+    #[inline(never)]
+    fn count(&self, hashes: &[u64]) -> usize {
+        let n_lines = self.lines.len() as u64;
+        let mut union = 0;
+        for &hash in hashes {
+            let line = (u128::from(hash) * u128::from(n_lines)) >> 64;
+            union |= self.lines[line as usize].0[0];
+        }
+        black_box(union);
+        0
+    }
+
+    fn count_branching(&self, hashes: &[u64]) -> usize {
+        self.count(hashes)
+    }
+}

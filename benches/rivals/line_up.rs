@@ -1,0 +1,432 @@
+//! Who takes part, all with the same bits per key.
+
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+
+use bloomcraft::core::BloomFilter as _;
+use bloomline::{BloomFilter, Kernel};
+use xorf::Filter as _;
+
+use crate::contender::{Contender, OneByOne, Single, act_on};
+use crate::floor::Floor;
+use crate::rocksdb::RocksDb;
+
+/// Bits per key of the race.
+pub const BITS_PER_KEY: usize = 10;
+/// Best for bloomline and RocksDB's layout at 10 bits per key.
+pub const BEST_K: u32 = 6;
+
+pub const BLOOMLINE: &str = "bloomline";
+pub const BLOOMLINE_BATCH: &str = "bloomline batch";
+pub const FASTBLOOM: &str = "fastbloom";
+pub const SBBF: &str = "sbbf-rs-safe";
+pub const ROCKSDB: &str = "RocksDB's layout";
+pub const FLOOR: &str = "floor";
+
+/// Past this size only the contenders that a bar is about: the others would take minutes to fill.
+const LARGEST_FOR_ALL: usize = 64 << 20;
+
+/// Makes the empty contenders whose name `is_wanted`, for filters of `size_bytes`.
+pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Box<dyn Contender>> {
+    let n_blocks = size_bytes / 64;
+    let keys = size_bytes * 8 / BITS_PER_KEY;
+    let bloomline = |k| BloomFilter::with_blocks(n_blocks, k).expect("enough memory");
+    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    let mut add = |name: &str, make: &dyn Fn() -> Box<dyn Contender>| {
+        if is_wanted(name) {
+            contenders.push(make());
+        }
+    };
+
+    add(FLOOR, &|| Box::new(Floor::new(size_bytes)));
+    add(BLOOMLINE, &|| Box::new(OneByOne::new(BLOOMLINE, bloomline(BEST_K))));
+    add(BLOOMLINE_BATCH, &|| Box::new(Batch::new(BLOOMLINE_BATCH, bloomline(BEST_K))));
+    add(ROCKSDB, &|| Box::new(RocksDb::new(ROCKSDB, size_bytes, BEST_K)));
+    add(SBBF, &|| Box::new(OneByOne::new(SBBF, sbbf_rs_safe::Filter::new(8, size_bytes))));
+    add(FASTBLOOM, &|| {
+        let filter = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).expected_items(keys);
+        Box::new(OneByOne::new(FASTBLOOM, filter))
+    });
+    if size_bytes > LARGEST_FOR_ALL {
+        return contenders;
+    }
+
+    add("bloomline k=8", &|| Box::new(OneByOne::new("bloomline k=8", bloomline(8))));
+    add("bloomline batch k=8", &|| Box::new(Batch::new("bloomline batch k=8", bloomline(8))));
+    for kernel in Kernel::available() {
+        let name = format!("{BLOOMLINE} {kernel}");
+        add(&name, &|| Box::new(OneByOne::new(&name, bloomline(BEST_K).with_kernel(kernel))));
+        let name = format!("{BLOOMLINE_BATCH} {kernel}");
+        add(&name, &|| Box::new(Batch::new(&name, bloomline(BEST_K).with_kernel(kernel))));
+    }
+    add("broomfilter", &|| {
+        let filter = broomfilter::BlockedFilter::new(8 * size_bytes, keys).expect("a valid size");
+        Box::new(OneByOne::new("broomfilter", Broomfilter { filter, size_bytes }))
+    });
+    add("bloomcraft", &|| Box::new(OneByOne::new("bloomcraft", bloomcraft_of(keys))));
+    add("bloomfilter", &|| {
+        let filter = bloomfilter::Bloom::new_with_seed(size_bytes, keys, &[7; 32]).expect("a valid size");
+        Box::new(OneByOne::new("bloomfilter", filter))
+    });
+    #[cfg(feature = "parquet")]
+    add("parquet", &|| Box::new(OneByOne::new("parquet", parquet_of(size_bytes))));
+    add("xorf BinaryFuse8", &|| Box::new(Xorf { hashes: Vec::new(), filter: None }));
+    contenders
+}
+
+impl Single for BloomFilter {
+    fn size_bytes(&self) -> usize {
+        self.size_bytes()
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.insert_hash(hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn fill(&mut self, hashes: &[u64]) {
+        self.insert_batch(hashes);
+    }
+}
+
+/// Bloomline by `insert_batch` and `contains_batch`.
+pub struct Batch {
+    name: String,
+    filter: BloomFilter,
+    found: RefCell<[bool; Batch::LENGTH]>,
+}
+
+impl Batch {
+    /// As many as a caller has at hand, and few enough to leave the L1 cache to the filter.
+    const LENGTH: usize = 1024;
+
+    pub fn new(name: impl Into<String>, filter: BloomFilter) -> Self {
+        Self { name: name.into(), filter, found: RefCell::new([false; Self::LENGTH]) }
+    }
+}
+
+impl Contender for Batch {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.filter.size_bytes()
+    }
+
+    #[inline(never)]
+    fn insert_all(&mut self, hashes: &[u64]) {
+        for hashes in hashes.chunks(Self::LENGTH) {
+            self.filter.insert_batch(hashes);
+        }
+    }
+
+    #[inline(never)]
+    fn count(&self, hashes: &[u64]) -> usize {
+        let mut found = self.found.borrow_mut();
+        let mut count = 0;
+        for hashes in hashes.chunks(Self::LENGTH) {
+            let found = &mut found[..hashes.len()];
+            self.filter.contains_batch(hashes, found);
+            // Summed in bytes, which the compiler does by the register, so that little but the lookups is timed.
+            let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
+            count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
+        }
+        count
+    }
+
+    #[inline(never)]
+    fn count_branching(&self, hashes: &[u64]) -> usize {
+        let mut found = self.found.borrow_mut();
+        let mut count = 0;
+        for hashes in hashes.chunks(Self::LENGTH) {
+            let found = &mut found[..hashes.len()];
+            self.filter.contains_batch(hashes, found);
+            for (&hash, &found) in hashes.iter().zip(&*found) {
+                if found {
+                    count += act_on(hash);
+                }
+            }
+        }
+        count
+    }
+}
+
+impl Single for fastbloom::BloomFilter {
+    fn size_bytes(&self) -> usize {
+        self.num_bits() / 8
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.insert_hash(hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+}
+
+impl Single for sbbf_rs_safe::Filter {
+    fn size_bytes(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.insert_hash(hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+}
+
+impl Single for bloomfilter::Bloom<u64> {
+    const HASHES_BY_ITSELF: bool = true;
+
+    fn size_bytes(&self) -> usize {
+        self.len() as usize / 8
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.set(&hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.check(&hash)
+    }
+}
+
+struct Broomfilter {
+    filter: broomfilter::BlockedFilter,
+    size_bytes: usize,
+}
+
+impl Single for Broomfilter {
+    const HASHES_BY_ITSELF: bool = true;
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.filter.insert(hash.to_le_bytes());
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.filter.contains(hash.to_le_bytes())
+    }
+}
+
+type Bloomcraft = bloomcraft::filters::RegisterBlockedBloomFilter<u64, PassedOn>;
+
+/// A bloomcraft filter of about 10 bits per key, if the keys are a power of two times that.
+fn bloomcraft_of(keys: usize) -> Bloomcraft {
+    Bloomcraft::new(keys, BLOOMCRAFT_FPR).expect("a valid size")
+}
+
+/// The rate that makes bloomcraft take a little less than 10 bits per key, to be rounded up to a power of two.
+pub const BLOOMCRAFT_FPR: f64 = 0.021;
+
+impl Single for Bloomcraft {
+    fn size_bytes(&self) -> usize {
+        self.bit_count() / 8
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        bloomcraft::core::BloomFilter::insert(self, &hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        bloomcraft::core::BloomFilter::contains(self, &hash)
+    }
+}
+
+/// The least work that bloomcraft's hasher can do: two hashes of the one that is given.
+#[derive(Clone, Default)]
+struct PassedOn;
+
+impl bloomcraft::hash::BloomHasher for PassedOn {
+    fn hash_bytes(&self, bytes: &[u8]) -> u64 {
+        let mut hash = Captured(0);
+        hash.write(bytes);
+        hash.0
+    }
+
+    #[inline(always)]
+    fn hash_item<T: Hash>(&self, item: &T) -> (u64, u64) {
+        let mut hash = Captured(0);
+        item.hash(&mut hash);
+        (hash.0, hash.0.rotate_left(32))
+    }
+
+    fn name(&self) -> &'static str {
+        "PassedOn"
+    }
+}
+
+struct Captured(u64);
+
+impl Hasher for Captured {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.try_into().map_or(0, u64::from_le_bytes);
+    }
+
+    #[inline(always)]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(feature = "parquet")]
+pub fn parquet_of(size_bytes: usize) -> parquet::bloom_filter::Sbbf {
+    parquet::bloom_filter::Sbbf::new_with_num_of_bytes(size_bytes)
+}
+
+#[cfg(feature = "parquet")]
+impl Single for parquet::bloom_filter::Sbbf {
+    const HASHES_BY_ITSELF: bool = true;
+
+    fn size_bytes(&self) -> usize {
+        self.num_blocks() * 32
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, hash: u64) {
+        self.insert(&hash);
+    }
+
+    #[inline(always)]
+    fn contains(&self, hash: u64) -> bool {
+        self.check(&hash)
+    }
+}
+
+/// Not a Bloom filter, and made of all keys at once: what static sets can do with as many bits.
+struct Xorf {
+    hashes: Vec<u64>,
+    filter: Option<xorf::BinaryFuse8>,
+}
+
+impl Xorf {
+    fn filter(&self) -> &xorf::BinaryFuse8 {
+        self.filter.as_ref().expect("finished")
+    }
+}
+
+impl Contender for Xorf {
+    fn name(&self) -> &str {
+        "xorf BinaryFuse8"
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.filter().len()
+    }
+
+    fn hashes_by_itself(&self) -> bool {
+        true
+    }
+
+    fn grows(&self) -> bool {
+        false
+    }
+
+    fn insert_all(&mut self, hashes: &[u64]) {
+        self.hashes.extend(hashes);
+    }
+
+    fn finish(&mut self) {
+        self.filter = Some(xorf::BinaryFuse8::try_from(&self.hashes).expect("distinct keys"));
+        self.hashes = Vec::new();
+    }
+
+    #[inline(never)]
+    fn count(&self, hashes: &[u64]) -> usize {
+        let filter = self.filter();
+        hashes.iter().map(|hash| usize::from(filter.contains(hash))).sum()
+    }
+
+    #[inline(never)]
+    fn count_branching(&self, hashes: &[u64]) -> usize {
+        let filter = self.filter();
+        let mut count = 0;
+        for &hash in hashes {
+            if filter.contains(&hash) {
+                count += act_on(hash);
+            }
+        }
+        count
+    }
+}
+
+/// A way to make a filter of all its keys, and its name.
+pub type Build = (&'static str, fn(&[u64]));
+
+/// Ways to make a filter from nothing.
+pub const BUILDS: &[Build] = &[
+    (BLOOMLINE, |hashes| {
+        let mut filter = bloomline_for(hashes);
+        for &hash in hashes {
+            filter.insert_hash(hash);
+        }
+        std::hint::black_box(filter);
+    }),
+    (BLOOMLINE_BATCH, |hashes| {
+        let mut filter = bloomline_for(hashes);
+        filter.insert_batch(hashes);
+        std::hint::black_box(filter);
+    }),
+    ("bloomline FilterBuilder", |hashes| {
+        let mut builder = bloomline::FilterBuilder::with_bits_per_key(BITS_PER_KEY as f64).expect("valid");
+        for &hash in hashes {
+            builder.add_hash(hash);
+        }
+        std::hint::black_box(builder.finish());
+    }),
+    (ROCKSDB, |hashes| {
+        let mut filter = RocksDb::new(ROCKSDB, hashes.len() * BITS_PER_KEY / 8, BEST_K);
+        filter.insert_all(hashes);
+        std::hint::black_box(filter.size_bytes());
+        std::hint::black_box(&filter);
+    }),
+    (SBBF, |hashes| {
+        let mut filter = sbbf_rs_safe::Filter::new(BITS_PER_KEY, hashes.len());
+        for &hash in hashes {
+            filter.insert_hash(hash);
+        }
+        std::hint::black_box(filter);
+    }),
+    (FASTBLOOM, |hashes| {
+        let bits = BITS_PER_KEY * hashes.len();
+        let mut filter = fastbloom::BloomFilter::with_num_bits(bits).expected_items(hashes.len());
+        for &hash in hashes {
+            filter.insert_hash(hash);
+        }
+        std::hint::black_box(filter);
+    }),
+    ("xorf BinaryFuse8", |hashes| {
+        std::hint::black_box(xorf::BinaryFuse8::try_from(hashes).expect("distinct keys"));
+    }),
+];
+
+fn bloomline_for(hashes: &[u64]) -> BloomFilter {
+    BloomFilter::with_bits_per_key(hashes.len(), BITS_PER_KEY as f64).expect("enough memory")
+}

@@ -1,0 +1,148 @@
+//! What was measured, as it is saved.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::race::median;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Workload {
+    Missing,
+    Present,
+    Mixed,
+    Insert,
+}
+
+impl Workload {
+    pub const ALL: [Self; 4] = [Self::Missing, Self::Present, Self::Mixed, Self::Insert];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Missing => "Lookups of missing keys",
+            Self::Present => "Lookups of present keys",
+            Self::Mixed => "Lookups of present and missing keys at random, with a branch on the answer",
+            Self::Insert => "Inserts",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    pub machine: Machine,
+    pub command: String,
+    pub quick: bool,
+    pub entries: Vec<Entry>,
+    pub timings: Vec<Timing>,
+    pub key_timings: Vec<KeyTiming>,
+    pub builds: Vec<BuildTiming>,
+    pub by_k: Vec<KTiming>,
+    pub rates: Vec<Rate>,
+}
+
+/// A contender, as it came out at 1 MiB.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    pub contender: String,
+    pub hashes_by_itself: bool,
+    pub bits_per_key: f64,
+    pub fpr: f64,
+}
+
+/// Nanoseconds per operation, by round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timing {
+    pub size_bytes: usize,
+    pub workload: Workload,
+    pub contender: String,
+    pub rounds: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyTiming {
+    pub key_bytes: usize,
+    pub present: bool,
+    pub contender: String,
+    pub rounds: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BuildTiming {
+    pub contender: String,
+    pub rounds: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KTiming {
+    pub contender: String,
+    pub k: u32,
+    pub rounds: Vec<f64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Rate {
+    pub contender: String,
+    pub bits_per_key: f64,
+    pub k: u32,
+    pub positives: u64,
+    pub asked: u64,
+}
+
+impl Rate {
+    pub fn fpr(&self) -> f64 {
+        self.positives as f64 / self.asked as f64
+    }
+}
+
+impl Results {
+    pub fn entry(&self, contender: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.contender == contender)
+    }
+
+    fn rounds(&self, size_bytes: usize, workload: Workload, contender: &str) -> Option<&[f64]> {
+        let timing = self.timings.iter().find(|timing| {
+            timing.size_bytes == size_bytes && timing.workload == workload && timing.contender == contender
+        })?;
+        Some(&timing.rounds)
+    }
+
+    /// Median of the rounds.
+    pub fn nanoseconds(&self, size_bytes: usize, workload: Workload, contender: &str) -> Option<f64> {
+        median(self.rounds(size_bytes, workload, contender)?.iter().copied())
+    }
+
+    /// Median over the rounds of how much longer one took than the other in the same round.
+    pub fn ratio(&self, size_bytes: usize, workload: Workload, one: &str, other: &str) -> Option<f64> {
+        let one = self.rounds(size_bytes, workload, one)?;
+        let other = self.rounds(size_bytes, workload, other)?;
+        median(one.iter().zip(other).map(|(one, other)| one / other))
+    }
+
+    /// Sizes that were measured, in order.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = self.timings.iter().map(|timing| timing.size_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Contenders of a workload, in the order of the line-up.
+    pub fn contenders(&self, workload: Workload) -> Vec<&str> {
+        let mut contenders: Vec<&str> = Vec::new();
+        for timing in self.timings.iter().filter(|timing| timing.workload == workload) {
+            if !contenders.contains(&timing.contender.as_str()) {
+                contenders.push(&timing.contender);
+            }
+        }
+        contenders
+    }
+}
+
+/// A size in the largest unit that it is a whole number of.
+pub fn size_text(size_bytes: usize) -> String {
+    match size_bytes {
+        _ if size_bytes.is_multiple_of(1 << 30) => format!("{} GiB", size_bytes >> 30),
+        _ if size_bytes.is_multiple_of(1 << 20) => format!("{} MiB", size_bytes >> 20),
+        _ if size_bytes.is_multiple_of(1 << 10) => format!("{} KiB", size_bytes >> 10),
+        _ => format!("{size_bytes} bytes"),
+    }
+}
