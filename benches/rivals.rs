@@ -13,7 +13,7 @@ use bloomline_rivals::contender::Contender;
 use bloomline_rivals::keys::{self, Keys};
 use bloomline_rivals::line_up::{self, BITS_PER_KEY, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
 use bloomline_rivals::machine::Machine;
-use bloomline_rivals::queries::{self, Stream};
+use bloomline_rivals::queries::{self, Hashes, Stream};
 use bloomline_rivals::race::{median, race, time_once, time_repeatedly};
 use bloomline_rivals::rates;
 use bloomline_rivals::results::{
@@ -26,10 +26,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 const QUERIES: usize = 16 << 10;
 /// Their lines are many times what any cache holds.
 const STREAM: u64 = 4 << 20;
-/// What is taken from the stream in one turn: past the caches, and with random answers, which a branch predictor
-/// would learn if they were met again.
-const COLD_WINDOW: usize = 128 << 10;
-const MIXED_WINDOW: usize = 64 << 10;
+/// What is taken from the stream in one turn.
+const WINDOW: usize = 128 << 10;
 /// Up to here a filter is timed as it is in cache.
 const LARGEST_IN_CACHE: usize = 1 << 20;
 /// Where rates are counted and keys are hashed.
@@ -211,18 +209,15 @@ impl Bench {
             .collect();
         let in_cache = size_bytes <= LARGEST_IN_CACHE;
         let rounds = self.rounds(in_cache);
-        let times = if in_cache && workload != Workload::Mixed {
-            let hashes: Vec<u64> = (0..QUERIES as u64).map(hash).collect();
+        let times = if in_cache {
+            let mut hashes = Hashes::new((0..QUERIES as u64).map(hash));
             race(&mut contenders, rounds, |contender| {
-                time_repeatedly(hashes.len(), || run(contender.as_mut(), &hashes))
+                time_repeatedly(&mut hashes, |hashes| run(contender.as_mut(), hashes.get()))
             })
         } else {
-            let mut stream = Stream::new((0..STREAM).map(hash), COLD_WINDOW);
+            let mut stream = Stream::new((0..STREAM).map(hash), WINDOW);
             race(&mut contenders, rounds, |contender| {
-                if in_cache {
-                    run(contender.as_mut(), stream.next(QUERIES));
-                }
-                let hashes = stream.next(if in_cache { MIXED_WINDOW } else { COLD_WINDOW });
+                let hashes = stream.next();
                 time_once(hashes.len(), || run(contender.as_mut(), hashes))
             })
         };
@@ -280,17 +275,17 @@ impl Bench {
         for key_bytes in [8, 16, 24, 64] {
             let inserted = Keys::new(0..keys, key_bytes);
             let asked = 8 << 10;
-            let present = Keys::new((0..asked).map(|i| bloomline::mix(i) % keys), key_bytes);
-            let missing = Keys::new((0..asked).map(|i| (1 << 40) + i), key_bytes);
+            let mut present = Keys::new((0..asked).map(|i| bloomline::mix(i) % keys), key_bytes);
+            let mut missing = Keys::new((0..asked).map(|i| (1 << 40) + i), key_bytes);
             let mut contenders = keys::contenders(MIDDLE_SIZE, |name| self.is_wanted(name));
             for contender in &mut contenders {
                 contender.insert_all(&inserted);
                 assert_eq!(contender.count(&present), asked as usize, "{} lost keys", contender.name());
             }
-            let mut times = [&missing, &present].map(|queries| {
+            let mut times = [&mut missing, &mut present].map(|queries| {
                 race(&mut contenders, self.rounds(true), |contender| {
-                    time_repeatedly(asked as usize, || {
-                        std::hint::black_box(contender.count(std::hint::black_box(queries)));
+                    time_repeatedly(queries, |queries| {
+                        std::hint::black_box(contender.count(queries));
                     })
                 })
             });
@@ -327,7 +322,7 @@ impl Bench {
 
     fn vary_k(&mut self) {
         let keys = (SMALL_SIZE * 8 / BITS_PER_KEY) as u64;
-        let hashes: Vec<u64> = (0..QUERIES as u64).map(queries::missing).collect();
+        let mut hashes = Hashes::new((0..QUERIES as u64).map(queries::missing));
         let mut rows = Vec::new();
         for k in 1..=16 {
             let mut contenders = rates::with_k(SMALL_SIZE, k);
@@ -337,8 +332,8 @@ impl Bench {
             }
             let rounds = if self.arguments.quick { 5 } else { 21 };
             let times = race(&mut contenders, rounds, |contender| {
-                time_repeatedly(hashes.len(), || {
-                    std::hint::black_box(contender.count(&hashes));
+                time_repeatedly(&mut hashes, |hashes| {
+                    std::hint::black_box(contender.count(hashes.get()));
                 })
             });
             if rows.is_empty() {
@@ -368,7 +363,7 @@ impl Bench {
                     continue;
                 }
                 rates::fill(contender.as_mut(), keys as u64);
-                let (positives, asked) = rates::false_positives(contender.as_ref(), 1 << 20, most, 4000);
+                let (positives, asked) = rates::false_positives(contender.as_ref(), 1 << 20, most, 20_000);
                 // Fewer say too little about the rate.
                 if positives >= 100 {
                     let contender = contender.name().to_owned();

@@ -2,11 +2,13 @@
 
 use bloomline::{BloomFilter, mix};
 
-use crate::line_up::{BEST_K, BITS_PER_KEY, BLOOMCRAFT_FPR, BLOOMLINE, FASTBLOOM};
+use crate::line_up::{BEST_K, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, FASTBLOOM};
+use crate::queries::Queries;
 
 /// Keys of one length, end to end.
 pub struct Keys {
-    bytes: Vec<u8>,
+    as_made: Vec<u8>,
+    reordered: Vec<u8>,
     length: usize,
 }
 
@@ -15,66 +17,72 @@ impl Keys {
     pub fn new(numbers: impl Iterator<Item = u64>, length: usize) -> Self {
         let mut bytes = Vec::new();
         for number in numbers {
-            let end = bytes.len() + length;
             let words = (0..).flat_map(|i| mix(number.wrapping_add(i << 56)).to_le_bytes());
             bytes.extend(words.take(length));
-            debug_assert_eq!(bytes.len(), end);
         }
-        Self { bytes, length }
+        Self { reordered: bytes.clone(), as_made: bytes, length }
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.bytes.chunks_exact(self.length)
+        self.reordered.chunks_exact(self.length)
+    }
+}
+
+impl Queries for Keys {
+    fn len(&self) -> usize {
+        self.as_made.len() / self.length
+    }
+
+    fn reorder(&mut self, order: impl Fn(usize) -> usize) {
+        for (i, key) in self.reordered.chunks_exact_mut(self.length).enumerate() {
+            key.copy_from_slice(&self.as_made[order(i) * self.length..][..self.length]);
+        }
     }
 }
 
 /// A filter that takes keys, in the race.
-pub trait KeyContender<'keys> {
+pub trait KeyContender {
     fn name(&self) -> &'static str;
-    fn insert_all(&mut self, keys: &'keys Keys);
-    fn count(&self, keys: &'keys Keys) -> usize;
+    fn insert_all(&mut self, keys: &Keys);
+    fn count(&self, keys: &Keys) -> usize;
 }
 
-trait KeyFilter<'keys> {
-    fn insert_key(&mut self, key: &'keys [u8]);
-    fn contains_key(&self, key: &'keys [u8]) -> bool;
+trait KeyFilter {
+    fn insert_key(&mut self, key: &[u8]);
+    fn contains_key(&self, key: &[u8]) -> bool;
 }
 
 struct Entry<F>(&'static str, F);
 
-impl<'keys, F: KeyFilter<'keys>> KeyContender<'keys> for Entry<F> {
+impl<F: KeyFilter> KeyContender for Entry<F> {
     fn name(&self) -> &'static str {
         self.0
     }
 
-    fn insert_all(&mut self, keys: &'keys Keys) {
+    fn insert_all(&mut self, keys: &Keys) {
         for key in keys.iter() {
             self.1.insert_key(key);
         }
     }
 
     #[inline(never)]
-    fn count(&self, keys: &'keys Keys) -> usize {
+    fn count(&self, keys: &Keys) -> usize {
         keys.iter().map(|key| usize::from(self.1.contains_key(key))).sum()
     }
 }
 
 /// Makes the empty contenders whose name `is_wanted`.
-pub fn contenders<'keys>(
-    size_bytes: usize,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Vec<Box<dyn KeyContender<'keys> + 'keys>> {
+pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Box<dyn KeyContender>> {
     let bits = 8 * size_bytes;
     let keys = bits / BITS_PER_KEY;
     let bloomline = BloomFilter::with_blocks(size_bytes / 64, BEST_K).expect("enough memory");
     let fastbloom = fastbloom::BloomFilter::with_num_bits(bits).expected_items(keys);
-    let bloomfilter = bloomfilter::Bloom::<[u8]>::new_with_seed(size_bytes, keys, &[7; 32]).expect("valid");
-    let bloomcraft = Bloomcraft::new(keys, BLOOMCRAFT_FPR).expect("valid");
-    let mut contenders: Vec<Box<dyn KeyContender<'keys> + 'keys>> = vec![
+    let bloomfilter =
+        bloomfilter::Bloom::<[u8]>::new_with_seed(size_bytes, keys, &BLOOMFILTER_SEED).expect("valid");
+    let mut contenders: Vec<Box<dyn KeyContender>> = vec![
         Box::new(Entry(BLOOMLINE, bloomline)),
         Box::new(Entry(FASTBLOOM, fastbloom)),
         Box::new(Entry("broomfilter", broomfilter::BlockedFilter::new(bits, keys).expect("valid"))),
-        Box::new(Entry("bloomcraft", bloomcraft)),
         Box::new(Entry("bloomfilter", bloomfilter)),
     ];
     #[cfg(feature = "parquet")]
@@ -83,77 +91,63 @@ pub fn contenders<'keys>(
     contenders
 }
 
-impl<'keys> KeyFilter<'keys> for BloomFilter {
+impl KeyFilter for BloomFilter {
     #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
+    fn insert_key(&mut self, key: &[u8]) {
         self.insert(key);
     }
 
     #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
 }
 
-impl<'keys> KeyFilter<'keys> for fastbloom::BloomFilter {
+impl KeyFilter for fastbloom::BloomFilter {
     #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
+    fn insert_key(&mut self, key: &[u8]) {
         self.insert(key);
     }
 
     #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
 }
 
-impl<'keys> KeyFilter<'keys> for broomfilter::BlockedFilter {
+impl KeyFilter for broomfilter::BlockedFilter {
     #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
+    fn insert_key(&mut self, key: &[u8]) {
         self.insert(key);
     }
 
     #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
 }
 
-impl<'keys> KeyFilter<'keys> for bloomfilter::Bloom<[u8]> {
+impl KeyFilter for bloomfilter::Bloom<[u8]> {
     #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
+    fn insert_key(&mut self, key: &[u8]) {
         self.set(key);
     }
 
     #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.check(key)
     }
 }
 
-type Bloomcraft<'keys> = bloomcraft::filters::RegisterBlockedBloomFilter<&'keys [u8]>;
-
-impl<'keys> KeyFilter<'keys> for Bloomcraft<'keys> {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
-        bloomcraft::core::BloomFilter::insert(self, &key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
-        bloomcraft::core::BloomFilter::contains(self, &key)
-    }
-}
-
 #[cfg(feature = "parquet")]
-impl<'keys> KeyFilter<'keys> for parquet::bloom_filter::Sbbf {
+impl KeyFilter for parquet::bloom_filter::Sbbf {
     #[inline(always)]
-    fn insert_key(&mut self, key: &'keys [u8]) {
+    fn insert_key(&mut self, key: &[u8]) {
         self.insert(key);
     }
 
     #[inline(always)]
-    fn contains_key(&self, key: &'keys [u8]) -> bool {
+    fn contains_key(&self, key: &[u8]) -> bool {
         self.check(key)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::queries::{Queries, order};
+
 /// What one turn of one contender should take, about.
 const TURN: Duration = Duration::from_millis(1);
 
@@ -19,18 +21,19 @@ pub fn race<C>(contenders: &mut [C], rounds: usize, mut turn: impl FnMut(&mut C)
     times
 }
 
-/// Nanoseconds per operation of `pass`, which does `operations`: once to warm the caches, then for about a
-/// millisecond.
-pub fn time_repeatedly(operations: usize, mut pass: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    pass();
-    let warm_up = start.elapsed().max(Duration::from_nanos(1));
-    let passes = (TURN.as_nanos() / warm_up.as_nanos()).clamp(1, 10_000) as usize;
-    let start = Instant::now();
-    for _ in 0..passes {
-        pass();
-    }
-    nanoseconds(start.elapsed(), passes * operations)
+/// Nanoseconds per query of `pass`, which asks all of them: once to warm the caches, then for about a millisecond, each
+/// time in another order.
+pub fn time_repeatedly<Q: Queries>(queries: &mut Q, mut pass: impl FnMut(&Q)) -> f64 {
+    let mut time = |seed| {
+        queries.reorder(order(queries.len(), seed));
+        let start = Instant::now();
+        pass(queries);
+        start.elapsed()
+    };
+    let warm_up = time(0).max(Duration::from_nanos(1));
+    let passes = (TURN.as_nanos() / warm_up.as_nanos()).clamp(1, 10_000) as u64;
+    let elapsed = (1..=passes).map(time).sum();
+    nanoseconds(elapsed, passes as usize * queries.len())
 }
 
 /// Nanoseconds per operation of `pass`, which does `operations`.
