@@ -2,19 +2,23 @@
 
 use std::time::{Duration, Instant};
 
+use bloomline::mix;
+
 use crate::queries::{Queries, order};
 
 /// What one turn of one contender should take, about.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Runs `turn`, which gives nanoseconds per operation, for every contender in every round, each round from another
-/// one on. Times of each contender, by round.
+/// Runs `turn`, which gives nanoseconds per operation, for every contender in every round. Times of each contender, by
+/// round.
+///
+/// The order is another one in each round: what a contender finds in the caches depends on who was there before.
 pub fn race<C>(contenders: &mut [C], rounds: usize, mut turn: impl FnMut(&mut C) -> f64) -> Vec<Vec<f64>> {
-    let n = contenders.len();
-    let mut times = vec![Vec::with_capacity(rounds); n];
+    let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
     for round in 0..rounds {
-        for i in 0..n {
-            let i = (i + round) % n;
+        order.sort_by_cached_key(|&i| mix((round << 32 | i) as u64));
+        for &i in &order {
             times[i].push(turn(&mut contenders[i]));
         }
     }

@@ -1,0 +1,102 @@
+//! What bloomline has to reach.
+
+use bloomline_rivals::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
+use bloomline_rivals::results::{Results, Workload, size_text};
+
+use crate::tables::table_of;
+
+const SIZES: [usize; 5] = [16 << 10, 256 << 10, 1 << 20, 64 << 20, 1 << 30];
+const CACHED: &[usize] = &[16 << 10, 1 << 20];
+const LARGE: &[usize] = &[64 << 20, 1 << 30];
+
+struct Bar {
+    native: bool,
+    workload: Workload,
+    one: &'static str,
+    other: &'static str,
+    /// `None` where the ratio is of interest only.
+    at_most: Option<f64>,
+    sizes: &'static [usize],
+}
+
+const fn bar(workload: Workload, one: &'static str, other: &'static str, at_most: f64) -> Bar {
+    Bar { native: false, workload, one, other, at_most: Some(at_most), sizes: CACHED }
+}
+
+const K8: &str = "bloomline k=8";
+const AVX2: &str = "bloomline avx2";
+const PORTABLE: &str = "bloomline portable";
+const REFERENCE: &str = "bloomline reference";
+const MOST_RATE: f64 = 0.8;
+
+const BARS: [Bar; 13] = [
+    bar(Workload::Missing, BLOOMLINE, SBBF, 1.0),
+    bar(Workload::Missing, BLOOMLINE, ROCKSDB, 0.65),
+    bar(Workload::Missing, BLOOMLINE, FASTBLOOM, 0.2),
+    bar(Workload::Missing, BLOOMLINE_BATCH, SBBF, 0.75),
+    Bar { native: true, ..bar(Workload::Missing, K8, SBBF, 0.65) },
+    bar(Workload::Missing, AVX2, ROCKSDB, 0.9),
+    Bar { native: true, ..bar(Workload::Missing, AVX2, ROCKSDB, 0.9) },
+    bar(Workload::Missing, PORTABLE, FASTBLOOM, 0.6),
+    Bar { at_most: None, ..bar(Workload::Missing, REFERENCE, FASTBLOOM, 0.0) },
+    bar(Workload::Insert, BLOOMLINE, ROCKSDB, 0.5),
+    bar(Workload::Insert, BLOOMLINE, SBBF, 1.0),
+    Bar { sizes: LARGE, ..bar(Workload::Missing, BLOOMLINE_BATCH, FLOOR, 1.15) },
+    Bar { sizes: &SIZES, ..bar(Workload::Mixed, BLOOMLINE_BATCH, FASTBLOOM, 0.6) },
+];
+
+pub fn table(default: &Results, native: &Results) -> String {
+    let mut header = vec!["".to_owned(), "keys".to_owned(), "build".to_owned(), "at most".to_owned()];
+    header.extend(SIZES.map(size_text));
+    header.push("met".to_owned());
+    let mut rows = vec![header];
+    for bar in &BARS {
+        let results = if bar.native { native } else { default };
+        let ratio = |size: &usize| {
+            bar.sizes.contains(size).then(|| results.ratio(*size, bar.workload, bar.one, bar.other))
+        };
+        rows.push(row(
+            &format!("{} / {}", bar.one, bar.other),
+            &format!("{:?}", bar.workload).to_lowercase(),
+            if bar.native { "native" } else { "default" },
+            bar.at_most,
+            SIZES.map(|size| ratio(&size)),
+        ));
+    }
+    let fpr = |contender| default.entry(contender).map(|entry| entry.fpr);
+    let ratio = fpr(BLOOMLINE).zip(fpr(SBBF)).map(|(one, other)| one / other);
+    rows.push(row(
+        &format!("false positives, {BLOOMLINE} / {SBBF}"),
+        "missing",
+        "default",
+        Some(MOST_RATE),
+        SIZES.map(|size| (size == 1 << 20).then_some(ratio)),
+    ));
+    table_of(&rows)
+}
+
+/// Of each size whether it belongs to the bar, and if so the ratio, if it was measured.
+fn row(
+    name: &str,
+    keys: &str,
+    build: &str,
+    at_most: Option<f64>,
+    ratios: [Option<Option<f64>>; SIZES.len()],
+) -> Vec<String> {
+    let measured = || ratios.iter().flatten().flatten();
+    let met = match at_most {
+        None => "",
+        Some(at_most) if measured().any(|&ratio| ratio > at_most) => "**no**",
+        Some(_) if ratios.contains(&Some(None)) => "?",
+        Some(_) => "yes",
+    };
+    let mut row = vec![name.to_owned(), keys.to_owned(), build.to_owned()];
+    row.push(at_most.map_or(String::new(), |at_most| format!("{at_most:.2}")));
+    row.extend(ratios.map(|ratio| match ratio {
+        None => String::new(),
+        Some(None) => "?".to_owned(),
+        Some(Some(ratio)) => format!("{ratio:.2}"),
+    }));
+    row.push(met.to_owned());
+    row
+}

@@ -1,0 +1,135 @@
+//! The numbers.
+
+use bloomline_rivals::line_up::FLOOR;
+use bloomline_rivals::race::median;
+use bloomline_rivals::results::{Results, Workload, size_text};
+
+/// A table in Markdown whose columns also line up as text: the first to the left, the others to the right.
+pub fn table_of(rows: &[Vec<String>]) -> String {
+    let Some(header) = rows.first() else {
+        return String::new();
+    };
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let mut line = String::from("|");
+        for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            line += &if i == 0 { format!(" {cell:<width$} |") } else { format!(" {cell:>width$} |") };
+        }
+        line + "\n"
+    };
+    let dashes = |(i, &width): (usize, &usize)| {
+        if i == 0 { "-".repeat(width) } else { format!("{}:", "-".repeat(width - 1)) }
+    };
+    let rule: Vec<String> = widths.iter().enumerate().map(dashes).collect();
+    let mut text = line(header) + &line(&rule);
+    for row in &rows[1..] {
+        text += &line(row);
+    }
+    text
+}
+
+pub fn machine(results: &Results) -> String {
+    let machine = &results.machine;
+    let rows = [
+        ("CPU", machine.cpu.clone()),
+        ("cores", machine.cores.to_string()),
+        ("caches", machine.caches.clone()),
+        ("transparent huge pages", machine.huge_pages.clone()),
+        ("system", machine.os.clone()),
+        ("compiler", machine.rustc.clone()),
+        ("date (UTC)", machine.date.clone()),
+        ("command", format!("`scripts/report`: `{}`", results.command)),
+    ];
+    let mut text = String::from("|  |  |\n|---|---|\n");
+    for (name, value) in rows {
+        text += &format!("| {name} | {value} |\n");
+    }
+    text + "\n"
+}
+
+pub fn all(results: &Results, title: &str) -> String {
+    let mut text = format!("## {title}\n\n");
+    text += "Nanoseconds per operation, medians; in brackets how many times the floor's, which reads the line and \
+             does nothing with it. False positives at 1 MiB. ";
+    text += "Those marked \\* hash what they are given once more, as their libraries take no hashes.\n\n";
+    for workload in Workload::ALL {
+        let table = speeds(results, workload);
+        if !table.is_empty() {
+            text += &format!("### {}\n\n{table}\n", workload.title());
+        }
+    }
+    if !results.key_timings.is_empty() {
+        text += &format!("### Lookups of byte keys, hash included, 1 MiB\n\n{}\n", byte_keys(results));
+    }
+    if !results.builds.is_empty() {
+        text += &format!("### A filter of a million keys from nothing\n\n{}\n", builds(results));
+    }
+    text
+}
+
+fn speeds(results: &Results, workload: Workload) -> String {
+    let sizes = results.sizes();
+    let mut rows = vec![["", "bits per key", "false positives"].map(str::to_owned).to_vec()];
+    rows[0].extend(sizes.iter().map(|&size| size_text(size)));
+    for contender in results.contenders(workload) {
+        let entry = results.entry(contender);
+        let mark = if entry.is_some_and(|entry| entry.hashes_by_itself) { " \\*" } else { "" };
+        let mut row = vec![
+            format!("{contender}{mark}"),
+            entry.map_or(String::new(), |entry| format!("{:.2}", entry.bits_per_key)),
+            entry.map_or(String::new(), |entry| format!("{:.3} %", 100.0 * entry.fpr)),
+        ];
+        for &size in &sizes {
+            let cell = results.nanoseconds(size, workload, contender).map(|nanoseconds| {
+                let to_floor = results.ratio(size, workload, contender, FLOOR);
+                let to_floor = to_floor.map_or(String::new(), |ratio| format!(" ({ratio:.1})"));
+                format!("{nanoseconds:.2}{to_floor}")
+            });
+            row.push(cell.unwrap_or_default());
+        }
+        rows.push(row);
+    }
+    if rows.len() > 1 { table_of(&rows) } else { String::new() }
+}
+
+fn byte_keys(results: &Results) -> String {
+    let mut columns: Vec<(usize, bool)> =
+        results.key_timings.iter().map(|timing| (timing.key_bytes, timing.present)).collect();
+    columns.sort_by_key(|&(key_bytes, present)| (present, key_bytes));
+    columns.dedup();
+    let mut contenders: Vec<&str> = Vec::new();
+    for timing in &results.key_timings {
+        if !contenders.contains(&timing.contender.as_str()) {
+            contenders.push(&timing.contender);
+        }
+    }
+    let mut rows = vec![vec![String::new()]];
+    rows[0].extend(columns.iter().map(|(key_bytes, present)| {
+        format!("{}, {key_bytes} bytes", if *present { "present" } else { "missing" })
+    }));
+    for contender in contenders {
+        let mut row = vec![contender.to_owned()];
+        row.extend(columns.iter().map(|&(key_bytes, present)| {
+            let timing = results.key_timings.iter().find(|timing| {
+                timing.contender == contender && timing.key_bytes == key_bytes && timing.present == present
+            });
+            timing.map_or(String::new(), |timing| median_text(&timing.rounds))
+        }));
+        rows.push(row);
+    }
+    table_of(&rows)
+}
+
+fn builds(results: &Results) -> String {
+    let mut rows = vec![vec![String::new(), "ns per key".to_owned()]];
+    let row = |timing: &bloomline_rivals::results::BuildTiming| {
+        vec![timing.contender.clone(), median_text(&timing.rounds)]
+    };
+    rows.extend(results.builds.iter().map(row));
+    table_of(&rows)
+}
+
+fn median_text(rounds: &[f64]) -> String {
+    median(rounds.iter().copied()).map_or(String::new(), |median| format!("{median:.2}"))
+}
