@@ -29,8 +29,17 @@ struct Line {
     name: String,
     color: RGBColor,
     points: Vec<(f64, f64)>,
-    /// Instead of joining the points.
-    dots: bool,
+    is_joined: bool,
+    marks: Marks,
+}
+
+/// Different ones can be told apart where they lie on each other.
+#[derive(Clone, Copy)]
+enum Marks {
+    None,
+    Dots,
+    Rings,
+    Crosses,
 }
 
 struct Axis<'a> {
@@ -108,11 +117,14 @@ pub fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
         let fpr = sizing::best_k(bits_per_key).and_then(|k| sizing::fpr(bits_per_key, k));
         fpr.map(|fpr| (bits_per_key, fpr.log10()))
     });
-    lines.push(line("bloomline's model", model.collect::<Result<_, _>>()?));
-    for contender in [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM] {
+    let model = line("bloomline's model", model.collect::<Result<_, _>>()?);
+    lines.push(Line { marks: Marks::None, ..model });
+    let marks =
+        [(BLOOMLINE, Marks::Rings), (ROCKSDB, Marks::Crosses), (SBBF, Marks::Dots), (FASTBLOOM, Marks::Dots)];
+    for (contender, marks) in marks {
         let rates = results.rates.iter().filter(|rate| rate.contender == contender);
         let points = rates.map(|rate| (rate.bits_per_key, rate.fpr().log10())).collect();
-        lines.push(Line { dots: true, ..line(contender, points) });
+        lines.push(Line { is_joined: false, marks, ..line(contender, points) });
     }
     plot(
         path,
@@ -130,7 +142,7 @@ pub fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
 
 fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     let color = match name {
-        BLOOMLINE | "bloomline's model" => RGBColor(213, 62, 0),
+        BLOOMLINE => RGBColor(213, 62, 0),
         BLOOMLINE_BATCH => RGBColor(230, 140, 0),
         ROCKSDB => RGBColor(0, 100, 180),
         SBBF => RGBColor(0, 145, 105),
@@ -141,7 +153,7 @@ fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
         "bloomfilter" => RGBColor(110, 120, 40),
         _ => RGBColor(120, 120, 120),
     };
-    Line { name: name.to_owned(), color, points, dots: false }
+    Line { name: name.to_owned(), color, points, is_joined: true, marks: Marks::Dots }
 }
 
 fn range_of(lines: &[Line], margin: f64) -> std::ops::Range<f64> {
@@ -186,14 +198,23 @@ fn draw(
         .max_light_lines(0)
         .draw()?;
     for line in lines.iter().rev() {
-        let width = if line.name.starts_with(BLOOMLINE) { 3 } else { 2 };
-        if !line.dots {
+        let width = if [BLOOMLINE, BLOOMLINE_BATCH].contains(&line.name.as_str()) { 3 } else { 2 };
+        if line.is_joined {
             chart
                 .draw_series(LineSeries::new(line.points.iter().copied(), line.color.stroke_width(width)))?;
         }
-        if line.dots || line.points.len() <= 16 {
-            let dot = |&point: &(f64, f64)| Circle::new(point, 3, line.color.filled());
-            chart.draw_series(line.points.iter().map(dot))?;
+        let points = line.points.iter().copied();
+        match line.marks {
+            Marks::None => (),
+            Marks::Dots => {
+                chart.draw_series(points.map(|point| Circle::new(point, 3, line.color.filled())))?;
+            }
+            Marks::Rings => {
+                chart.draw_series(points.map(|point| Circle::new(point, 5, line.color.stroke_width(2))))?;
+            }
+            Marks::Crosses => {
+                chart.draw_series(points.map(|point| Cross::new(point, 3, line.color.stroke_width(2))))?;
+            }
         }
     }
     draw_labels(&root, &chart, lines)?;
