@@ -61,6 +61,19 @@ struct Arguments {
     bench: bool,
 }
 
+impl Arguments {
+    /// What to type to measure the same again.
+    fn command(&self) -> String {
+        let mut command = "cargo bench -p bloomline-rivals --".to_owned();
+        command.extend(self.filter.iter().map(|name| format!(" --filter '{name}'")));
+        command.extend(self.size.iter().map(|&size| format!(" --size {}", size_text(size).replace(' ', ""))));
+        for (flag, is_given) in [(" --huge", self.huge), (" --quick", self.quick)] {
+            command += if is_given { flag } else { "" };
+        }
+        command.trim_end_matches(" --").to_owned()
+    }
+}
+
 fn size(text: &str) -> Result<usize, String> {
     let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let unit = match text[number.len()..].trim() {
@@ -82,16 +95,13 @@ fn main() -> Result<()> {
         (sizes, _) => sizes.to_vec(),
     };
     let rest = arguments.size.is_empty();
-    let flags = std::env::args().skip(1).filter(|flag| flag != "--bench").collect::<Vec<_>>().join(" ");
     let progress = ProgressBar::new(sizes.len() as u64 + 5 * u64::from(rest));
     progress.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}")?);
     let mut bench = Bench {
         progress,
         results: Results {
             machine: Machine::this(),
-            command: format!("cargo bench -p bloomline-rivals -- {flags}")
-                .trim_end_matches([' ', '-'])
-                .to_owned(),
+            command: arguments.command(),
             quick: arguments.quick,
             entries: Vec::new(),
             timings: Vec::new(),

@@ -34,6 +34,7 @@ pub struct RocksDb {
 
 impl RocksDb {
     pub fn new(name: impl Into<String>, size_bytes: usize, probes: u32) -> Self {
+        assert!((1..=u32::MAX as usize).contains(&(size_bytes / 64)), "a number of lines in 32 bits");
         Self {
             name: name.into(),
             lines: vec![Line([0; 16]); size_bytes / 64],
@@ -49,8 +50,15 @@ impl RocksDb {
     }
 
     #[inline(always)]
+    fn line(&self, hash: u64) -> &Line {
+        // SAFETY: the high half of a product with the number of lines is less than that, as `new` made sure that it
+        // is not 0 and fits in 32 bits. RocksDB does not look again either.
+        unsafe { self.lines.get_unchecked(self.line_index(hash)) }
+    }
+
+    #[inline(always)]
     fn contains_scalar(&self, hash: u64) -> bool {
-        let line = &self.lines[self.line_index(hash)].0;
+        let line = &self.line(hash).0;
         let mut bits = (hash >> 32) as u32;
         for _ in 0..self.probes {
             let bit = bits >> 23;
@@ -92,7 +100,8 @@ impl Contender for RocksDb {
     fn insert_all(&mut self, hashes: &[u64]) {
         for &hash in hashes {
             let index = self.line_index(hash);
-            let line = &mut self.lines[index].0;
+            // SAFETY: as in `line`.
+            let line = &mut unsafe { self.lines.get_unchecked_mut(index) }.0;
             let mut bits = (hash >> 32) as u32;
             for _ in 0..self.probes {
                 let bit = bits >> 23;
@@ -176,7 +185,7 @@ mod avx2 {
     pub(super) fn count(filter: &RocksDb, hashes: &[u64]) -> usize {
         let mut count = 0;
         for &hash in hashes {
-            let line = &filter.lines[filter.line_index(hash)];
+            let line = filter.line(hash);
             count += usize::from(contains(line, (hash >> 32) as u32, filter.probes));
         }
         count
@@ -187,7 +196,7 @@ mod avx2 {
     pub(super) fn count_branching(filter: &RocksDb, hashes: &[u64]) -> usize {
         let mut count = 0;
         for &hash in hashes {
-            let line = &filter.lines[filter.line_index(hash)];
+            let line = filter.line(hash);
             if contains(line, (hash >> 32) as u32, filter.probes) {
                 count += act_on(hash);
             }

@@ -39,7 +39,7 @@ pub fn machine(results: &Results) -> String {
         ("system", machine.os.clone()),
         ("compiler", machine.rustc.clone()),
         ("date (UTC)", machine.date.clone()),
-        ("command", format!("`scripts/report`: `{}`", results.command)),
+        ("command", format!("`{}`", results.command)),
     ];
     let mut text = String::from("|  |  |\n|---|---|\n");
     for (name, value) in rows {
