@@ -150,7 +150,9 @@ impl Bench {
     }
 
     fn print(&self, title: &str, rows: &[Vec<String>]) {
-        self.progress.suspend(|| print_table(title, rows));
+        if rows.iter().skip(1).any(|row| row.len() > 1) {
+            self.progress.suspend(|| print_table(title, rows));
+        }
     }
 
     fn contenders(&self, size_bytes: usize) -> Vec<Box<dyn Contender>> {
