@@ -3,7 +3,7 @@
 #[path = "common/properties.rs"]
 mod properties;
 
-use bloomline::{Kernel, mix};
+use bloomline::{BloomFilter, Kernel, mix};
 use proptest::prelude::*;
 
 /// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,portable,reference` makes it fail where it covers less, so
@@ -101,4 +101,51 @@ fn every_kernel_builds_the_same_filter() {
     });
     let built: Vec<_> = built.collect();
     assert!(built.iter().all(|filter| *filter == built[0]));
+}
+
+/// Filters that the caches do not hold are walked with prefetches: a loop of its own.
+#[test]
+fn a_batch_of_any_length_is_answered_whole_in_a_large_filter() {
+    let (inserted, asked): (Vec<u64>, Vec<u64>) =
+        ((0..700).map(mix).collect(), (350..1_050).map(mix).collect());
+    for len in [0, 1, 127, 128, 129, 255, 256, 257, 700] {
+        properties::kernels_agree(&inserted[..len], &asked[..len], 6, 100_000);
+    }
+}
+
+/// The AVX2 kernel clears the upper halves of all vector registers when it is done, wherever it was inlined.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn vector_registers_survive_lookups_inlined_into_code_that_uses_them() {
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx2")]
+    fn with_every_register_in_use(filter: &mut BloomFilter, start: &[[i64; 4]; 16]) -> [[i64; 4]; 16] {
+        let mut sums = [_mm256_setzero_si256(); 16];
+        for turn in 0..100_u64 {
+            for (sum, start) in sums.iter_mut().zip(start) {
+                *sum = _mm256_add_epi64(*sum, _mm256_setr_epi64x(start[0], start[1], start[2], start[3]));
+            }
+            assert_ne!(filter.contains_hash(mix(turn)), filter.insert_hash(mix(turn)));
+        }
+        sums.map(|sum| {
+            [
+                _mm256_extract_epi64::<0>(sum),
+                _mm256_extract_epi64::<1>(sum),
+                _mm256_extract_epi64::<2>(sum),
+                _mm256_extract_epi64::<3>(sum),
+            ]
+        })
+    }
+
+    if std::arch::is_x86_feature_detected!("avx2") {
+        let start: [[i64; 4]; 16] =
+            std::array::from_fn(|i| std::array::from_fn(|j| (mix(i as u64 * 4 + j as u64) >> 8) as i64));
+        for kernel in Kernel::available() {
+            let mut filter = BloomFilter::with_blocks(1_000, 6).unwrap().with_kernel(kernel);
+            // SAFETY: avx2 was found on this CPU.
+            let sums = unsafe { with_every_register_in_use(&mut filter, &start) };
+            assert_eq!(sums, start.map(|four| four.map(|number| number * 100)), "{kernel}");
+        }
+    }
 }

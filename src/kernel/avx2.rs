@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::rows::{Row, Rows};
+use super::rows::{Row, Rows, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 
@@ -19,17 +19,22 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
     let rows = Rows::of(k);
-    for &hash in hashes {
+    for hash in hashes {
         insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
     }
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
+pub(super) fn contains_batch(
+    blocks: BlockSlice<'_>,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    found: &mut [bool],
+) {
     let rows = Rows::of(k);
-    for (found, &hash) in found.iter_mut().zip(hashes) {
+    for (found, hash) in found.iter_mut().zip(hashes) {
         *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
     }
 }
@@ -63,14 +68,12 @@ fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mask(hash: u64, rows: Rows) -> [__m256i; 2] {
-    let first = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let rotation = (first >> 61) as usize;
-    let mask = bits(first, &rows.first[rotation]);
+    let first = first_word(hash);
+    let mask = bits(first, &rows.first[rotation(first)]);
     match rows.second {
         None => mask,
         Some(rows) => {
-            let second = (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-            let again = bits(second, &rows[rotation]);
+            let again = bits(second_word(first), &rows[rotation(first)]);
             [_mm256_or_si256(mask[0], again[0]), _mm256_or_si256(mask[1], again[1])]
         }
     }

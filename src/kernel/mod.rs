@@ -13,12 +13,16 @@ use crate::mask::ProbeCount;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod inlined;
 mod portable;
 mod prefetch;
 mod reference;
 mod rows;
 
 pub(crate) use prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+use rows::Rows;
 
 /// A way of applying masks that this CPU can run. All kernels set and test the same bits; they differ in speed.
 ///
@@ -150,15 +154,31 @@ macro_rules! dispatch {
     };
 }
 
+/// Calls the assembly that fits the kernel and k, if there is any.
+macro_rules! try_inlined {
+    ($kernel:expr, $avx512:ident, $avx2:ident, ($block:expr, $hash:expr, $k:expr)) => {
+        #[cfg(target_arch = "x86_64")]
+        if let (Isa::Avx512 | Isa::Avx2, Rows { first, second: None }) = ($kernel.0, Rows::of($k)) {
+            return if $kernel.0 == Isa::Avx512 {
+                // SAFETY: as in `dispatch!`.
+                unsafe { inlined::$avx512($block, $hash, first) }
+            } else {
+                // SAFETY: as in `dispatch!`.
+                unsafe { inlined::$avx2($block, $hash, first) }
+            };
+        }
+    };
+}
+
 impl Kernel {
     /// Sets the bits of `hash` in its block; whether any was clear.
     #[inline]
     pub(crate) fn insert(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-        if self.is_inlined() {
-            dispatch!(self, insert(block, hash, k))
-        } else {
-            Self::insert_by_call(block, hash, k, self)
+        if self.is_of_build() {
+            return dispatch!(self, insert(block, hash, k));
         }
+        try_inlined!(self, insert_avx512, insert_avx2, (block, hash, k));
+        Self::insert_by_call(block, hash, k, self)
     }
 
     /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
@@ -170,11 +190,11 @@ impl Kernel {
     /// Whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
-        if self.is_inlined() {
-            dispatch!(self, contains(block, hash, k))
-        } else {
-            Self::contains_by_call(block, hash, k, self)
+        if self.is_of_build() {
+            return dispatch!(self, contains(block, hash, k));
         }
+        try_inlined!(self, contains_avx512, contains_avx2, (block, hash, k));
+        Self::contains_by_call(block, hash, k, self)
     }
 
     /// As `insert_by_call`.
@@ -183,13 +203,13 @@ impl Kernel {
         dispatch!(kernel, contains(block, hash, k))
     }
 
-    /// Whether this kernel is placed at the call site: one that can be inlined there and may be the fastest of a CPU
-    /// that runs this build. The others are a call away, so that they take none of its registers.
+    /// Whether this build may use the kernel's instructions anywhere: the compiler then inlines the kernel and
+    /// schedules it better than assembly.
     #[inline]
-    fn is_inlined(self) -> bool {
+    fn is_of_build(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => true,
+            Isa::Avx512 => cfg!(target_feature = "avx512f"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => cfg!(target_feature = "avx2") && !cfg!(target_feature = "avx512f"),
             Isa::Portable => !cfg!(target_arch = "x86_64"),
@@ -199,7 +219,9 @@ impl Kernel {
 
     /// [`insert`](Self::insert) for each hash, in its block.
     pub(crate) fn insert_batch(self, blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
-        dispatch!(self, insert_batch(blocks, hashes, k))
+        let (early, late) = prefetch::split(blocks.as_slice(), hashes);
+        dispatch!(self, insert_batch(blocks, early, k));
+        dispatch!(self, insert_batch(blocks, late, k));
     }
 
     /// [`contains`](Self::contains) for each hash, in its block. Answers as many as `found` has room for.
@@ -210,6 +232,9 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [bool],
     ) {
-        dispatch!(self, contains_batch(blocks, hashes, k, found))
+        let (early, late) = prefetch::split(blocks, hashes);
+        let (found_early, found_late) = found.split_at_mut(early.len());
+        dispatch!(self, contains_batch(blocks, early, k, found_early));
+        dispatch!(self, contains_batch(blocks, late, k, found_late));
     }
 }

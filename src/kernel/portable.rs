@@ -4,7 +4,7 @@
 
 use wide::u64x8;
 
-use super::rows::{Row, Rows};
+use super::rows::{Row, Rows, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
@@ -18,16 +18,21 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, Rows::of(k)))
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
     let rows = Rows::of(k);
-    for &hash in hashes {
+    for hash in hashes {
         insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
     }
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
+pub(super) fn contains_batch(
+    blocks: BlockSlice<'_>,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    found: &mut [bool],
+) {
     let rows = Rows::of(k);
-    for (found, &hash) in found.iter_mut().zip(hashes) {
+    for (found, hash) in found.iter_mut().zip(hashes) {
         *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
     }
 }
@@ -52,15 +57,11 @@ fn any(lanes: u64x8) -> bool {
 
 #[inline]
 fn mask(hash: u64, rows: Rows) -> u64x8 {
-    let first = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let rotation = (first >> 61) as usize;
-    let mask = bits(first, &rows.first[rotation]);
+    let first = first_word(hash);
+    let mask = bits(first, &rows.first[rotation(first)]);
     match rows.second {
         None => mask,
-        Some(rows) => {
-            let second = (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-            mask | bits(second, &rows[rotation])
-        }
+        Some(rows) => mask | bits(second_word(first), &rows[rotation(first)]),
     }
 }
 

@@ -1,25 +1,60 @@
-//! Asking for a block's cache line ahead of its lookup.
+//! Asking for cache lines ahead of their use.
+#![cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), forbid(unsafe_code))]
 
-use crate::blocks::Block;
+use crate::blocks::{Block, BlockSlice};
+use crate::mask::block_index;
 
-/// Starts loading the block into the cache; never faults, and does nothing where the CPU has no such hint here.
+/// Starts loading the line of a byte into the cache; never faults, wherever it points, and does nothing where the CPU
+/// has no such hint here.
 #[inline]
-pub(crate) fn prefetch(block: &Block) {
-    let first = block.as_ptr();
-    // Bytes read in place may straddle two lines. For aligned blocks the second hint finds the line on its way.
-    let last = first.wrapping_add(block.len() - 1);
-    for byte in [first, last] {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. SSE is in every x86-64 CPU.
-        unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(byte.cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: a prefetch is a hint: it reads nothing, writes no register and no flag, and cannot fault.
-        unsafe {
-            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) byte, options(nostack, readonly, preserves_flags));
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let _ = byte;
+fn prefetch_line(byte: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. SSE is in every x86-64 CPU.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(byte.cast());
     }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch is a hint: it reads nothing, writes no register and no flag, and cannot fault.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) byte, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = byte;
+}
+
+#[inline]
+pub(crate) fn prefetch(block: *const Block) {
+    let first = block.cast::<u8>();
+    prefetch_line(first);
+    // Bytes read in place may straddle two lines. For aligned blocks the second hint finds the line on its way.
+    prefetch_line(first.wrapping_add(size_of::<Block>() - 1));
+}
+
+/// Filters from this size on are prefetched: those that the caches close to a core cannot hold. Smaller ones lose a
+/// little by it (2 MiB: 1.64 against 1.52 ns a key), larger ones gain (8 MiB: 1.65 against 2.39; Zen 5, 2026-11).
+const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
+
+/// How many keys before its own a block is asked for: as soon as that hides the wait for memory, more adds nothing.
+/// For 64 MiB, distances of 16, 32, 64, 128, 256 and 512 take 8.7, 5.8, 3.9, 2.8, 2.9 and 3.2 ns a key, none takes 10;
+/// for 1 GiB, 32, 64, 128, 256 take 7.7, 6.2, 6.2, 6.5, none takes 12.
+const DISTANCE: usize = 128;
+
+/// The hashes in two parts: while the first is walked, the blocks of later hashes are asked for.
+#[inline]
+pub(super) fn split<'a>(
+    blocks: BlockSlice<'_>,
+    hashes: &'a [u64],
+) -> (impl ExactSizeIterator<Item = u64> + use<'a>, impl ExactSizeIterator<Item = u64> + use<'a>) {
+    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+    let ask = move |hash| prefetch(start.wrapping_add(block_index(hash, n_blocks)));
+    let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { DISTANCE.min(hashes.len()) };
+    let (early, late) = hashes.split_at(hashes.len() - distance);
+    if !early.is_empty() {
+        hashes[..distance].iter().for_each(|&hash| ask(hash));
+    }
+    let early = early.iter().zip(&hashes[distance..]).map(move |(&hash, &later)| {
+        ask(later);
+        hash
+    });
+    (early, late.iter().copied())
 }

@@ -23,14 +23,19 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     missing == 0
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
-    for &hash in hashes {
+pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
+    for hash in hashes {
         insert(blocks.block_of_mut(hash), hash, k);
     }
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, hashes: &[u64], k: ProbeCount, found: &mut [bool]) {
-    for (found, &hash) in found.iter_mut().zip(hashes) {
+pub(super) fn contains_batch(
+    blocks: BlockSlice<'_>,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    found: &mut [bool],
+) {
+    for (found, hash) in found.iter_mut().zip(hashes) {
         *found = contains(blocks.block_of(hash), hash, k);
     }
 }

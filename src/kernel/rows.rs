@@ -1,18 +1,38 @@
-//! Lane selection by table.
+//! What the kernels have in common: the words of a hash, and lane selection by table.
 #![forbid(unsafe_code)]
 
 use crate::blocks::LANES;
 use crate::mask::ProbeCount;
 
+/// The word that gives the bits of the first eight probes and, in its highest three bits, the rotation.
+#[inline(always)]
+pub(super) fn first_word(hash: u64) -> u64 {
+    hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The word that gives the bits of the probes past the eighth.
+#[inline(always)]
+pub(super) fn second_word(first: u64) -> u64 {
+    (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+#[inline(always)]
+pub(super) fn rotation(first: u64) -> usize {
+    (first >> 61) as usize
+}
+
 /// A lane-wise operand in a cache line of its own.
 #[repr(align(64))]
 pub(super) struct Row(pub(super) [u64; LANES]);
+
+/// A row for each rotation.
+pub(super) type LaneRows = [Row; LANES];
 
 /// For each count of lanes and each rotation: one in the lanes that are probed, zero in the others.
 ///
 /// Shifting the row in place of a constant one selects the lanes at the price of one load, with no compare and no
 /// mask register; of the table's 4 KiB a filter touches the 512 bytes of its own k.
-static ROWS: [[Row; LANES]; LANES] = {
+static ROWS: [LaneRows; LANES] = {
     let mut rows = [const { [const { Row([0; LANES]) }; LANES] }; LANES];
     let mut count = 1;
     while count <= LANES {
@@ -33,8 +53,8 @@ static ROWS: [[Row; LANES]; LANES] = {
 /// The rows of a probe count: for the probes from the first word and, past eight, for those from the second.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
-    pub(super) first: &'static [Row; LANES],
-    pub(super) second: Option<&'static [Row; LANES]>,
+    pub(super) first: &'static LaneRows,
+    pub(super) second: Option<&'static LaneRows>,
 }
 
 impl Rows {
