@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Reads compilers' assembly: what a function or its loop consists of.
+
+loops.py check BUILD FILE...          asserts the lines of standard input that begin with BUILD, each
+
+    BUILD FUNCTION SCOPE MNEMONIC...
+
+    SCOPE is `whole`, or `loop`: the shortest way round from each instruction of the first mnemonic back to itself.
+    Mnemonics are regular expressions. Whatever the scope, it may neither call nor divide, and the function not panic.
+
+loops.py cut FUNCTION MNEMONIC FILE...   prints that loop, the shortest where there are several
+
+    FUNCTION is the end of a Rust path, as `kernel::avx2::contains`, or an unmangled name.
+"""
+
+import re
+import sys
+
+CALL = r"call\w*|bl|blr"
+DIVISION = r"i?div\w*|[us]div"
+PANIC = r"panic|slice_index|unwrap|expect_failed"
+JUMP = r"j\w+|b|b\.\w+|cbn?z|tbn?z"
+NO_RETURN = r"jmpq?|b|br|ret\w*|ud2|brk"
+
+
+class Function:
+    def __init__(self, name):
+        self.name, self.lines, self.labels = name, [], {}
+
+    def mnemonic(self, at):
+        return self.lines[at].split()[0]
+
+    def has(self, at, mnemonic):
+        return re.fullmatch(mnemonic, self.mnemonic(at)) is not None
+
+    def next(self, at):
+        target = self.labels.get(self.lines[at].split()[-1])
+        if target is not None and self.has(at, JUMP):
+            yield target
+        if at + 1 < len(self.lines) and not self.has(at, NO_RETURN):
+            yield at + 1
+
+    def loop(self, through):
+        """The shortest cycle through an instruction, in order; empty if there is none."""
+        came_from, reached = {}, [through]
+        for at in reached:
+            for after in self.next(at):
+                if after == through:
+                    cycle = [at]
+                    while cycle[-1] != through:
+                        cycle.append(came_from[cycle[-1]])
+                    return cycle[::-1]
+                if after not in came_from:
+                    came_from[after] = at
+                    reached.append(after)
+        return []
+
+    def loops(self, mnemonic):
+        loops = (self.loop(at) for at in range(len(self.lines)) if self.has(at, mnemonic))
+        return sorted({tuple(sorted(loop)): loop for loop in loops if loop}.values(), key=len)
+
+    def text(self, part):
+        labels = {at: label for label, at in self.labels.items() if label.startswith(".LBB")}
+        return "\n".join(
+            (f"{labels[at]}:\n" if at in labels else "") + f"    {self.lines[at]}" for at in part
+        )
+
+
+def functions(files):
+    for file in files:
+        function = None
+        for line in open(file):
+            line = line.split("//")[0].strip()
+            label = re.fullmatch(r"([^\s:]+):", line)
+            if label and not label[1].startswith(".L"):
+                function = Function(label[1])
+            elif label and label[1].startswith(".Lfunc_end") and function:
+                yield function
+                function = None
+            elif label and function:
+                function.labels[label[1]] = len(function.lines)
+            elif function and line and line[0] not in ".#":
+                function.lines.append(" ".join(line.split()))
+
+
+def named(path, files):
+    mangled = "".join(f"{len(name)}{name}" for name in path.split("::"))
+    pattern = rf".*{mangled}(17h[0-9a-f]+E)?" if "::" in path else re.escape(path)
+    return [function for function in functions(files) if re.fullmatch(pattern, function.name)]
+
+
+def faults(function, part, mnemonics):
+    for mnemonic in mnemonics:
+        if not any(function.has(at, mnemonic) for at in part):
+            yield f"lacks {mnemonic}"
+    for what, mnemonic in ("calls", CALL), ("divides", DIVISION):
+        for at in part:
+            if function.has(at, mnemonic):
+                yield f"{what}: {function.lines[at]}"
+    for line in function.lines:
+        if re.search(PANIC, line):
+            yield f"can panic: {line}"
+
+
+def check(build, files):
+    failed = False
+    for row in sys.stdin:
+        row = row.split()
+        if not row or row[0] != build:
+            continue
+        _, path, scope, *mnemonics = row
+        found = named(path, files)
+        if not found:
+            print(f"FAILED {build}: there is no function {path}")
+            failed = True
+        for function in found:
+            everything = range(len(function.lines))
+            parts = [everything] if scope == "whole" else function.loops(mnemonics[0])
+            wrong = [] if parts else [f"lacks {mnemonics[0]} in a loop"]
+            for part in parts:
+                wrong += faults(function, part, mnemonics)
+            if wrong:
+                failed = True
+                print(f"FAILED {build}: {path} ({scope}) " + "; ".join(dict.fromkeys(wrong)))
+                print(function.text(everything))
+            else:
+                sizes = " and ".join(str(len(part)) for part in parts)
+                print(f"ok {build}: {path} ({scope}, {sizes} instructions)")
+    return failed
+
+
+def cut(path, mnemonic, files):
+    loops = [(loop, function) for function in named(path, files) for loop in function.loops(mnemonic)]
+    if not loops:
+        sys.exit(f"{path}: no loop has {mnemonic}")
+    wrong = [[*faults(function, loop, [])] for loop, function in loops]
+    if all(wrong):
+        sys.exit(f"{path}: in each of its {len(loops)} loops, " + "; ".join(sum(wrong, [])))
+    loop, function = min((found for found, wrong in zip(loops, wrong) if not wrong), key=lambda found: len(found[0]))
+    # Of a branch only the instruction counts: its target lies outside of what is printed.
+    labels = {function.lines[at].split()[-1] for at in loop} & function.labels.keys()
+    print("\n".join(sorted(f"{label}:" for label in labels)))
+    print("\n".join(f"    {function.lines[at]}" for at in loop))
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["check", build, *files]:
+            sys.exit(check(build, files))
+        case ["cut", path, mnemonic, *files]:
+            cut(path, mnemonic, files)
+        case _:
+            sys.exit(__doc__)
