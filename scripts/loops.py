@@ -6,7 +6,7 @@ loops.py check BUILD FILE...          asserts the lines of standard input that b
     BUILD FUNCTION SCOPE MNEMONIC...
 
     SCOPE is `whole`, or `loop`: the shortest way round from each instruction of the first mnemonic back to itself.
-    Mnemonics are regular expressions. Whatever the scope, it may neither call nor divide, and the function not panic.
+    Mnemonics are regular expressions. Whatever the scope, it may not call, divide or panic.
 
 loops.py cut FUNCTION MNEMONIC FILE...   prints that loop, the shortest where there are several
 
@@ -59,6 +59,15 @@ class Function:
         loops = (self.loop(at) for at in range(len(self.lines)) if self.has(at, mnemonic))
         return sorted({tuple(sorted(loop)): loop for loop in loops if loop}.values(), key=len)
 
+    def leads_to(self, at):
+        """The first instruction from here that calls, returns or decides."""
+        while not self.has(at, f"{CALL}|{NO_RETURN}") or self.has(at, "jmp|b"):
+            after = [*self.next(at)]
+            if len(after) != 1:
+                break
+            at = after[0]
+        return self.lines[at]
+
     def text(self, part):
         labels = {at: label for label, at in self.labels.items() if label.startswith(".LBB")}
         return "\n".join(
@@ -85,7 +94,8 @@ def functions(files):
 
 def named(path, files):
     mangled = "".join(f"{len(name)}{name}" for name in path.split("::"))
-    pattern = rf".*{mangled}(17h[0-9a-f]+E)?" if "::" in path else re.escape(path)
+    # What follows is a hash, or the types that a generic function is made for.
+    pattern = rf".*{mangled}(17h[0-9a-f]+E|[A-Z].*)?" if "::" in path else re.escape(path)
     return [function for function in functions(files) if re.fullmatch(pattern, function.name)]
 
 
@@ -97,9 +107,10 @@ def faults(function, part, mnemonics):
         for at in part:
             if function.has(at, mnemonic):
                 yield f"{what}: {function.lines[at]}"
-    for line in function.lines:
-        if re.search(PANIC, line):
-            yield f"can panic: {line}"
+    for at in part:
+        for line in [function.lines[at], *map(function.leads_to, function.next(at))]:
+            if re.search(PANIC, line):
+                yield f"can panic: {line}"
 
 
 def check(build, files):
