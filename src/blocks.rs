@@ -18,10 +18,12 @@ pub(crate) const LANES: usize = 8;
 /// 512 bits as the format has them: eight 64-bit lanes, each little-endian. At any alignment.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
+#[inline]
 pub(crate) fn lanes(block: &Block) -> [u64; LANES] {
     bytemuck::cast::<Block, [u64; LANES]>(*block).map(u64::from_le)
 }
 
+#[inline]
 pub(crate) fn block_from_lanes(lanes: [u64; LANES]) -> Block {
     bytemuck::cast(lanes.map(u64::to_le))
 }
