@@ -135,7 +135,7 @@ impl BloomFilter {
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         if !hashes.is_empty() {
             self.keys = None;
-            self.kernel.insert_batch(&mut self.blocks, hashes, self.k);
+            self.kernel.insert_batch(&mut self.blocks, hashes, self.k, |_| ());
         }
     }
 

@@ -216,23 +216,25 @@ fn short_filters_lose_no_key() {
 
 #[test]
 fn a_builder_sizes_by_distinct_keys() {
-    let once: Vec<String> = (0..1_000).map(|i| format!("key{i}")).collect();
-    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
-    builder.extend(&once);
-    let expected = builder.finish();
-    assert_eq!(expected.known_keys(), Some(1_000));
+    for n_keys in [1, 10, 1_000, 30_000] {
+        for bits_per_key in [0.5, 10.0, 20.0] {
+            let once: Vec<String> = (0..n_keys).map(|i| format!("key{i}")).collect();
+            let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
+            builder.extend(&once);
+            let expected = builder.finish();
+            assert_eq!(expected.known_keys(), Some(n_keys));
 
-    for round in 0..7 {
-        builder.extend(&once);
-        if round == 3 {
-            builder.extend(once.iter().rev());
+            builder.extend(once.iter().rev().step_by(3));
+            builder.extend(&once);
+            builder.extend(&once[once.len() / 2..]);
+            assert!(builder.len() >= once.len());
+            let repeated = builder.finish();
+            assert!(repeated == expected, "{n_keys} keys, {bits_per_key} bits per key");
+            assert_eq!(repeated.known_keys(), Some(n_keys));
+            assert!(builder.is_empty());
+            assert!(once.iter().all(|key| repeated.contains(key)));
         }
     }
-    assert!(builder.len() >= 1_000);
-    let repeated = builder.finish();
-    assert!(repeated == expected);
-    assert_eq!(repeated.known_keys(), Some(1_000));
-    assert!(builder.is_empty());
 
     let mut by_hash = FilterBuilder::with_fpr(0.01).unwrap().with_seed(5);
     by_hash.add("a");

@@ -19,10 +19,17 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx512f")]
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
+pub(super) fn insert_batch(
+    blocks: &mut Blocks,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    mut on_unchanged: impl FnMut(u64),
+) {
     let rows = Rows::of(k);
     for hash in hashes {
-        insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
+        if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
+            on_unchanged(hash);
+        }
     }
 }
 

@@ -234,11 +234,17 @@ impl Kernel {
         }
     }
 
-    /// [`insert`](Self::insert) for each hash, in its block.
-    pub(crate) fn insert_batch(self, blocks: &mut Blocks, hashes: &[u64], k: ProbeCount) {
+    /// [`insert`](Self::insert) for each hash, in its block. Tells of the hashes whose bits were all set already.
+    pub(crate) fn insert_batch(
+        self,
+        blocks: &mut Blocks,
+        hashes: &[u64],
+        k: ProbeCount,
+        mut on_unchanged: impl FnMut(u64),
+    ) {
         let (early, late) = prefetch::split(blocks.as_slice(), hashes);
-        dispatch!(self, insert_batch(blocks, early, k));
-        dispatch!(self, insert_batch(blocks, late, k));
+        dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
+        dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
     }
 
     /// [`contains`](Self::contains) for each hash, in its block. Answers as many as `found` has room for.

@@ -18,10 +18,17 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, Rows::of(k)))
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
+pub(super) fn insert_batch(
+    blocks: &mut Blocks,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    mut on_unchanged: impl FnMut(u64),
+) {
     let rows = Rows::of(k);
     for hash in hashes {
-        insert_mask(blocks.block_of_mut(hash), mask(hash, rows));
+        if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
+            on_unchanged(hash);
+        }
     }
 }
 

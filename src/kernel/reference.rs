@@ -23,9 +23,16 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     missing == 0
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
+pub(super) fn insert_batch(
+    blocks: &mut Blocks,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    mut on_unchanged: impl FnMut(u64),
+) {
     for hash in hashes {
-        insert(blocks.block_of_mut(hash), hash, k);
+        if !insert(blocks.block_of_mut(hash), hash, k) {
+            on_unchanged(hash);
+        }
     }
 }
 

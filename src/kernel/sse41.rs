@@ -30,8 +30,13 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "sse4.1")]
-pub(super) fn insert_batch(blocks: &mut Blocks, hashes: impl Iterator<Item = u64>, k: ProbeCount) {
-    portable::insert_batch(blocks, hashes, k);
+pub(super) fn insert_batch(
+    blocks: &mut Blocks,
+    hashes: impl Iterator<Item = u64>,
+    k: ProbeCount,
+    on_unchanged: impl FnMut(u64),
+) {
+    portable::insert_batch(blocks, hashes, k, on_unchanged);
 }
 
 #[target_feature(enable = "sse4.1")]
