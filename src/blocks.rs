@@ -7,6 +7,9 @@ use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+#[cfg(all(target_os = "linux", feature = "huge-pages"))]
+use memmap2::{Advice, MmapMut};
+
 use crate::error::SizingError;
 use crate::mask::block_index;
 
@@ -59,16 +62,26 @@ impl<'a> BlockSlice<'a> {
 
 /// Owned blocks, at least one, each aligned to its cache line.
 pub(crate) struct Blocks {
-    /// First block: the first multiple of 64 inside the allocation.
+    /// First block: aligned, inside the memory.
     start: NonNull<Block>,
     n_blocks: usize,
-    allocation: NonNull<u8>,
+    memory: Memory,
+}
+
+enum Memory {
+    Allocated(NonNull<u8>),
+    #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+    Mapped(#[expect(dead_code, reason = "unmaps when it is dropped")] MmapMut),
 }
 
 /// Asked of the allocator in place of 64: for an alignment above the allocator's own, `alloc_zeroed` writes the
 /// zeros itself, and so touches every page of a large filter before its first key.
 const ALLOCATION_ALIGN: usize = align_of::<u64>();
 const SLACK: usize = BLOCK_BYTES - ALLOCATION_ALIGN;
+
+/// Bytes in a huge page of x86-64 and of most aarch64 systems.
+#[cfg(all(target_os = "linux", feature = "huge-pages"))]
+const HUGE_PAGE: usize = 2 << 20;
 
 /// The most blocks that the address space can hold.
 pub(crate) const MAX_BLOCKS: usize = (isize::MAX as usize - BLOCK_BYTES - SLACK) / BLOCK_BYTES;
@@ -87,20 +100,39 @@ impl Blocks {
         let Some(layout) = layout(n_blocks) else {
             return Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 });
         };
+        #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+        if n_blocks * BLOCK_BYTES >= HUGE_PAGE {
+            return Self::mapped(n_blocks);
+        }
         // SAFETY: `layout` gives sizes of at least one block, never zero.
         let Some(allocation) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             return Err(SizingError::OutOfMemory { bytes: layout.size() });
         };
-        let offset = allocation.as_ptr().addr().next_multiple_of(BLOCK_BYTES) - allocation.as_ptr().addr();
+        let offset = allocation.as_ptr().align_offset(BLOCK_BYTES);
         // SAFETY: the address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout`
         // added to the size.
         let start = unsafe { allocation.add(offset) }.cast();
-        Ok(Self { start, n_blocks, allocation })
+        Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
+    }
+
+    /// Zeros in huge pages where the system grants them, else in pages as usual.
+    #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+    fn mapped(n_blocks: usize) -> Result<Self, SizingError> {
+        // Only whole, aligned huge pages are backed by one.
+        let bytes = (n_blocks * BLOCK_BYTES).saturating_add(HUGE_PAGE);
+        let mut map = MmapMut::map_anon(bytes).map_err(|_| SizingError::OutOfMemory { bytes })?;
+        // Before the first touch: pages that are there already stay small. A refusal costs speed alone.
+        let _ = map.advise(Advice::HugePage);
+        let first = NonNull::from(&mut map[..]).cast::<u8>();
+        let offset = first.as_ptr().align_offset(HUGE_PAGE);
+        // SAFETY: the offset is less than HUGE_PAGE, which was added to the size.
+        let start = unsafe { first.add(offset) }.cast();
+        Ok(Self { start, n_blocks, memory: Memory::Mapped(map) })
     }
 
     #[inline]
     pub(crate) fn as_slice(&self) -> BlockSlice<'_> {
-        // SAFETY: `zeroed` allocated n_blocks blocks from `start` on, zeroed, owned by `self`.
+        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self`.
         BlockSlice(unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.n_blocks) })
     }
 
@@ -144,9 +176,15 @@ impl Blocks {
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        let layout = layout(self.n_blocks).expect("a layout that was allocated");
-        // SAFETY: `allocation` came from `alloc_zeroed` with this layout: `n_blocks` never changes.
-        unsafe { dealloc(self.allocation.as_ptr(), layout) }
+        match &self.memory {
+            Memory::Allocated(allocation) => {
+                let layout = layout(self.n_blocks).expect("a layout that was allocated");
+                // SAFETY: it came from `alloc_zeroed` with this layout: `n_blocks` never changes.
+                unsafe { dealloc(allocation.as_ptr(), layout) }
+            }
+            #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+            Memory::Mapped(_) => (),
+        }
     }
 }
 
@@ -168,5 +206,18 @@ mod tests {
             assert!(blocks.start.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
             assert_eq!(blocks.as_slice().as_slice(), [[0; BLOCK_BYTES]].repeat(blocks.len()));
         }
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+    fn large_filters_start_at_a_huge_page() {
+        for n_blocks in [HUGE_PAGE / BLOCK_BYTES, HUGE_PAGE / BLOCK_BYTES + 1, 3 * HUGE_PAGE / BLOCK_BYTES] {
+            let mut blocks = Blocks::zeroed(n_blocks).unwrap();
+            assert!(blocks.start.as_ptr().addr().is_multiple_of(HUGE_PAGE));
+            assert!(blocks.as_slice().as_slice().iter().all(|block| *block == [0; BLOCK_BYTES]));
+            blocks.as_mut_slice().fill([1; BLOCK_BYTES]);
+            assert!(blocks.clone().as_slice().as_slice().iter().all(|block| *block == [1; BLOCK_BYTES]));
+        }
+        assert!(matches!(Blocks::zeroed(MAX_BLOCKS), Err(SizingError::OutOfMemory { .. })));
     }
 }
