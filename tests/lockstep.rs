@@ -3,7 +3,7 @@
 #[path = "common/properties.rs"]
 mod properties;
 
-use bloomline::{BloomFilter, Kernel, mix};
+use bloomline::{Kernel, mix};
 use proptest::prelude::*;
 
 /// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` makes it fail where it covers less, so
@@ -118,6 +118,8 @@ fn a_batch_of_any_length_is_answered_whole_in_a_large_filter() {
 #[cfg(target_arch = "x86_64")]
 fn vector_registers_survive_lookups_inlined_into_code_that_uses_them() {
     use std::arch::x86_64::*;
+
+    use bloomline::BloomFilter;
 
     #[target_feature(enable = "avx2")]
     fn with_every_register_in_use(filter: &mut BloomFilter, start: &[[i64; 4]; 16]) -> [[i64; 4]; 16] {
