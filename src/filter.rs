@@ -128,7 +128,7 @@ impl BloomFilter {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        self.kernel.insert(self.blocks.block_of_mut(hash), hash, self.k)
+        self.kernel.insert(&mut self.blocks, hash, self.k)
     }
 
     /// Adds many keys by hash: faster than one by one.
@@ -151,7 +151,7 @@ impl BloomFilter {
     /// [`contains`](Self::contains) by hash.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.kernel.contains(self.blocks.as_slice().block_of(hash), hash, self.k)
+        self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.

@@ -124,8 +124,8 @@ impl<'a> BloomView<'a> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains(blocks.block_of(hash), hash, self.k),
-            Lanes::Short(short) => self.kernel.contains(&Lanes::widen(short), hash, self.k),
+            Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
+            Lanes::Short(short) => self.kernel.contains(BlockSlice::one(&Lanes::widen(short)), hash, self.k),
         }
     }
 

@@ -51,10 +51,10 @@ pub(super) fn contains_batch(
 fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
     // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
     let old = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    let new = _mm512_or_si512(old, mask);
     // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
-    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), _mm512_or_si512(old, mask)) };
-    let missing = _mm512_andnot_si512(old, mask);
-    _mm512_test_epi64_mask(missing, missing) != 0
+    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), new) };
+    _mm512_cmpneq_epi64_mask(old, new) != 0
 }
 
 #[inline]
@@ -62,8 +62,7 @@ fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
 fn contains_mask(block: &Block, mask: __m512i) -> bool {
     // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
     let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-    let missing = _mm512_andnot_si512(block, mask);
-    _mm512_test_epi64_mask(missing, missing) == 0
+    _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask) == 0
 }
 
 #[inline]

@@ -7,7 +7,8 @@
 use core::arch::asm;
 
 use super::rows::{LaneRows, Row, first_word, rotation};
-use crate::blocks::Block;
+use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::mask::block_index;
 
 /// Where in a word the bits of each lane start.
 static POSITIONS: Row = Row([13, 19, 25, 31, 37, 43, 49, 55]);
@@ -19,29 +20,31 @@ static SIX_BITS: Row = Row([63; 8]);
 ///
 /// The CPU has avx512f.
 #[inline(always)]
-pub(super) unsafe fn insert_avx512(block: &mut Block, hash: u64, rows: &'static LaneRows) -> bool {
+pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, rows: &'static LaneRows) -> bool {
     let first = first_word(hash);
     let changed: u32;
-    // SAFETY: the caller promises avx512f. Reads 64 bytes each of the positions, of a row and of the block, of which
-    // the latter are written; all that it changes is declared.
+    // SAFETY: the caller promises avx512f. Reads 64 bytes each of the positions, of a row (there are eight, for the
+    // rotation's three bits) and of the block (whose index is below their number, which is not zero: see
+    // `BlockSlice`); writes those of the block; all that it changes is declared.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {word}",
             "vpsrlvq zmm16, zmm16, [rip + {positions}]",
-            "vmovdqa64 zmm17, [{row}]",
+            "vmovdqa64 zmm17, [{rows} + {row}]",
             "vprolvq zmm16, zmm17, zmm16",
-            "vmovdqu64 zmm17, [{block}]",
-            "vporq zmm18, zmm17, zmm16",
-            "vpandnq zmm16, zmm17, zmm16",
-            "vmovdqu64 [{block}], zmm18",
-            "vptestmq k1, zmm16, zmm16",
+            "vmovdqu64 zmm17, [{blocks} + {block}]",
+            "vporq zmm16, zmm17, zmm16",
+            "vmovdqu64 [{blocks} + {block}], zmm16",
+            "vpcmpneqq k1, zmm16, zmm17",
             "kmovw {changed:e}, k1",
             word = in(reg) first,
             positions = sym POSITIONS,
-            row = in(reg) &rows[rotation(first)],
-            block = in(reg) block,
+            rows = in(reg) rows,
+            row = in(reg) rotation(first) * size_of::<Row>(),
+            blocks = in(reg) blocks.as_mut_slice().as_mut_ptr(),
+            block = in(reg) block_index(hash, blocks.len()) * size_of::<Block>(),
             changed = lateout(reg) changed,
-            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("k1") _,
+            out("zmm16") _, out("zmm17") _, out("k1") _,
             options(nostack, preserves_flags),
         );
     }
@@ -52,25 +55,26 @@ pub(super) unsafe fn insert_avx512(block: &mut Block, hash: u64, rows: &'static 
 ///
 /// The CPU has avx512f.
 #[inline(always)]
-pub(super) unsafe fn contains_avx512(block: &Block, hash: u64, rows: &'static LaneRows) -> bool {
+pub(super) unsafe fn contains_avx512(blocks: BlockSlice<'_>, hash: u64, rows: &'static LaneRows) -> bool {
     let first = first_word(hash);
     let missing: u32;
-    // SAFETY: the caller promises avx512f. Reads 64 bytes each of the positions, of a row and of the block, and all
-    // that it changes is declared.
+    // SAFETY: the caller promises avx512f. Reads as `insert_avx512` does; all that it changes is declared.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {word}",
             "vpsrlvq zmm16, zmm16, [rip + {positions}]",
-            "vmovdqa64 zmm17, [{row}]",
+            "vmovdqa64 zmm17, [{rows} + {row}]",
             "vprolvq zmm16, zmm17, zmm16",
-            "vmovdqu64 zmm17, [{block}]",
-            "vpandnq zmm16, zmm17, zmm16",
+            // The bits of the second operand that the third lacks.
+            "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
             "vptestmq k1, zmm16, zmm16",
             "kmovw {missing:e}, k1",
             word = in(reg) first,
             positions = sym POSITIONS,
-            row = in(reg) &rows[rotation(first)],
-            block = in(reg) block,
+            rows = in(reg) rows,
+            row = in(reg) rotation(first) * size_of::<Row>(),
+            blocks = in(reg) blocks.as_slice().as_ptr(),
+            block = in(reg) block_index(hash, blocks.as_slice().len()) * size_of::<Block>(),
             missing = lateout(reg) missing,
             out("zmm16") _, out("zmm17") _, out("k1") _,
             options(pure, readonly, nostack, preserves_flags),
@@ -86,30 +90,29 @@ pub(super) unsafe fn contains_avx512(block: &Block, hash: u64, rows: &'static La
 ///
 /// The CPU has avx2.
 #[inline(always)]
-pub(super) unsafe fn insert_avx2(block: &mut Block, hash: u64, rows: &'static LaneRows) -> bool {
+pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, rows: &'static LaneRows) -> bool {
     let first = first_word(hash);
     let changed: u8;
-    // SAFETY: the caller promises avx2. Reads 64 bytes each of the positions, of a row and of the block and 32 of the
-    // six bits; writes those of the block; all that it changes is declared.
+    // SAFETY: the caller promises avx2. Reads as `insert_avx512` does, and 32 bytes of the six bits; writes the block's
+    // 64 bytes; all that it changes is declared.
     unsafe {
         asm!(
             "vmovq xmm0, {word}",
             "vpbroadcastq ymm0, xmm0",
             "vpsrlvq ymm1, ymm0, [rip + {positions} + 32]",
             "vpsrlvq ymm0, ymm0, [rip + {positions}]",
-            "vmovdqa ymm2, [rip + {six_bits}]",
-            "vpand ymm1, ymm1, ymm2",
-            "vpand ymm0, ymm0, ymm2",
-            "vmovdqa ymm2, [{row}]",
-            "vmovdqa ymm3, [{row} + 32]",
+            "vpand ymm1, ymm1, [rip + {six_bits}]",
+            "vpand ymm0, ymm0, [rip + {six_bits}]",
+            "vmovdqa ymm2, [{rows} + {row}]",
+            "vmovdqa ymm3, [{rows} + {row} + 32]",
             "vpsllvq ymm0, ymm2, ymm0",
             "vpsllvq ymm1, ymm3, ymm1",
-            "vmovdqu ymm2, [{block}]",
-            "vmovdqu ymm3, [{block} + 32]",
+            "vmovdqu ymm2, [{blocks} + {block}]",
+            "vmovdqu ymm3, [{blocks} + {block} + 32]",
             "vpor ymm4, ymm2, ymm0",
             "vpor ymm5, ymm3, ymm1",
-            "vmovdqu [{block}], ymm4",
-            "vmovdqu [{block} + 32], ymm5",
+            "vmovdqu [{blocks} + {block}], ymm4",
+            "vmovdqu [{blocks} + {block} + 32], ymm5",
             "vpandn ymm0, ymm2, ymm0",
             "vpandn ymm1, ymm3, ymm1",
             "vpor ymm0, ymm0, ymm1",
@@ -119,8 +122,10 @@ pub(super) unsafe fn insert_avx2(block: &mut Block, hash: u64, rows: &'static La
             word = in(reg) first,
             positions = sym POSITIONS,
             six_bits = sym SIX_BITS,
-            row = in(reg) &rows[rotation(first)],
-            block = in(reg) block,
+            rows = in(reg) rows,
+            row = in(reg) rotation(first) * size_of::<Row>(),
+            blocks = in(reg) blocks.as_mut_slice().as_mut_ptr(),
+            block = in(reg) block_index(hash, blocks.len()) * size_of::<Block>(),
             changed = out(reg_byte) changed,
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
@@ -136,26 +141,24 @@ pub(super) unsafe fn insert_avx2(block: &mut Block, hash: u64, rows: &'static La
 ///
 /// The CPU has avx2.
 #[inline(always)]
-pub(super) unsafe fn contains_avx2(block: &Block, hash: u64, rows: &'static LaneRows) -> bool {
+pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, rows: &'static LaneRows) -> bool {
     let first = first_word(hash);
     let found: u8;
-    // SAFETY: the caller promises avx2. Reads 64 bytes each of the positions, of a row and of the block and 32 of the
-    // six bits, and all that it changes is declared.
+    // SAFETY: the caller promises avx2. Reads as `insert_avx2` does; all that it changes is declared.
     unsafe {
         asm!(
             "vmovq xmm0, {word}",
             "vpbroadcastq ymm0, xmm0",
             "vpsrlvq ymm1, ymm0, [rip + {positions} + 32]",
             "vpsrlvq ymm0, ymm0, [rip + {positions}]",
-            "vmovdqa ymm2, [rip + {six_bits}]",
-            "vpand ymm1, ymm1, ymm2",
-            "vpand ymm0, ymm0, ymm2",
-            "vmovdqa ymm2, [{row}]",
-            "vmovdqa ymm3, [{row} + 32]",
+            "vpand ymm1, ymm1, [rip + {six_bits}]",
+            "vpand ymm0, ymm0, [rip + {six_bits}]",
+            "vmovdqa ymm2, [{rows} + {row}]",
+            "vmovdqa ymm3, [{rows} + {row} + 32]",
             "vpsllvq ymm0, ymm2, ymm0",
             "vpsllvq ymm1, ymm3, ymm1",
-            "vmovdqu ymm2, [{block}]",
-            "vmovdqu ymm3, [{block} + 32]",
+            "vmovdqu ymm2, [{blocks} + {block}]",
+            "vmovdqu ymm3, [{blocks} + {block} + 32]",
             "vpandn ymm0, ymm2, ymm0",
             "vpandn ymm1, ymm3, ymm1",
             "vpor ymm0, ymm0, ymm1",
@@ -165,8 +168,10 @@ pub(super) unsafe fn contains_avx2(block: &Block, hash: u64, rows: &'static Lane
             word = in(reg) first,
             positions = sym POSITIONS,
             six_bits = sym SIX_BITS,
-            row = in(reg) &rows[rotation(first)],
-            block = in(reg) block,
+            rows = in(reg) rows,
+            row = in(reg) rotation(first) * size_of::<Row>(),
+            blocks = in(reg) blocks.as_slice().as_ptr(),
+            block = in(reg) block_index(hash, blocks.as_slice().len()) * size_of::<Block>(),
             found = out(reg_byte) found,
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,

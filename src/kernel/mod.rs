@@ -184,15 +184,15 @@ macro_rules! dispatch {
 
 /// Calls the assembly that fits the kernel and k, if there is any.
 macro_rules! try_inlined {
-    ($kernel:expr, $avx512:ident, $avx2:ident, ($block:expr, $hash:expr, $k:expr)) => {
+    ($kernel:expr, $avx512:ident, $avx2:ident, ($blocks:expr, $hash:expr, $k:expr)) => {
         #[cfg(target_arch = "x86_64")]
         if let (Isa::Avx512 | Isa::Avx2, Rows { first, second: None }) = ($kernel.0, Rows::of($k)) {
             return if $kernel.0 == Isa::Avx512 {
                 // SAFETY: as in `dispatch!`.
-                unsafe { inlined::$avx512($block, $hash, first) }
+                unsafe { inlined::$avx512($blocks, $hash, first) }
             } else {
                 // SAFETY: as in `dispatch!`.
-                unsafe { inlined::$avx2($block, $hash, first) }
+                unsafe { inlined::$avx2($blocks, $hash, first) }
             };
         }
     };
@@ -201,12 +201,12 @@ macro_rules! try_inlined {
 impl Kernel {
     /// Sets the bits of `hash` in its block; whether any was clear.
     #[inline]
-    pub(crate) fn insert(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+    pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
         if self.is_of_build() {
-            return dispatch!(self, insert(block, hash, k));
+            return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        try_inlined!(self, insert_avx512, insert_avx2, (block, hash, k));
-        Self::insert_by_call(block, hash, k, self)
+        try_inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self)
     }
 
     /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
@@ -217,12 +217,12 @@ impl Kernel {
 
     /// Whether all bits of `hash` are set in its block.
     #[inline]
-    pub(crate) fn contains(self, block: &Block, hash: u64, k: ProbeCount) -> bool {
+    pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
         if self.is_of_build() {
-            return dispatch!(self, contains(block, hash, k));
+            return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        try_inlined!(self, contains_avx512, contains_avx2, (block, hash, k));
-        Self::contains_by_call(block, hash, k, self)
+        try_inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
+        Self::contains_by_call(blocks.block_of(hash), hash, k, self)
     }
 
     /// As `insert_by_call`.
