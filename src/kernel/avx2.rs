@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use super::prefetch::Pair;
 use super::rows::{Row, Rows, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
@@ -21,14 +22,16 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 #[target_feature(enable = "avx2")]
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
     mut on_unchanged: impl FnMut(u64),
 ) {
     let rows = Rows::of(k);
-    for hash in hashes {
-        if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-            on_unchanged(hash);
+    for pair in hashes {
+        for hash in pair {
+            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
+                on_unchanged(hash);
+            }
         }
     }
 }
@@ -36,13 +39,15 @@ pub(super) fn insert_batch(
 #[target_feature(enable = "avx2")]
 pub(super) fn contains_batch(
     blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    found: &mut [bool],
+    found: &mut [[bool; 2]],
 ) {
     let rows = Rows::of(k);
-    for (found, hash) in found.iter_mut().zip(hashes) {
-        *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+    for (found, pair) in found.iter_mut().zip(hashes) {
+        for (found, hash) in found.iter_mut().zip(pair) {
+            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+        }
     }
 }
 

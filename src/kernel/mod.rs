@@ -257,12 +257,18 @@ impl Kernel {
         k: ProbeCount,
         mut on_unchanged: impl FnMut(u64),
     ) {
-        let (early, late) = prefetch::split(blocks.as_slice(), hashes);
+        let (pairs, odd) = hashes.as_chunks();
+        let (early, late) = prefetch::split(blocks.as_slice(), pairs);
         dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
         dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
+        for &hash in odd {
+            if !self.insert(blocks, hash, k) {
+                on_unchanged(hash);
+            }
+        }
     }
 
-    /// [`contains`](Self::contains) for each hash, in its block. Answers as many as `found` has room for.
+    /// [`contains`](Self::contains) for each hash, in its block. `found` is as long as `hashes`.
     pub(crate) fn contains_batch(
         self,
         blocks: BlockSlice<'_>,
@@ -270,9 +276,14 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [bool],
     ) {
-        let (early, late) = prefetch::split(blocks, hashes);
+        let (pairs, odd) = hashes.as_chunks();
+        let (found, found_odd) = found.as_chunks_mut();
+        let (early, late) = prefetch::split(blocks, pairs);
         let (found_early, found_late) = found.split_at_mut(early.len());
         dispatch!(self, contains_batch(blocks, early, k, found_early));
         dispatch!(self, contains_batch(blocks, late, k, found_late));
+        for (found, &hash) in found_odd.iter_mut().zip(odd) {
+            *found = self.contains(blocks, hash, k);
+        }
     }
 }

@@ -7,6 +7,7 @@
 use core::arch::aarch64::*;
 
 use super::portable;
+use super::prefetch::Pair;
 use super::rows::{first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
@@ -23,7 +24,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
     on_unchanged: impl FnMut(u64),
 ) {
@@ -32,13 +33,15 @@ pub(super) fn insert_batch(
 
 pub(super) fn contains_batch(
     blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    found: &mut [bool],
+    found: &mut [[bool; 2]],
 ) {
     let rows = ByteRows::of(k);
-    for (found, hash) in found.iter_mut().zip(hashes) {
-        *found = contains_rows(blocks.block_of(hash), hash, rows);
+    for (found, pair) in found.iter_mut().zip(hashes) {
+        for (found, hash) in found.iter_mut().zip(pair) {
+            *found = contains_rows(blocks.block_of(hash), hash, rows);
+        }
     }
 }
 

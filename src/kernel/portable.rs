@@ -4,6 +4,7 @@
 
 use wide::u64x8;
 
+use super::prefetch::Pair;
 use super::rows::{Row, Rows, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
@@ -20,27 +21,31 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
     mut on_unchanged: impl FnMut(u64),
 ) {
     let rows = Rows::of(k);
-    for hash in hashes {
-        if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-            on_unchanged(hash);
+    for pair in hashes {
+        for hash in pair {
+            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
+                on_unchanged(hash);
+            }
         }
     }
 }
 
 pub(super) fn contains_batch(
     blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    found: &mut [bool],
+    found: &mut [[bool; 2]],
 ) {
     let rows = Rows::of(k);
-    for (found, hash) in found.iter_mut().zip(hashes) {
-        *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+    for (found, pair) in found.iter_mut().zip(hashes) {
+        for (found, hash) in found.iter_mut().zip(pair) {
+            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 use core::arch::x86_64::*;
 
 use super::portable;
+use super::prefetch::Pair;
 use super::rows::{first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
@@ -32,7 +33,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 #[target_feature(enable = "sse4.1")]
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
     on_unchanged: impl FnMut(u64),
 ) {
@@ -42,12 +43,14 @@ pub(super) fn insert_batch(
 #[target_feature(enable = "sse4.1")]
 pub(super) fn contains_batch(
     blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = u64>,
+    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    found: &mut [bool],
+    found: &mut [[bool; 2]],
 ) {
-    for (found, hash) in found.iter_mut().zip(hashes) {
-        *found = contains(blocks.block_of(hash), hash, k);
+    for (found, pair) in found.iter_mut().zip(hashes) {
+        for (found, hash) in found.iter_mut().zip(pair) {
+            *found = contains(blocks.block_of(hash), hash, k);
+        }
     }
 }
 
