@@ -176,6 +176,31 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If the filters differ in blocks, k or seed; nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// A filter built by several threads, each with a part of the keys and a filter of its own:
+    ///
+    /// ```
+    /// use std::thread;
+    /// use bloomline::{BloomFilter, mix};
+    ///
+    /// let hashes: Vec<u64> = (0..1_000_000).map(mix).collect();
+    /// let empty = BloomFilter::with_bits_per_key(hashes.len(), 10.0)?;
+    /// let build = |hashes: &[u64]| {
+    ///     let mut filter = empty.clone();
+    ///     filter.insert_batch(hashes);
+    ///     filter
+    /// };
+    /// let (first, second) = hashes.split_at(hashes.len() / 2);
+    /// let filter = thread::scope(|scope| {
+    ///     let other = scope.spawn(|| build(second));
+    ///     let mut filter = build(first);
+    ///     filter.union_with(&other.join().expect("no panic")).map(|()| filter)
+    /// })?;
+    /// assert!(filter == build(&hashes));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours |= theirs)
     }
