@@ -1,0 +1,130 @@
+//! One key, many tables: the lookup of an LSM tree in the filters of all its tables.
+//!
+//! ```text
+//! cargo run --release --example lsm
+//! ```
+//!
+//! A key that may lie in any of eight tables costs eight filter lookups. Each alone waits for memory once the filters
+//! have outgrown the caches; asked for together, they wait together.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use bloomline::{BloomFilter, hash_key};
+use clap::Parser;
+
+/// Compare ways of asking the filters of many tables for one key
+#[derive(Parser)]
+struct Arguments {
+    /// Tables that a key may lie in, each with a filter of its own
+    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=64))]
+    tables: u32,
+    /// Size of each filter in MiB
+    #[arg(long, value_name = "MIB", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    filter: u32,
+}
+
+const BITS_PER_KEY: usize = 10;
+const GETS: usize = 16 * 1024;
+const GETS_AT_ONCE: usize = 1024;
+const ROUNDS: usize = 15;
+
+/// Tables that may hold each key, summed over the keys.
+type Way = fn(&[BloomFilter], &[[u8; 16]]) -> usize;
+
+const WAYS: [(&str, Way); 4] = [
+    ("hash the key for every table", |tables, keys| {
+        let may_hold = |key: &[u8; 16]| tables.iter().filter(|table| table.contains(key)).count();
+        keys.iter().map(may_hold).sum()
+    }),
+    ("hash once", |tables, keys| {
+        let may_hold = |key: &[u8; 16]| {
+            let hash = hash_key(key, 0);
+            tables.iter().filter(|table| table.contains_hash(hash)).count()
+        };
+        keys.iter().map(may_hold).sum()
+    }),
+    ("hash once, prefetch all, then ask", |tables, keys| {
+        let may_hold = |key: &[u8; 16]| {
+            let hash = hash_key(key, 0);
+            tables.iter().for_each(|table| table.prefetch(hash));
+            tables.iter().filter(|table| table.contains_hash(hash)).count()
+        };
+        keys.iter().map(may_hold).sum()
+    }),
+    ("1024 keys at once, a batch per table", |tables, keys| {
+        let mut hashes = [0; GETS_AT_ONCE];
+        let mut found = [false; GETS_AT_ONCE];
+        let mut may_hold = 0;
+        for keys in keys.chunks(GETS_AT_ONCE) {
+            let (hashes, found) = (&mut hashes[..keys.len()], &mut found[..keys.len()]);
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = hash_key(key, 0);
+            }
+            for table in tables {
+                table.contains_batch(hashes, found);
+                may_hold += found.iter().filter(|&&found| found).count();
+            }
+        }
+        may_hold
+    }),
+];
+
+fn key(number: u64) -> [u8; 16] {
+    bytemuck::cast([bloomline::mix(number), number])
+}
+
+fn main() -> Result<()> {
+    let Arguments { tables: n_tables, filter: mib } = Arguments::parse();
+    let keys_in_table = (u64::from(mib) << 23) / BITS_PER_KEY as u64;
+    let tables: Vec<BloomFilter> = (0..u64::from(n_tables))
+        .map(|table| {
+            let mut filter = BloomFilter::with_bits_per_key(keys_in_table as usize, BITS_PER_KEY as f64)?;
+            for start in (0..keys_in_table).step_by(GETS) {
+                let numbers = start..(start + GETS as u64).min(keys_in_table);
+                let hashes: Vec<u64> = numbers.map(|number| hash_key(key(table << 40 | number), 0)).collect();
+                filter.insert_batch(&hashes);
+            }
+            Ok(filter)
+        })
+        .collect::<Result<_>>()?;
+
+    let mut times = [const { Vec::new() }; WAYS.len()];
+    let mut answers = [0; WAYS.len()];
+    for round in 0..ROUNDS as u64 {
+        // Other keys for each way: the lines that the one before it asked for are in the caches now.
+        for (i, (_, way)) in WAYS.iter().enumerate() {
+            let first = (round * WAYS.len() as u64 + i as u64) * GETS as u64;
+            let keys: Vec<[u8; 16]> = (first..first + GETS as u64).map(|i| key(1 << 60 | i)).collect();
+            let start = Instant::now();
+            let may_hold = black_box(way(&tables, black_box(&keys)));
+            times[i].push(start.elapsed().as_nanos() as f64 / GETS as f64);
+            answers[i] += may_hold;
+            let few = &keys[..GETS_AT_ONCE];
+            let expected = way(&tables, few);
+            ensure!(
+                WAYS.iter().all(|(_, way)| way(&tables, few) == expected),
+                "the ways differ in their answers"
+            );
+        }
+    }
+
+    println!(
+        "{n_tables} tables with a filter of {mib} MiB each, {keys_in_table} keys a table; keys that are in none"
+    );
+    println!();
+    println!("{:<38} {:>10} {:>10}", "", "ns per key", "speed");
+    let medians = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    });
+    for ((name, _), median) in WAYS.iter().zip(medians) {
+        println!("{name:<38} {median:>10.0} {:>8.1} x", medians[0] / median);
+    }
+    let asked = (ROUNDS * GETS * WAYS.len()) as f64 * f64::from(n_tables);
+    let rate = answers.iter().sum::<usize>() as f64 / asked;
+    println!();
+    println!("of {asked:.0} lookups, {:.3} % answered \"may be in\"", 100.0 * rate);
+    Ok(())
+}
