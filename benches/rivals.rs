@@ -9,15 +9,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use bloomline_rivals::builds;
 use bloomline_rivals::contender::Contender;
 use bloomline_rivals::keys::{self, Keys};
 use bloomline_rivals::line_up::{self, BITS_PER_KEY, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
 use bloomline_rivals::machine::Machine;
+use bloomline_rivals::memory::most_during;
 use bloomline_rivals::queries::{self, Hashes, Stream};
 use bloomline_rivals::race::{median, race, time_once, time_repeatedly};
 use bloomline_rivals::rates;
 use bloomline_rivals::results::{
-    BuildTiming, Entry, KTiming, KeyTiming, Rate, Results, Timing, Workload, size_text,
+    BuildTiming, Entry, KTiming, KeyBuild, KeyTiming, Rate, Results, Timing, Workload, size_text,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -95,7 +97,7 @@ fn main() -> Result<()> {
         (sizes, _) => sizes.to_vec(),
     };
     let rest = arguments.size.is_empty();
-    let progress = ProgressBar::new(sizes.len() as u64 + 5 * u64::from(rest));
+    let progress = ProgressBar::new(sizes.len() as u64 + 6 * u64::from(rest));
     progress.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}")?);
     let mut bench = Bench {
         progress,
@@ -107,6 +109,7 @@ fn main() -> Result<()> {
             timings: Vec::new(),
             key_timings: Vec::new(),
             builds: Vec::new(),
+            key_builds: Vec::new(),
             by_k: Vec::new(),
             rates: Vec::new(),
         },
@@ -120,6 +123,7 @@ fn main() -> Result<()> {
         bench.step("false positives", Bench::count_false_positives);
         bench.step("byte keys", Bench::byte_keys);
         bench.step("builds", Bench::builds);
+        bench.step("builds from keys", Bench::key_builds);
         bench.step("k", Bench::vary_k);
         bench.step("bits per key", Bench::vary_bits_per_key);
     }
@@ -323,7 +327,7 @@ impl Bench {
 
     fn builds(&mut self) {
         let hashes: Vec<u64> = (0..KEYS_TO_BUILD).map(bloomline::mix).collect();
-        let mut builds = line_up::BUILDS.to_vec();
+        let mut builds = builds::FROM_HASHES.to_vec();
         builds.retain(|(name, _)| self.is_wanted(name));
         let times = race(&mut builds, self.rounds(false), |(_, build)| {
             time_once(hashes.len(), || build(std::hint::black_box(&hashes)))
@@ -334,6 +338,36 @@ impl Bench {
             self.results.builds.push(BuildTiming { contender: name.to_owned(), rounds });
         }
         self.print(&format!("A filter of {KEYS_TO_BUILD} keys from nothing"), &rows);
+    }
+
+    fn key_builds(&mut self) {
+        let mut rows = vec![row(["", "ns per key", "scratch bytes per key"])];
+        for key_bytes in [16, 24] {
+            let keys = Keys::new(0..KEYS_TO_BUILD, key_bytes);
+            let mut builds = builds::FROM_KEYS.to_vec();
+            builds.retain(|(name, _)| self.is_wanted(name));
+            let times = race(&mut builds, self.rounds(false), |(_, build)| {
+                time_once(KEYS_TO_BUILD as usize, || {
+                    std::hint::black_box(build(std::hint::black_box(&keys)));
+                })
+            });
+            for ((name, build), rounds) in builds.into_iter().zip(times) {
+                let (most, bytes) = most_during(|| build(&keys));
+                let scratch_bytes = (most - bytes.len()) as f64 / KEYS_TO_BUILD as f64;
+                rows.push(vec![
+                    format!("{key_bytes} bytes: {name}"),
+                    median_text(&rounds),
+                    format!("{scratch_bytes:.2}"),
+                ]);
+                self.results.key_builds.push(KeyBuild {
+                    contender: name.to_owned(),
+                    key_bytes,
+                    rounds,
+                    scratch_bytes,
+                });
+            }
+        }
+        self.print(&format!("The bytes of a filter of {KEYS_TO_BUILD} keys, hash included"), &rows);
     }
 
     fn vary_k(&mut self) {

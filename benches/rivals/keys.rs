@@ -23,7 +23,7 @@ impl Keys {
         Self { reordered: bytes.clone(), as_made: bytes, length }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.reordered.chunks_exact(self.length)
     }
 }

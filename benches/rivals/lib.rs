@@ -1,12 +1,15 @@
 //! Bloomline and its rivals behind one interface, and the clock to race them by.
 
+pub mod builds;
 pub mod contender;
 pub mod floor;
 pub mod keys;
 pub mod line_up;
 pub mod machine;
+pub mod memory;
 pub mod queries;
 pub mod race;
 pub mod rates;
 pub mod results;
 pub mod rocksdb;
+pub mod small_pages;

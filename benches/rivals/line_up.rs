@@ -1,6 +1,5 @@
 //! Who takes part, all with the same bits per key.
 
-use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
 use bloomcraft::core::BloomFilter as _;
@@ -10,6 +9,8 @@ use xorf::Filter as _;
 use crate::contender::{Contender, OneByOne, Single, act_on};
 use crate::floor::Floor;
 use crate::rocksdb::RocksDb;
+#[cfg(feature = "huge-pages")]
+use crate::small_pages::{SMALL_PAGES, SmallPages};
 
 /// Bits per key of the race.
 pub const BITS_PER_KEY: usize = 10;
@@ -44,6 +45,8 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
     add(FLOOR, &|| Box::new(Floor::new(size_bytes)));
     add(BLOOMLINE, &|| Box::new(OneByOne::new(BLOOMLINE, bloomline(BEST_K))));
     add(BLOOMLINE_BATCH, &|| Box::new(Batch::new(BLOOMLINE_BATCH, bloomline(BEST_K))));
+    #[cfg(feature = "huge-pages")]
+    add(SMALL_PAGES, &|| Box::new(SmallPages::new(bloomline(BEST_K))));
     add(ROCKSDB, &|| Box::new(RocksDb::new(ROCKSDB, size_bytes, BEST_K)));
     add(SBBF, &|| Box::new(OneByOne::new(SBBF, sbbf_rs_safe::Filter::new(8, size_bytes))));
     add(FASTBLOOM, &|| {
@@ -104,7 +107,6 @@ impl Single for BloomFilter {
 pub struct Batch {
     name: String,
     filter: BloomFilter,
-    found: RefCell<[bool; Batch::LENGTH]>,
 }
 
 impl Batch {
@@ -112,8 +114,23 @@ impl Batch {
     const LENGTH: usize = 1024;
 
     pub fn new(name: impl Into<String>, filter: BloomFilter) -> Self {
-        Self { name: name.into(), filter, found: RefCell::new([false; Self::LENGTH]) }
+        Self { name: name.into(), filter }
     }
+}
+
+/// How many hashes `contains_batch` finds.
+#[inline(always)]
+pub fn count_in_batches(hashes: &[u64], contains_batch: impl Fn(&[u64], &mut [bool])) -> usize {
+    let mut found = [false; Batch::LENGTH];
+    let mut count = 0;
+    for hashes in hashes.chunks(Batch::LENGTH) {
+        let found = &mut found[..hashes.len()];
+        contains_batch(hashes, found);
+        // Summed in bytes, which the compiler does by the register, so that little but the lookups is timed.
+        let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
+        count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
+    }
+    count
 }
 
 impl Contender for Batch {
@@ -134,21 +151,12 @@ impl Contender for Batch {
 
     #[inline(never)]
     fn count(&self, hashes: &[u64]) -> usize {
-        let mut found = self.found.borrow_mut();
-        let mut count = 0;
-        for hashes in hashes.chunks(Self::LENGTH) {
-            let found = &mut found[..hashes.len()];
-            self.filter.contains_batch(hashes, found);
-            // Summed in bytes, which the compiler does by the register, so that little but the lookups is timed.
-            let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
-            count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
-        }
-        count
+        count_in_batches(hashes, |hashes, found| self.filter.contains_batch(hashes, found))
     }
 
     #[inline(never)]
     fn count_branching(&self, hashes: &[u64]) -> usize {
-        let mut found = self.found.borrow_mut();
+        let mut found = [false; Self::LENGTH];
         let mut count = 0;
         for hashes in hashes.chunks(Self::LENGTH) {
             let found = &mut found[..hashes.len()];
@@ -381,58 +389,4 @@ impl Contender for Xorf {
         }
         count
     }
-}
-
-/// A way to make a filter of all its keys, and its name.
-pub type Build = (&'static str, fn(&[u64]));
-
-/// Ways to make a filter from nothing.
-pub const BUILDS: &[Build] = &[
-    (BLOOMLINE, |hashes| {
-        let mut filter = bloomline_for(hashes);
-        for &hash in hashes {
-            filter.insert_hash(hash);
-        }
-        std::hint::black_box(filter);
-    }),
-    (BLOOMLINE_BATCH, |hashes| {
-        let mut filter = bloomline_for(hashes);
-        filter.insert_batch(hashes);
-        std::hint::black_box(filter);
-    }),
-    ("bloomline FilterBuilder", |hashes| {
-        let mut builder = bloomline::FilterBuilder::with_bits_per_key(BITS_PER_KEY as f64).expect("valid");
-        for &hash in hashes {
-            builder.add_hash(hash);
-        }
-        std::hint::black_box(builder.finish());
-    }),
-    (ROCKSDB, |hashes| {
-        let mut filter = RocksDb::new(ROCKSDB, hashes.len() * BITS_PER_KEY / 8, BEST_K);
-        filter.insert_all(hashes);
-        std::hint::black_box(filter.size_bytes());
-        std::hint::black_box(&filter);
-    }),
-    (SBBF, |hashes| {
-        let mut filter = sbbf_rs_safe::Filter::new(BITS_PER_KEY, hashes.len());
-        for &hash in hashes {
-            filter.insert_hash(hash);
-        }
-        std::hint::black_box(filter);
-    }),
-    (FASTBLOOM, |hashes| {
-        let bits = BITS_PER_KEY * hashes.len();
-        let mut filter = fastbloom::BloomFilter::with_num_bits(bits).expected_items(hashes.len());
-        for &hash in hashes {
-            filter.insert_hash(hash);
-        }
-        std::hint::black_box(filter);
-    }),
-    ("xorf BinaryFuse8", |hashes| {
-        std::hint::black_box(xorf::BinaryFuse8::try_from(hashes).expect("distinct keys"));
-    }),
-];
-
-fn bloomline_for(hashes: &[u64]) -> BloomFilter {
-    BloomFilter::with_bits_per_key(hashes.len(), BITS_PER_KEY as f64).expect("enough memory")
 }

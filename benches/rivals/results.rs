@@ -35,6 +35,7 @@ pub struct Results {
     pub timings: Vec<Timing>,
     pub key_timings: Vec<KeyTiming>,
     pub builds: Vec<BuildTiming>,
+    pub key_builds: Vec<KeyBuild>,
     pub by_k: Vec<KTiming>,
     pub rates: Vec<Rate>,
 }
@@ -69,6 +70,16 @@ pub struct KeyTiming {
 pub struct BuildTiming {
     pub contender: String,
     pub rounds: Vec<f64>,
+}
+
+/// From keys to the filter's bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyBuild {
+    pub contender: String,
+    pub key_bytes: usize,
+    pub rounds: Vec<f64>,
+    /// Memory per key over that of the result.
+    pub scratch_bytes: f64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

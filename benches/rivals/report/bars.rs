@@ -1,7 +1,10 @@
 //! What bloomline has to reach.
 
+use bloomline_rivals::builds::BUILDER;
 use bloomline_rivals::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
+use bloomline_rivals::race::median;
 use bloomline_rivals::results::{Results, Workload, size_text};
+use bloomline_rivals::small_pages::SMALL_PAGES;
 
 use crate::tables::table_of;
 
@@ -9,8 +12,15 @@ const SIZES: [usize; 5] = [16 << 10, 256 << 10, 1 << 20, 64 << 20, 1 << 30];
 const CACHED: &[usize] = &[16 << 10, 1 << 20];
 const LARGE: &[usize] = &[64 << 20, 1 << 30];
 
+#[derive(Clone, Copy)]
+enum Build {
+    Default,
+    Native,
+    HugePages,
+}
+
 struct Bar {
-    native: bool,
+    build: Build,
     workload: Workload,
     one: &'static str,
     other: &'static str,
@@ -20,45 +30,56 @@ struct Bar {
 }
 
 const fn bar(workload: Workload, one: &'static str, other: &'static str, at_most: f64) -> Bar {
-    Bar { native: false, workload, one, other, at_most: Some(at_most), sizes: CACHED }
+    Bar { build: Build::Default, workload, one, other, at_most: Some(at_most), sizes: CACHED }
 }
 
 const K8: &str = "bloomline k=8";
 const AVX2: &str = "bloomline avx2";
 const PORTABLE: &str = "bloomline portable";
+const SSE41: &str = "bloomline sse4.1";
 const REFERENCE: &str = "bloomline reference";
 const MOST_RATE: f64 = 0.8;
 
-const BARS: [Bar; 13] = [
+const BARS: [Bar; 15] = [
     bar(Workload::Missing, BLOOMLINE, SBBF, 1.0),
     bar(Workload::Missing, BLOOMLINE, ROCKSDB, 0.65),
     bar(Workload::Missing, BLOOMLINE, FASTBLOOM, 0.2),
     bar(Workload::Missing, BLOOMLINE_BATCH, SBBF, 0.75),
-    Bar { native: true, ..bar(Workload::Missing, K8, SBBF, 0.65) },
+    Bar { build: Build::Native, ..bar(Workload::Missing, K8, SBBF, 0.65) },
     bar(Workload::Missing, AVX2, ROCKSDB, 0.9),
-    Bar { native: true, ..bar(Workload::Missing, AVX2, ROCKSDB, 0.9) },
+    Bar { build: Build::Native, ..bar(Workload::Missing, AVX2, ROCKSDB, 0.9) },
+    bar(Workload::Missing, SSE41, FASTBLOOM, 0.6),
     bar(Workload::Missing, PORTABLE, FASTBLOOM, 0.6),
     Bar { at_most: None, ..bar(Workload::Missing, REFERENCE, FASTBLOOM, 0.0) },
     bar(Workload::Insert, BLOOMLINE, ROCKSDB, 0.5),
     bar(Workload::Insert, BLOOMLINE, SBBF, 1.0),
     Bar { sizes: LARGE, ..bar(Workload::Missing, BLOOMLINE_BATCH, FLOOR, 1.15) },
+    Bar {
+        build: Build::HugePages,
+        sizes: &[1 << 30],
+        ..bar(Workload::Missing, BLOOMLINE_BATCH, SMALL_PAGES, 0.85)
+    },
     Bar { sizes: &SIZES, ..bar(Workload::Mixed, BLOOMLINE_BATCH, FASTBLOOM, 0.6) },
 ];
 
-pub fn table(default: &Results, native: &Results) -> String {
+pub fn table(default: &Results, native: &Results, huge_pages: Option<&Results>) -> String {
     let mut header = vec!["".to_owned(), "keys".to_owned(), "build".to_owned(), "at most".to_owned()];
     header.extend(SIZES.map(size_text));
     header.push("met".to_owned());
     let mut rows = vec![header];
     for bar in &BARS {
-        let results = if bar.native { native } else { default };
+        let (build, results) = match bar.build {
+            Build::Default => ("default", Some(default)),
+            Build::Native => ("native", Some(native)),
+            Build::HugePages => ("huge-pages", huge_pages),
+        };
         let ratio = |size: &usize| {
-            bar.sizes.contains(size).then(|| results.ratio(*size, bar.workload, bar.one, bar.other))
+            bar.sizes.contains(size).then(|| results?.ratio(*size, bar.workload, bar.one, bar.other))
         };
         rows.push(row(
             &format!("{} / {}", bar.one, bar.other),
             &format!("{:?}", bar.workload).to_lowercase(),
-            if bar.native { "native" } else { "default" },
+            build,
             bar.at_most,
             SIZES.map(|size| ratio(&size)),
         ));
@@ -72,7 +93,25 @@ pub fn table(default: &Results, native: &Results) -> String {
         Some(MOST_RATE),
         SIZES.map(|size| (size == 1 << 20).then_some(ratio)),
     ));
-    table_of(&rows)
+    table_of(&rows) + "\n" + &builder(default)
+}
+
+fn builder(results: &Results) -> String {
+    let mut rows = vec![["", "keys", "at most", "1,000,000 keys", "met"].map(str::to_owned).to_vec()];
+    for build in results.key_builds.iter().filter(|build| build.contender == BUILDER) {
+        let nanoseconds = median(build.rounds.iter().copied()).unwrap_or(f64::NAN);
+        let values = [("ns per key", nanoseconds, 15.0), ("scratch bytes per key", build.scratch_bytes, 8.0)];
+        for (what, value, at_most) in values {
+            rows.push(vec![
+                format!("{BUILDER}, {what}"),
+                format!("{} bytes", build.key_bytes),
+                format!("{at_most:.1}"),
+                format!("{value:.2}"),
+                if value <= at_most { "yes" } else { "**no**" }.to_owned(),
+            ]);
+        }
+    }
+    if rows.len() > 1 { table_of(&rows) } else { String::new() }
 }
 
 /// Of each size whether it belongs to the bar, and if so the ratio, if it was measured.

@@ -21,6 +21,8 @@ struct Arguments {
     default: PathBuf,
     /// Saved by the build for this machine's CPU
     native: PathBuf,
+    /// Saved by the build with huge pages
+    huge_pages: Option<PathBuf>,
     /// Where the page goes, with its plots in plots/
     #[arg(long, value_name = "PATH", default_value = "docs")]
     to: PathBuf,
@@ -35,7 +37,8 @@ fn main() -> Result<()> {
     plots::rate_by_bits(&default, &plots.join("rate-by-bits.svg"))?;
     plots::time_by_k(&default, &plots.join("time-by-k.svg"))?;
 
-    let bars = bars::table(&default, &native);
+    let huge_pages = arguments.huge_pages.as_deref().map(load).transpose()?;
+    let bars = bars::table(&default, &native, huge_pages.as_ref());
     let mut page =
         String::from("# Performance\n\nWritten by `scripts/report`, which measures all of it anew.\n\n");
     if default.quick || native.quick {

@@ -63,7 +63,13 @@ pub fn all(results: &Results, title: &str) -> String {
         text += &format!("### Lookups of byte keys, hash included, 1 MiB\n\n{}\n", byte_keys(results));
     }
     if !results.builds.is_empty() {
-        text += &format!("### A filter of a million keys from nothing\n\n{}\n", builds(results));
+        text += &format!("### A filter of a million hashes from nothing\n\n{}\n", builds(results));
+    }
+    if !results.key_builds.is_empty() {
+        text += &format!(
+            "### The bytes of a filter of a million keys, hash included\n\n{}\n",
+            key_builds(results)
+        );
     }
     text
 }
@@ -127,6 +133,20 @@ fn builds(results: &Results) -> String {
         vec![timing.contender.clone(), median_text(&timing.rounds)]
     };
     rows.extend(results.builds.iter().map(row));
+    table_of(&rows)
+}
+
+fn key_builds(results: &Results) -> String {
+    let mut rows =
+        vec![["", "length of a key", "ns per key", "scratch bytes per key"].map(str::to_owned).to_vec()];
+    rows.extend(results.key_builds.iter().map(|build| {
+        vec![
+            build.contender.clone(),
+            build.key_bytes.to_string(),
+            median_text(&build.rounds),
+            format!("{:.2}", build.scratch_bytes),
+        ]
+    }));
     table_of(&rows)
 }
 

@@ -1,0 +1,58 @@
+//! Bloomline in memory of small pages, where its own filters have huge ones.
+
+use bloomline::{BloomFilter, BloomView};
+
+use crate::contender::Contender;
+use crate::line_up::count_in_batches;
+
+pub const SMALL_PAGES: &str = "bloomline batch, small pages";
+
+/// A filter's bytes, read in place.
+pub struct SmallPages {
+    filter: Option<BloomFilter>,
+    bytes: Vec<u8>,
+    /// Where the filter starts: at a cache line.
+    start: usize,
+}
+
+impl SmallPages {
+    pub fn new(filter: BloomFilter) -> Self {
+        Self { filter: Some(filter), bytes: Vec::new(), start: 0 }
+    }
+}
+
+impl Contender for SmallPages {
+    fn name(&self) -> &str {
+        SMALL_PAGES
+    }
+
+    fn size_bytes(&self) -> usize {
+        (self.bytes.len() - self.start) / 64 * 64
+    }
+
+    fn grows(&self) -> bool {
+        false
+    }
+
+    fn insert_all(&mut self, hashes: &[u64]) {
+        self.filter.as_mut().expect("not finished").insert_batch(hashes);
+    }
+
+    fn finish(&mut self) {
+        let filter = self.filter.take().expect("finished once");
+        // No more than that, as the bytes must not move.
+        self.bytes.reserve_exact(filter.size_bytes() + 128);
+        self.start = self.bytes.as_ptr().align_offset(64);
+        self.bytes.resize(self.start, 0);
+        filter.write_compact(&mut self.bytes);
+    }
+
+    fn count(&self, hashes: &[u64]) -> usize {
+        let view = BloomView::from_compact(&self.bytes[self.start..]).expect("our own bytes");
+        count_in_batches(hashes, |hashes, found| view.contains_batch(hashes, found))
+    }
+
+    fn count_branching(&self, hashes: &[u64]) -> usize {
+        self.count(hashes)
+    }
+}
