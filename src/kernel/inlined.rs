@@ -1,4 +1,4 @@
-//! Single lookups and inserts as assembly, for up to eight probes and builds that do not name the CPU.
+//! Single lookups and inserts as assembly, for builds that do not name the CPU.
 //!
 //! In such a build a function that uses AVX2 or AVX-512 cannot be inlined, and the call costs as much as the lookup:
 //! 1.67 against 0.92 ns on AVX-512, 2.1 against 1.2 on AVX2 (Zen 5, 16 KiB filter, 2026-11). Assembly can be inlined
@@ -6,48 +6,177 @@
 
 use core::arch::asm;
 
-use super::rows::{LaneRows, Row, first_word, rotation};
+use super::rows::{LaneRows, Row, Rows, SECOND, first_word, rotation};
 use crate::blocks::{Block, BlockSlice, Blocks};
-use crate::mask::block_index;
+use crate::mask::{ProbeCount, block_index};
 
 /// Where in a word the bits of each lane start.
 static POSITIONS: Row = Row([13, 19, 25, 31, 37, 43, 49, 55]);
 static SIX_BITS: Row = Row([63; 8]);
+static FACTOR_OF_SECOND: u64 = SECOND;
 
-// Registers 16 to 31, which older instructions do not know, need no `vzeroupper` after use.
+/// Where the mask and the block of a hash are.
+struct Operands {
+    word: u64,
+    /// In bytes from the start of a [`LaneRows`].
+    row: usize,
+    /// For the first eight probes, and for those past eight, if there are any.
+    rows: [&'static LaneRows; 2],
+    k: u32,
+    /// In bytes from the start of the blocks.
+    block: usize,
+}
+
+impl Operands {
+    #[inline(always)]
+    fn of(hash: u64, k: ProbeCount, n_blocks: usize) -> Self {
+        let word = first_word(hash);
+        let Rows { first, second } = Rows::of(k);
+        Self {
+            word,
+            row: rotation(word) * size_of::<Row>(),
+            rows: [first, second.unwrap_or(first)],
+            k: k.get(),
+            block: block_index(hash, n_blocks) * size_of::<Block>(),
+        }
+    }
+}
+
+// The probes past eight are skipped by a jump that the compiler does not see. It would else make a copy of its caller's
+// loop for them, or, where the loop is large, none for either: lookups by up to eight probes take twice as long then.
+//
+// Reads 64 bytes each of the tables, of a row (there are eight, for the rotation's three bits) and of the block (whose
+// index is below their number, which is not zero: see `BlockSlice`).
+
+/// AVX-512: makes the mask in `zmm16`, and then what `$apply` does with it and with the block, to leave an answer in
+/// `{answer}`. Registers 16 to 31, which older instructions do not know, need no `vzeroupper` after use.
+macro_rules! avx512 {
+    ($operands:expr, $blocks:expr, [$($apply:literal),*], options($($option:ident),*)) => {{
+        let Operands { word, row, rows, k, block } = $operands;
+        let answer: u64;
+        asm!(
+            "vpbroadcastq zmm16, {word}",
+            "vpsrlvq zmm16, zmm16, [rip + {positions}]",
+            "vmovdqa64 zmm17, [{first_rows} + {row}]",
+            "vprolvq zmm16, zmm17, zmm16",
+            "cmp {k:e}, 8",
+            "jbe 2f",
+            "mov {answer}, {word}",
+            "shr {answer}, 32",
+            "xor {answer}, {word}",
+            "imul {answer}, [rip + {factor}]",
+            "vpbroadcastq zmm17, {answer}",
+            "vpsrlvq zmm17, zmm17, [rip + {positions}]",
+            "vmovdqa64 zmm18, [{second_rows} + {row}]",
+            "vprolvq zmm17, zmm18, zmm17",
+            "vporq zmm16, zmm16, zmm17",
+            "2:",
+            $($apply,)*
+            word = in(reg) word,
+            positions = sym POSITIONS,
+            factor = sym FACTOR_OF_SECOND,
+            row = in(reg) row,
+            first_rows = in(reg) rows[0],
+            second_rows = in(reg) rows[1],
+            k = in(reg) k,
+            blocks = in(reg) $blocks,
+            block = in(reg) block,
+            answer = out(reg) answer,
+            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("k1") _,
+            options($($option),*),
+        );
+        answer
+    }};
+}
+
+/// AVX2: the same, with the mask in `ymm0` and `ymm1`. `vzeroupper` clears the upper halves of all registers that it
+/// knows, so all are declared: the caller may be code that uses them.
+macro_rules! avx2 {
+    ($operands:expr, $blocks:expr, [$($apply:literal),*], options($($option:ident),*)) => {{
+        let Operands { word, row, rows, k, block } = $operands;
+        let answer: u64;
+        asm!(
+            "vmovq xmm0, {word}",
+            "vpbroadcastq ymm0, xmm0",
+            "vpsrlvq ymm1, ymm0, [rip + {positions} + 32]",
+            "vpsrlvq ymm0, ymm0, [rip + {positions}]",
+            "vpand ymm1, ymm1, [rip + {six_bits}]",
+            "vpand ymm0, ymm0, [rip + {six_bits}]",
+            "vmovdqa ymm2, [{first_rows} + {row}]",
+            "vmovdqa ymm3, [{first_rows} + {row} + 32]",
+            "vpsllvq ymm0, ymm2, ymm0",
+            "vpsllvq ymm1, ymm3, ymm1",
+            "cmp {k:e}, 8",
+            "jbe 2f",
+            "mov {answer}, {word}",
+            "shr {answer}, 32",
+            "xor {answer}, {word}",
+            "imul {answer}, [rip + {factor}]",
+            "vmovq xmm2, {answer}",
+            "vpbroadcastq ymm2, xmm2",
+            "vpsrlvq ymm3, ymm2, [rip + {positions} + 32]",
+            "vpsrlvq ymm2, ymm2, [rip + {positions}]",
+            "vpand ymm3, ymm3, [rip + {six_bits}]",
+            "vpand ymm2, ymm2, [rip + {six_bits}]",
+            "vmovdqa ymm4, [{second_rows} + {row}]",
+            "vmovdqa ymm5, [{second_rows} + {row} + 32]",
+            "vpsllvq ymm2, ymm4, ymm2",
+            "vpsllvq ymm3, ymm5, ymm3",
+            "vpor ymm0, ymm0, ymm2",
+            "vpor ymm1, ymm1, ymm3",
+            "2:",
+            "vmovdqu ymm2, [{blocks} + {block}]",
+            "vmovdqu ymm3, [{blocks} + {block} + 32]",
+            $($apply,)*
+            "vpandn ymm0, ymm2, ymm0",
+            "vpandn ymm1, ymm3, ymm1",
+            "vpor ymm0, ymm0, ymm1",
+            "xor {answer:e}, {answer:e}",
+            "vptest ymm0, ymm0",
+            "setne {answer:l}",
+            "vzeroupper",
+            word = in(reg) word,
+            positions = sym POSITIONS,
+            six_bits = sym SIX_BITS,
+            factor = sym FACTOR_OF_SECOND,
+            row = in(reg) row,
+            first_rows = in(reg) rows[0],
+            second_rows = in(reg) rows[1],
+            k = in(reg) k,
+            blocks = in(reg) $blocks,
+            block = in(reg) block,
+            answer = out(reg) answer,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            options($($option),*),
+        );
+        answer
+    }};
+}
 
 /// # Safety
 ///
 /// The CPU has avx512f.
 #[inline(always)]
-pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, rows: &'static LaneRows) -> bool {
-    let first = first_word(hash);
-    let changed: u32;
-    // SAFETY: the caller promises avx512f. Reads 64 bytes each of the positions, of a row (there are eight, for the
-    // rotation's three bits) and of the block (whose index is below their number, which is not zero: see
-    // `BlockSlice`); writes those of the block; all that it changes is declared.
-    unsafe {
-        asm!(
-            "vpbroadcastq zmm16, {word}",
-            "vpsrlvq zmm16, zmm16, [rip + {positions}]",
-            "vmovdqa64 zmm17, [{rows} + {row}]",
-            "vprolvq zmm16, zmm17, zmm16",
-            "vmovdqu64 zmm17, [{blocks} + {block}]",
-            "vporq zmm16, zmm17, zmm16",
-            "vmovdqu64 [{blocks} + {block}], zmm16",
-            "vpcmpneqq k1, zmm16, zmm17",
-            "kmovw {changed:e}, k1",
-            word = in(reg) first,
-            positions = sym POSITIONS,
-            rows = in(reg) rows,
-            row = in(reg) rotation(first) * size_of::<Row>(),
-            blocks = in(reg) blocks.as_mut_slice().as_mut_ptr(),
-            block = in(reg) block_index(hash, blocks.len()) * size_of::<Block>(),
-            changed = lateout(reg) changed,
-            out("zmm16") _, out("zmm17") _, out("k1") _,
-            options(nostack, preserves_flags),
-        );
-    }
+pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
+    let operands = Operands::of(hash, k, blocks.len());
+    // SAFETY: the caller promises avx512f. Reads as said above, writes the block, and declares all that it changes.
+    let changed = unsafe {
+        avx512!(
+            operands,
+            blocks.as_mut_slice().as_mut_ptr(),
+            [
+                "vmovdqu64 zmm17, [{blocks} + {block}]",
+                "vporq zmm16, zmm17, zmm16",
+                "vmovdqu64 [{blocks} + {block}], zmm16",
+                "vpcmpneqq k1, zmm16, zmm17",
+                "kmovw {answer:e}, k1"
+            ],
+            options(nostack)
+        )
+    };
     changed != 0
 }
 
@@ -55,85 +184,45 @@ pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, rows: &'stati
 ///
 /// The CPU has avx512f.
 #[inline(always)]
-pub(super) unsafe fn contains_avx512(blocks: BlockSlice<'_>, hash: u64, rows: &'static LaneRows) -> bool {
-    let first = first_word(hash);
-    let missing: u32;
-    // SAFETY: the caller promises avx512f. Reads as `insert_avx512` does; all that it changes is declared.
-    unsafe {
-        asm!(
-            "vpbroadcastq zmm16, {word}",
-            "vpsrlvq zmm16, zmm16, [rip + {positions}]",
-            "vmovdqa64 zmm17, [{rows} + {row}]",
-            "vprolvq zmm16, zmm17, zmm16",
-            // The bits of the second operand that the third lacks.
-            "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
-            "vptestmq k1, zmm16, zmm16",
-            "kmovw {missing:e}, k1",
-            word = in(reg) first,
-            positions = sym POSITIONS,
-            rows = in(reg) rows,
-            row = in(reg) rotation(first) * size_of::<Row>(),
-            blocks = in(reg) blocks.as_slice().as_ptr(),
-            block = in(reg) block_index(hash, blocks.as_slice().len()) * size_of::<Block>(),
-            missing = lateout(reg) missing,
-            out("zmm16") _, out("zmm17") _, out("k1") _,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
+pub(super) unsafe fn contains_avx512(blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+    let operands = Operands::of(hash, k, blocks.as_slice().len());
+    // SAFETY: the caller promises avx512f. Reads as said above, and declares all that it changes.
+    let missing = unsafe {
+        avx512!(
+            operands,
+            blocks.as_slice().as_ptr(),
+            [
+                // The bits of the second operand that the third lacks.
+                "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
+                "vptestmq k1, zmm16, zmm16",
+                "kmovw {answer:e}, k1"
+            ],
+            options(pure, readonly, nostack)
+        )
+    };
     missing == 0
 }
 
-// AVX2 has no such registers. `vzeroupper` clears the upper halves of all that it knows, so all are declared: the
-// caller may be code that uses them.
-
 /// # Safety
 ///
 /// The CPU has avx2.
 #[inline(always)]
-pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, rows: &'static LaneRows) -> bool {
-    let first = first_word(hash);
-    let changed: u8;
-    // SAFETY: the caller promises avx2. Reads as `insert_avx512` does, and 32 bytes of the six bits; writes the block's
-    // 64 bytes; all that it changes is declared.
-    unsafe {
-        asm!(
-            "vmovq xmm0, {word}",
-            "vpbroadcastq ymm0, xmm0",
-            "vpsrlvq ymm1, ymm0, [rip + {positions} + 32]",
-            "vpsrlvq ymm0, ymm0, [rip + {positions}]",
-            "vpand ymm1, ymm1, [rip + {six_bits}]",
-            "vpand ymm0, ymm0, [rip + {six_bits}]",
-            "vmovdqa ymm2, [{rows} + {row}]",
-            "vmovdqa ymm3, [{rows} + {row} + 32]",
-            "vpsllvq ymm0, ymm2, ymm0",
-            "vpsllvq ymm1, ymm3, ymm1",
-            "vmovdqu ymm2, [{blocks} + {block}]",
-            "vmovdqu ymm3, [{blocks} + {block} + 32]",
-            "vpor ymm4, ymm2, ymm0",
-            "vpor ymm5, ymm3, ymm1",
-            "vmovdqu [{blocks} + {block}], ymm4",
-            "vmovdqu [{blocks} + {block} + 32], ymm5",
-            "vpandn ymm0, ymm2, ymm0",
-            "vpandn ymm1, ymm3, ymm1",
-            "vpor ymm0, ymm0, ymm1",
-            "vptest ymm0, ymm0",
-            "setne {changed}",
-            "vzeroupper",
-            word = in(reg) first,
-            positions = sym POSITIONS,
-            six_bits = sym SIX_BITS,
-            rows = in(reg) rows,
-            row = in(reg) rotation(first) * size_of::<Row>(),
-            blocks = in(reg) blocks.as_mut_slice().as_mut_ptr(),
-            block = in(reg) block_index(hash, blocks.len()) * size_of::<Block>(),
-            changed = out(reg_byte) changed,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-            options(nostack),
-        );
-    }
+pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
+    let operands = Operands::of(hash, k, blocks.len());
+    // SAFETY: the caller promises avx2. Reads as said above, writes the block, and declares all that it changes.
+    let changed = unsafe {
+        avx2!(
+            operands,
+            blocks.as_mut_slice().as_mut_ptr(),
+            [
+                "vpor ymm4, ymm2, ymm0",
+                "vpor ymm5, ymm3, ymm1",
+                "vmovdqu [{blocks} + {block}], ymm4",
+                "vmovdqu [{blocks} + {block} + 32], ymm5"
+            ],
+            options(nostack)
+        )
+    };
     changed != 0
 }
 
@@ -141,44 +230,10 @@ pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, rows: &'static 
 ///
 /// The CPU has avx2.
 #[inline(always)]
-pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, rows: &'static LaneRows) -> bool {
-    let first = first_word(hash);
-    let found: u8;
-    // SAFETY: the caller promises avx2. Reads as `insert_avx2` does; all that it changes is declared.
-    unsafe {
-        asm!(
-            "vmovq xmm0, {word}",
-            "vpbroadcastq ymm0, xmm0",
-            "vpsrlvq ymm1, ymm0, [rip + {positions} + 32]",
-            "vpsrlvq ymm0, ymm0, [rip + {positions}]",
-            "vpand ymm1, ymm1, [rip + {six_bits}]",
-            "vpand ymm0, ymm0, [rip + {six_bits}]",
-            "vmovdqa ymm2, [{rows} + {row}]",
-            "vmovdqa ymm3, [{rows} + {row} + 32]",
-            "vpsllvq ymm0, ymm2, ymm0",
-            "vpsllvq ymm1, ymm3, ymm1",
-            "vmovdqu ymm2, [{blocks} + {block}]",
-            "vmovdqu ymm3, [{blocks} + {block} + 32]",
-            "vpandn ymm0, ymm2, ymm0",
-            "vpandn ymm1, ymm3, ymm1",
-            "vpor ymm0, ymm0, ymm1",
-            "vptest ymm0, ymm0",
-            "sete {found}",
-            "vzeroupper",
-            word = in(reg) first,
-            positions = sym POSITIONS,
-            six_bits = sym SIX_BITS,
-            rows = in(reg) rows,
-            row = in(reg) rotation(first) * size_of::<Row>(),
-            blocks = in(reg) blocks.as_slice().as_ptr(),
-            block = in(reg) block_index(hash, blocks.as_slice().len()) * size_of::<Block>(),
-            found = out(reg_byte) found,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-            options(pure, readonly, nostack),
-        );
-    }
-    found != 0
+pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
+    let operands = Operands::of(hash, k, blocks.as_slice().len());
+    // SAFETY: the caller promises avx2. Reads as said above, and declares all that it changes.
+    let missing =
+        unsafe { avx2!(operands, blocks.as_slice().as_ptr(), [], options(pure, readonly, nostack)) };
+    missing == 0
 }

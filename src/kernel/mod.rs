@@ -25,8 +25,6 @@ mod rows;
 mod sse41;
 
 pub(crate) use prefetch::prefetch;
-#[cfg(target_arch = "x86_64")]
-use rows::Rows;
 
 /// A way of applying masks that this CPU can run. All kernels set and test the same bits; they differ in speed.
 ///
@@ -182,18 +180,16 @@ macro_rules! dispatch {
     };
 }
 
-/// Calls the assembly that fits the kernel and k, if there is any.
+/// Returns what the kernel's assembly does, if it has any.
 macro_rules! try_inlined {
-    ($kernel:expr, $avx512:ident, $avx2:ident, ($blocks:expr, $hash:expr, $k:expr)) => {
+    ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
         #[cfg(target_arch = "x86_64")]
-        if let (Isa::Avx512 | Isa::Avx2, Rows { first, second: None }) = ($kernel.0, Rows::of($k)) {
-            return if $kernel.0 == Isa::Avx512 {
-                // SAFETY: as in `dispatch!`.
-                unsafe { inlined::$avx512($blocks, $hash, first) }
-            } else {
-                // SAFETY: as in `dispatch!`.
-                unsafe { inlined::$avx2($blocks, $hash, first) }
-            };
+        match $kernel.0 {
+            // SAFETY: as in `dispatch!`.
+            Isa::Avx512 => return unsafe { inlined::$avx512($($argument),*) },
+            // SAFETY: as in `dispatch!`.
+            Isa::Avx2 => return unsafe { inlined::$avx2($($argument),*) },
+            _ => (),
         }
     };
 }

@@ -10,10 +10,12 @@ pub(super) fn first_word(hash: u64) -> u64 {
     hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+pub(super) const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
+
 /// The word that gives the bits of the probes past the eighth.
 #[inline(always)]
 pub(super) fn second_word(first: u64) -> u64 {
-    (first ^ (first >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+    (first ^ (first >> 32)).wrapping_mul(SECOND)
 }
 
 #[inline(always)]
