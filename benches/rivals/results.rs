@@ -69,6 +69,7 @@ pub struct KeyTiming {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BuildTiming {
     pub contender: String,
+    pub keys: u64,
     pub rounds: Vec<f64>,
 }
 

@@ -63,7 +63,7 @@ pub fn all(results: &Results, title: &str) -> String {
         text += &format!("### Lookups of byte keys, hash included, 1 MiB\n\n{}\n", byte_keys(results));
     }
     if !results.builds.is_empty() {
-        text += &format!("### A filter of a million hashes from nothing\n\n{}\n", builds(results));
+        text += &format!("### A filter of hashes from nothing\n\n{}\n", builds(results));
     }
     if !results.key_builds.is_empty() {
         text += &format!(
@@ -128,9 +128,9 @@ fn byte_keys(results: &Results) -> String {
 }
 
 fn builds(results: &Results) -> String {
-    let mut rows = vec![vec![String::new(), "ns per key".to_owned()]];
+    let mut rows = vec![["", "keys", "ns per key"].map(str::to_owned).to_vec()];
     let row = |timing: &bloomline_rivals::results::BuildTiming| {
-        vec![timing.contender.clone(), median_text(&timing.rounds)]
+        vec![timing.contender.clone(), timing.keys.to_string(), median_text(&timing.rounds)]
     };
     rows.extend(results.builds.iter().map(row));
     table_of(&rows)
