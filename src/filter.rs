@@ -125,7 +125,8 @@ impl BloomFilter {
     }
 
     /// [`insert`](Self::insert) by hash.
-    #[inline]
+    // In a default build a call costs as much as the insert, and the compiler thinks it too large to inline.
+    #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         self.kernel.insert(&mut self.blocks, hash, self.k)
@@ -149,7 +150,8 @@ impl BloomFilter {
     }
 
     /// [`contains`](Self::contains) by hash.
-    #[inline]
+    // As for `insert_hash`.
+    #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }

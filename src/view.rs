@@ -123,10 +123,15 @@ impl<'a> BloomView<'a> {
     /// [`contains`](Self::contains) by hash.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
-            Lanes::Short(short) => self.kernel.contains(BlockSlice::one(&Lanes::widen(short)), hash, self.k),
-        }
+        let block;
+        let blocks = match self.lanes {
+            Lanes::Blocks(blocks) => blocks,
+            Lanes::Short(short) => {
+                block = Lanes::widen(short);
+                BlockSlice::one(&block)
+            }
+        };
+        self.kernel.contains(blocks, hash, self.k)
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
@@ -137,13 +142,15 @@ impl<'a> BloomView<'a> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        match self.lanes {
-            Lanes::Blocks(blocks) => self.kernel.contains_batch(blocks, hashes, self.k, found),
+        let block;
+        let blocks = match self.lanes {
+            Lanes::Blocks(blocks) => blocks,
             Lanes::Short(short) => {
-                let block = Lanes::widen(short);
-                self.kernel.contains_batch(BlockSlice::one(&block), hashes, self.k, found);
+                block = Lanes::widen(short);
+                BlockSlice::one(&block)
             }
-        }
+        };
+        self.kernel.contains_batch(blocks, hashes, self.k, found);
     }
 
     /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`].
