@@ -161,10 +161,6 @@ impl Bench {
         }
     }
 
-    fn contenders(&self, size_bytes: usize) -> Vec<Box<dyn Contender>> {
-        line_up::contenders(size_bytes, |name| self.is_wanted(name))
-    }
-
     fn rounds(&self, in_cache: bool) -> usize {
         match (self.arguments.quick, in_cache) {
             (true, true) => 9,
@@ -175,8 +171,26 @@ impl Bench {
     }
 
     fn size(&mut self, size_bytes: usize) -> Result<()> {
+        for (race, names) in line_up::races(size_bytes).into_iter().enumerate() {
+            let is_wanted =
+                |name: &str| self.is_wanted(name) && names.is_none_or(|names| names.contains(&name));
+            let contenders = line_up::contenders(size_bytes, is_wanted);
+            self.race(size_bytes, race, contenders)?;
+        }
+        for workload in Workload::ALL {
+            self.print_workload(size_bytes, workload);
+        }
+        self.progress.inc(1);
+        Ok(())
+    }
+
+    fn race(
+        &mut self,
+        size_bytes: usize,
+        race: usize,
+        mut contenders: Vec<Box<dyn Contender>>,
+    ) -> Result<()> {
         let keys = (size_bytes * 8 / BITS_PER_KEY) as u64;
-        let mut contenders = self.contenders(size_bytes);
         for contender in &mut contenders {
             self.progress.set_message(format!("{}: filling {}", size_text(size_bytes), contender.name()));
             rates::fill(contender.as_mut(), keys);
@@ -193,19 +207,19 @@ impl Bench {
         }
         for workload in Workload::ALL {
             self.progress.set_message(format!("{}: {workload:?}", size_text(size_bytes)));
-            self.workload(size_bytes, keys, workload, &mut contenders);
+            self.workload(size_bytes, race, workload, &mut contenders);
         }
-        self.progress.inc(1);
         Ok(())
     }
 
     fn workload(
         &mut self,
         size_bytes: usize,
-        keys: u64,
+        race_number: usize,
         workload: Workload,
         contenders: &mut [Box<dyn Contender>],
     ) {
+        let keys = (size_bytes * 8 / BITS_PER_KEY) as u64;
         let hash = |i| match workload {
             Workload::Missing => queries::missing(i),
             Workload::Present | Workload::Insert => queries::present(i, keys),
@@ -243,23 +257,24 @@ impl Bench {
                 time_once(hashes.len(), || run(contender.as_mut(), hashes))
             })
         };
-        let names: Vec<String> = contenders.iter().map(|contender| contender.name().to_owned()).collect();
-        for (contender, rounds) in names.iter().cloned().zip(times) {
-            self.results.timings.push(Timing { size_bytes, workload, contender, rounds });
+        for (contender, rounds) in contenders.iter().zip(times) {
+            let contender = contender.name().to_owned();
+            self.results.timings.push(Timing { size_bytes, workload, race: race_number, contender, rounds });
         }
-        self.print_workload(size_bytes, workload, &names);
     }
 
-    fn print_workload(&self, size_bytes: usize, workload: Workload, names: &[String]) {
+    fn print_workload(&self, size_bytes: usize, workload: Workload) {
         let mut rows = vec![row(["", "ns", "/ floor", "/ RocksDB's", "/ sbbf-rs-safe", "/ fastbloom"])];
-        for name in names {
+        for name in self.results.contenders(workload) {
+            let Some(nanoseconds) = self.results.nanoseconds(size_bytes, workload, name) else {
+                continue;
+            };
             let to = |other| {
                 let ratio = self.results.ratio(size_bytes, workload, name, other);
                 ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
             };
-            let nanoseconds = self.results.nanoseconds(size_bytes, workload, name).unwrap_or(f64::NAN);
             let nanoseconds = format!("{nanoseconds:.2}");
-            rows.push(vec![name.clone(), nanoseconds, to(FLOOR), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
+            rows.push(vec![name.to_owned(), nanoseconds, to(FLOOR), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
         }
         self.print(&format!("{}: {}", size_text(size_bytes), workload.title()), &rows);
     }
@@ -267,7 +282,7 @@ impl Bench {
     fn count_false_positives(&mut self) {
         let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
         let mut rows = vec![row(["", "bits per key", "false positives", ""])];
-        for mut contender in self.contenders(MIDDLE_SIZE) {
+        for mut contender in line_up::contenders(MIDDLE_SIZE, |name| self.is_wanted(name)) {
             if contender.name() == FLOOR {
                 continue;
             }

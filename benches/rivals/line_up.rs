@@ -27,8 +27,22 @@ pub const FLOOR: &str = "floor";
 /// Its halves differ, as the two hashes would else be one.
 pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
 
-/// Past this size only the contenders that a bar is about: the others would take minutes to fill.
+/// Past this size only the contenders that a bar is about, as the others would take minutes to fill, and only two at a
+/// time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
 const LARGEST_FOR_ALL: usize = 64 << 20;
+const LARGE_RACES: &[&[&str]] = &[
+    &[BLOOMLINE_BATCH, FLOOR],
+    &[BLOOMLINE, ROCKSDB],
+    &[BLOOMLINE, SBBF],
+    &[BLOOMLINE_BATCH, FASTBLOOM],
+    #[cfg(feature = "huge-pages")]
+    &[BLOOMLINE_BATCH, SMALL_PAGES],
+];
+
+/// Who races whom in filters of `size_bytes`; `None` for all in one race.
+pub fn races(size_bytes: usize) -> Vec<Option<&'static [&'static str]>> {
+    if size_bytes > LARGEST_FOR_ALL { LARGE_RACES.iter().copied().map(Some).collect() } else { vec![None] }
+}
 
 /// Makes the empty contenders whose name `is_wanted`, for filters of `size_bytes`.
 pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Box<dyn Contender>> {

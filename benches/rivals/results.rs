@@ -54,6 +54,8 @@ pub struct Entry {
 pub struct Timing {
     pub size_bytes: usize,
     pub workload: Workload,
+    /// Those of one number ran in turns.
+    pub race: usize,
     pub contender: String,
     pub rounds: Vec<f64>,
 }
@@ -110,23 +112,29 @@ impl Results {
         self.entries.iter().find(|entry| entry.contender == contender)
     }
 
-    fn rounds(&self, size_bytes: usize, workload: Workload, contender: &str) -> Option<&[f64]> {
-        let timing = self.timings.iter().find(|timing| {
+    fn timings_of(
+        &self,
+        size_bytes: usize,
+        workload: Workload,
+        contender: &str,
+    ) -> impl Iterator<Item = &Timing> {
+        self.timings.iter().filter(move |timing| {
             timing.size_bytes == size_bytes && timing.workload == workload && timing.contender == contender
-        })?;
-        Some(&timing.rounds)
+        })
     }
 
     /// Median of the rounds.
     pub fn nanoseconds(&self, size_bytes: usize, workload: Workload, contender: &str) -> Option<f64> {
-        median(self.rounds(size_bytes, workload, contender)?.iter().copied())
+        median(self.timings_of(size_bytes, workload, contender).next()?.rounds.iter().copied())
     }
 
     /// Median over the rounds of how much longer one took than the other in the same round.
     pub fn ratio(&self, size_bytes: usize, workload: Workload, one: &str, other: &str) -> Option<f64> {
-        let one = self.rounds(size_bytes, workload, one)?;
-        let other = self.rounds(size_bytes, workload, other)?;
-        median(one.iter().zip(other).map(|(one, other)| one / other))
+        self.timings_of(size_bytes, workload, one).find_map(|one| {
+            let mut others = self.timings_of(size_bytes, workload, other);
+            let other = others.find(|other| other.race == one.race)?;
+            median(one.rounds.iter().zip(&other.rounds).map(|(one, other)| one / other))
+        })
     }
 
     /// Sizes that were measured, in order.
