@@ -28,8 +28,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 const QUERIES: usize = 16 << 10;
 /// Their lines are many times what any cache holds.
 const STREAM: u64 = 4 << 20;
-/// What is taken from the stream in one turn.
-const WINDOW: usize = 128 << 10;
+/// What is taken from the stream in one turn: many times what it takes to have the page tables in the caches again.
+const WINDOW: usize = 512 << 10;
 /// Up to here a filter is timed as it is in cache.
 const LARGEST_IN_CACHE: usize = 1 << 20;
 /// Where rates are counted and keys are hashed.

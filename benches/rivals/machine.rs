@@ -92,7 +92,9 @@ fn huge_pages() -> String {
 fn os() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    // The number alone: who built it is nobody's business.
     let kernel = output("uname", &["-sr"]);
+    let kernel = kernel.split('-').next().unwrap_or_default().to_owned();
     match name {
         Some(name) => format!("{}, {kernel}", name.trim_matches('"')),
         None => kernel,
