@@ -254,7 +254,8 @@ impl Kernel {
         mut on_unchanged: impl FnMut(u64),
     ) {
         let (pairs, odd) = hashes.as_chunks();
-        let (early, late) = prefetch::split(blocks.as_slice(), pairs);
+        // Owned blocks do not straddle.
+        let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
         dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
         dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
         for &hash in odd {
@@ -274,12 +275,26 @@ impl Kernel {
     ) {
         let (pairs, odd) = hashes.as_chunks();
         let (found, found_odd) = found.as_chunks_mut();
-        let (early, late) = prefetch::split(blocks, pairs);
-        let (found_early, found_late) = found.split_at_mut(early.len());
-        dispatch!(self, contains_batch(blocks, early, k, found_early));
-        dispatch!(self, contains_batch(blocks, late, k, found_late));
+        if prefetch::straddle(blocks) {
+            self.contains_pairs::<true>(blocks, pairs, k, found);
+        } else {
+            self.contains_pairs::<false>(blocks, pairs, k, found);
+        }
         for (found, &hash) in found_odd.iter_mut().zip(odd) {
             *found = self.contains(blocks, hash, k);
         }
+    }
+
+    fn contains_pairs<const STRADDLE: bool>(
+        self,
+        blocks: BlockSlice<'_>,
+        hashes: &[prefetch::Pair],
+        k: ProbeCount,
+        found: &mut [[bool; 2]],
+    ) {
+        let (early, late) = prefetch::split::<STRADDLE>(blocks, hashes);
+        let (found_early, found_late) = found.split_at_mut(early.len());
+        dispatch!(self, contains_batch(blocks, early, k, found_early));
+        dispatch!(self, contains_batch(blocks, late, k, found_late));
     }
 }

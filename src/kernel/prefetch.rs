@@ -24,10 +24,23 @@ fn prefetch_line(byte: *const u8) {
 
 #[inline]
 pub(crate) fn prefetch(block: *const Block) {
+    prefetch_lines::<true>(block);
+}
+
+#[inline]
+fn prefetch_lines<const TWO: bool>(block: *const Block) {
     let first = block.cast::<u8>();
     prefetch_line(first);
-    // Bytes read in place may straddle two lines. For aligned blocks the second hint finds the line on its way.
-    prefetch_line(first.wrapping_add(size_of::<Block>() - 1));
+    // For aligned blocks the second hint finds the line on its way.
+    if TWO {
+        prefetch_line(first.wrapping_add(size_of::<Block>() - 1));
+    }
+}
+
+/// Whether each block lies on two lines, as bytes read in place may.
+#[inline]
+pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
+    !blocks.as_slice().as_ptr().addr().is_multiple_of(size_of::<Block>())
 }
 
 /// Filters from this size on are prefetched: those that the caches close to a core cannot hold. Smaller ones lose a
@@ -45,12 +58,15 @@ pub(super) type Pair = [u64; 2];
 
 /// The hashes in two parts: while the first is walked, the blocks of later hashes are asked for.
 #[inline]
-pub(super) fn split<'a>(
+pub(super) fn split<'a, const STRADDLE: bool>(
     blocks: BlockSlice<'_>,
     hashes: &'a [Pair],
-) -> (impl ExactSizeIterator<Item = Pair> + use<'a>, impl ExactSizeIterator<Item = Pair> + use<'a>) {
+) -> (
+    impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
+    impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
+) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let ask = move |hash| prefetch(start.wrapping_add(block_index(hash, n_blocks)));
+    let ask = move |hash| prefetch_lines::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
     let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / 2) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {
