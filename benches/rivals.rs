@@ -51,7 +51,7 @@ struct Arguments {
     /// Only filters of this size, as in 16KiB; several times for several. Leaves out keys, builds, rates and k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Vec<usize>,
-    /// Filters of 1 GiB as well: takes 7 GiB of memory and some minutes
+    /// Filters of 1 GiB as well: takes 3 GiB of memory and some minutes
     #[arg(long)]
     huge: bool,
     /// Fewer rounds and sizes: less exact
