@@ -157,7 +157,7 @@ impl BloomFilter {
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
-    /// Faster than one by one.
+    /// Faster than one by one from about eight keys on.
     ///
     /// # Panics
     ///

@@ -256,7 +256,9 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks();
         // Owned blocks do not straddle.
         let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
-        dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
+        if early.len() > 0 {
+            dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
+        }
         dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
         for &hash in odd {
             if !self.insert(blocks, hash, k) {
@@ -294,7 +296,9 @@ impl Kernel {
     ) {
         let (early, late) = prefetch::split::<STRADDLE>(blocks, hashes);
         let (found_early, found_late) = found.split_at_mut(early.len());
-        dispatch!(self, contains_batch(blocks, early, k, found_early));
+        if !found_early.is_empty() {
+            dispatch!(self, contains_batch(blocks, early, k, found_early));
+        }
         dispatch!(self, contains_batch(blocks, late, k, found_late));
     }
 }
