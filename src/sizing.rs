@@ -284,25 +284,17 @@ impl CompensatedSum {
 /// e^(−x) for x ≥ 0, by basic operations only: the libraries' own differ between platforms in the last bit, and
 /// sizes must not.
 fn exp_of_minus(x: f64) -> f64 {
-    if x > 750.0 {
+    use core::f64::consts::LOG2_E;
+    // ln 2 in two parts, the first with zeros at its end, so that its products with small integers are exact.
+    const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+    if x > 700.0 {
         return 0.0;
     }
-    let mut halvings = 0;
-    let mut small = x;
-    while small > 1.0 / 16.0 {
-        small /= 2.0;
-        halvings += 1;
-    }
-    let mut term = 1.0;
-    let mut sum = 1.0;
-    for i in 1..=9 {
-        term *= -small / f64::from(i);
-        sum += term;
-    }
-    for _ in 0..halvings {
-        sum *= sum;
-    }
-    sum
+    // e^(−x) = 2^(−halvings) · e^(−rest).
+    let halvings = (x * LOG2_E + 0.5) as u64;
+    let rest = (x - halvings as f64 * LN_2[0]) - halvings as f64 * LN_2[1];
+    let series = (1..=13).rev().fold(1.0, |series, i| 1.0 - rest / f64::from(i) * series);
+    series * f64::from_bits((1023 - halvings) << 52)
 }
 
 /// The least integer at or above `x`, which is not negative. `f64::ceil` is not in `core`.
