@@ -4,7 +4,7 @@
 //! [`mask`](crate::mask) defines.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic;
 
 use crate::blocks::{Block, BlockSlice, Blocks};
 use crate::mask::ProbeCount;
@@ -13,6 +13,7 @@ use crate::mask::ProbeCount;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod choice;
 #[cfg(target_arch = "x86_64")]
 mod inlined;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
@@ -24,6 +25,7 @@ mod rows;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
+use choice::Choice;
 pub(crate) use prefetch::prefetch;
 
 /// A way of applying masks that this CPU can run. All kernels set and test the same bits; they differ in speed.
@@ -97,8 +99,7 @@ impl Isa {
 }
 
 /// Index in [`Isa::ALL`] of the fastest kernel of this CPU, once asked for.
-static ACTIVE: AtomicU8 = AtomicU8::new(UNKNOWN);
-const UNKNOWN: u8 = u8::MAX;
+static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
     /// The kernels that this CPU can run, fastest first.
@@ -109,20 +110,8 @@ impl Kernel {
     /// The fastest kernel of this CPU: what filters use unless told otherwise. Looked up once per process.
     #[inline]
     pub fn active() -> Self {
-        // Racing threads find the same answer, so no ordering is needed.
-        let index = ACTIVE.load(Ordering::Relaxed);
-        match Isa::ALL.get(usize::from(index)) {
-            Some(isa) => Self(*isa),
-            None => Self::detect(),
-        }
-    }
-
-    #[cold]
-    fn detect() -> Self {
-        let fastest =
-            Isa::ALL.iter().position(|isa| isa.is_supported()).expect("the reference runs everywhere");
-        ACTIVE.store(fastest as u8, Ordering::Relaxed);
-        Self(Isa::ALL[fastest])
+        let fastest = || Isa::ALL.iter().position(|isa| isa.is_supported());
+        Self(ACTIVE.get(Isa::ALL, || fastest().expect("the reference runs everywhere")))
     }
 
     /// The available kernel of this name: `"avx512"`, `"avx2"`, `"sse4.1"`, `"neon"`, `"portable"` or `"reference"`.
