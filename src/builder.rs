@@ -46,7 +46,7 @@ pub struct FilterBuilder {
 }
 
 /// Hashes in a full piece: 64 KiB.
-const PIECE: usize = 8 * 1024;
+const PIECE: usize = 8192;
 
 impl FilterBuilder {
     /// A builder of filters with `bits_per_key` for each distinct key, rounded up: to 1, 2 or 4 lanes of 64 bits
@@ -125,7 +125,7 @@ impl FilterBuilder {
         let mut blocks = self.build(n_lanes, k, |hash| unchanged.push(hash));
         let repeats = self.count_repeats(unchanged);
         let keys = self.len() - repeats;
-        if repeats > 0 {
+        if repeats != 0 {
             (n_lanes, k) = sizing::lanes_for(keys, self.bits_per_key);
             blocks = self.build(n_lanes, k, |_| ());
         }

@@ -263,7 +263,7 @@ impl BloomFilter {
         if factor == 0 || !n_blocks.is_multiple_of(factor) {
             return Err(SizingError::FoldFactor { factor, n_blocks });
         }
-        if factor > 1 {
+        if factor != 1 {
             let mut folded = Blocks::zeroed(n_blocks / factor)?;
             for (block, group) in folded.as_mut_slice().iter_mut().zip(self.groups(factor)) {
                 *block = group;

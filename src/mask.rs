@@ -56,6 +56,7 @@ mod tests {
 
     /// The whole filter would be 4 GiB to 256 TiB; 1024 neighbouring blocks of it behave as the whole does.
     #[test]
+    #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_a_window_of_a_filter_of_any_size() {
         const WINDOW: u64 = 1024;
         let k = ProbeCount::new(6).unwrap();

@@ -1,45 +1,12 @@
 //! Damaged, cut, forged and foreign bytes: an error or "may be in", never "absent", a panic or a large allocation.
 
-#[path = "common/properties.rs"]
-mod properties;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, BloomView, DecodeError, FilterBuilder, HashChanged, mix};
+use common::allocations::{allocated, kept};
+use common::decode::{decoders_survive, sign};
 use proptest::prelude::*;
-use xxhash_rust::xxh64::xxh64;
-
-/// Notes the bytes that this thread allocates.
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: forwards to the system's allocator, unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocated<T>(run: impl FnOnce() -> T) -> (usize, T) {
-    let before = ALLOCATED.get();
-    let result = run();
-    (ALLOCATED.get() - before, result)
-}
 
 fn sample() -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(99);
@@ -50,21 +17,20 @@ fn sample() -> BloomFilter {
 /// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
 fn forge(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut forged = standalone.to_vec();
-    let footer = forged.len() - 64;
-    forged[footer + offset..][..bytes.len()].copy_from_slice(bytes);
-    let checksum = xxh64(&forged[footer..footer + 48], 0);
-    forged[footer + 48..footer + 56].copy_from_slice(&checksum.to_le_bytes());
+    let footer = forged.last_chunk_mut().expect("a footer");
+    footer[offset..][..bytes.len()].copy_from_slice(bytes);
+    sign(footer);
     forged
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: common::cases(2_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn arbitrary_bytes_are_an_error_or_a_filter(
         bytes in prop::collection::vec(any::<u8>(), 0..200), key in prop::collection::vec(any::<u8>(), 0..20),
     ) {
-        properties::decoders_survive(&bytes, &key);
+        decoders_survive(&bytes, &key);
     }
 
     #[test]
@@ -74,7 +40,7 @@ proptest! {
     ) {
         let mut bytes: Vec<u8> = (0..8 * lanes as u64).map(|i| mix(seed ^ i) as u8 & byte).collect();
         bytes.push(trailer);
-        properties::decoders_survive(&bytes, b"key");
+        decoders_survive(&bytes, b"key");
     }
 
     #[test]
@@ -84,11 +50,12 @@ proptest! {
         let standalone =
             if short { FilterBuilder::with_bits_per_key(10.0).unwrap().finish() } else { sample() }.to_standalone();
         let bytes = &bytes[..bytes.len().min(48 - offset)];
-        properties::decoders_survive(&forge(&standalone, offset, bytes), b"key");
+        decoders_survive(&forge(&standalone, offset, bytes), b"key");
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
 fn every_changed_byte_of_a_standalone_filter_is_noticed() {
     let standalone = sample().to_standalone();
     let lanes = standalone.len() - 64;
@@ -219,6 +186,26 @@ fn opening_and_asking_allocate_nothing() {
     let (bytes, copy) = allocated(|| BloomView::from_standalone(&standalone).unwrap().to_owned());
     assert!(copy == filter);
     assert!(bytes <= standalone.len(), "{bytes} bytes for a copy of {}", standalone.len());
+}
+
+#[test]
+fn writing_allocates_what_is_written() {
+    let filter = sample();
+    let (bytes, standalone) = allocated(|| filter.to_standalone());
+    assert_eq!(bytes, standalone.len());
+    let mut compact = Vec::new();
+    let (bytes, ()) = allocated(|| filter.write_compact(&mut compact));
+    assert_eq!(bytes, compact.len());
+}
+
+#[test]
+fn filters_give_their_memory_back() {
+    let bytes = kept(|| {
+        let filter = sample();
+        drop(filter.clone());
+        BloomView::from_standalone(&filter.to_standalone()).unwrap().to_owned().fold(3).unwrap();
+    });
+    assert_eq!(bytes, 0);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Every kernel agrees with the reference, bit for bit.
 
-#[path = "common/properties.rs"]
-mod properties;
+mod common;
 
 use bloomline::{Kernel, mix};
+use common::lockstep::kernels_agree;
 use proptest::prelude::*;
 
 /// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` makes it fail where it covers less, so
@@ -38,17 +38,18 @@ fn block_count() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: common::cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_kernel_agrees_with_the_reference(
         inserted in hashes(), asked in hashes(), k in 1..=16_u32, n_blocks in block_count(),
     ) {
-        properties::kernels_agree(&inserted, &asked, k, n_blocks);
+        kernels_agree(&inserted, &asked, k, n_blocks);
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
 fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
     // The rotation is the top three bits of the first word of the mask.
     let rotation = |hash: u64| (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize;
@@ -62,24 +63,20 @@ fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
     }
     for k in 1..=16 {
         for hashes in &of_rotation {
-            properties::kernels_agree(hashes, &of_rotation.concat(), k, 1);
+            kernels_agree(hashes, &of_rotation.concat(), k, 1);
         }
         for n_blocks in 2..=100 {
-            properties::kernels_agree(
-                &of_rotation[n_blocks % 8],
-                &of_rotation[(n_blocks + 1) % 8],
-                k,
-                n_blocks,
-            );
+            kernels_agree(&of_rotation[n_blocks % 8], &of_rotation[(n_blocks + 1) % 8], k, n_blocks);
         }
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
 fn a_batch_of_any_length_is_answered_whole() {
     let hashes: Vec<u64> = (0..300).map(mix).collect();
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
-        properties::kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
+        kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
     }
 }
 
@@ -91,6 +88,7 @@ fn a_batch_without_room_for_its_answers_panics() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
 fn every_kernel_builds_the_same_filter() {
     let built = Kernel::available().map(|kernel| {
         let mut builder = bloomline::FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
@@ -105,13 +103,14 @@ fn every_kernel_builds_the_same_filter() {
 
 /// Filters that the caches do not hold are walked with prefetches: a loop of its own.
 #[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
 fn a_batch_of_any_length_is_answered_whole_in_a_large_filter() {
     let (inserted, asked): (Vec<u64>, Vec<u64>) =
         ((0..700).map(mix).collect(), (350..1_050).map(mix).collect());
     for (len, k) in
         [0, 1, 127, 128, 129, 255, 256, 257, 700].into_iter().flat_map(|len| [(len, 6), (len, 13)])
     {
-        properties::kernels_agree(&inserted[..len], &asked[..len], k, 100_000);
+        kernels_agree(&inserted[..len], &asked[..len], k, 100_000);
     }
 }
 

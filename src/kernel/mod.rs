@@ -245,7 +245,7 @@ impl Kernel {
         let (pairs, odd) = hashes.as_chunks();
         // Owned blocks do not straddle.
         let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
-        if early.len() > 0 {
+        if early.len() != 0 {
             dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
         }
         dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));

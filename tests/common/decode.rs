@@ -1,0 +1,107 @@
+//! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
+
+use arbitrary::Arbitrary;
+use bloomline::sstable::FilterPolicy;
+use bloomline::{BloomFilter, BloomView};
+use xxhash_rust::xxh64::xxh64;
+
+use super::allocations::allocated;
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    key: &'a [u8],
+    bytes: &'a [u8],
+}
+
+pub fn check(input: Input<'_>) {
+    let Input { key, bytes } = input;
+    // An allocation of just these bytes, so that the address sanitizer sees a read beyond them.
+    let bytes: Box<[u8]> = bytes.into();
+    decoders_survive(&bytes, key);
+    // No fuzzer guesses a checksum, or the check value of the hash: with the right ones, what is behind them is reached.
+    if let Some(forged) = forge(&bytes) {
+        decoders_survive(&forged, key);
+    }
+}
+
+fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
+    let written = include_bytes!("../golden/standalone-empty.bin").last_chunk::<64>()?;
+    let mut forged: Box<[u8]> = bytes.into();
+    let footer = forged.last_chunk_mut::<64>()?;
+    footer[24..32].copy_from_slice(&written[24..32]);
+    footer[56..].copy_from_slice(&written[56..]);
+    sign(footer);
+    Some(forged)
+}
+
+/// Makes a footer's checksum right.
+pub fn sign(footer: &mut [u8; 64]) {
+    let checksum = xxh64(&footer[..48], 0);
+    footer[48..56].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// What decodes is written as the same bytes again, unless it is one block that has a shorter form.
+pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
+    let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10").key_may_match(key, bytes);
+    match opened(bytes, BloomView::from_compact) {
+        Err(_) => assert!(may_match, "malformed bytes must not hide a key"),
+        Ok(view) => {
+            assert_eq!(view.contains(key), may_match);
+            assert_eq!((view.seed(), view.known_keys()), (0, None));
+            let filter = check_view(&view);
+            let mut again = Vec::new();
+            filter.write_compact(&mut again);
+            assert_same_or_shorter(&again, bytes, 1);
+        }
+    }
+    if let Ok(view) = opened(bytes, BloomView::from_standalone) {
+        let filter = check_view(&view);
+        if view.verify().is_ok() {
+            assert_same_or_shorter(&filter.to_standalone(), bytes, 64);
+        }
+    }
+}
+
+/// Opening allocates nothing.
+fn opened<'a, E>(
+    bytes: &'a [u8],
+    open: impl FnOnce(&'a [u8]) -> Result<BloomView<'a>, E>,
+) -> Result<BloomView<'a>, E> {
+    let (allocated, view) = allocated(|| open(bytes));
+    assert_eq!(allocated, 0);
+    view
+}
+
+/// The filter that the view shows.
+fn check_view(view: &BloomView<'_>) -> BloomFilter {
+    let (allocated, filter) = allocated(|| view.to_owned());
+    // The blocks, and what they are moved by to start at a cache line.
+    assert!(allocated < filter.size_bytes() + 64, "{allocated} bytes for {}", filter.size_bytes());
+    assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));
+    assert_eq!(filter.known_keys(), view.known_keys());
+    let fill = filter.fill_ratio();
+    assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&filter.estimated_fpr()));
+    assert!(fill > 0.0 || filter.estimated_keys() == 0);
+
+    let mut found = [false; 64];
+    let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));
+    view.contains_batch(&hashes, &mut found);
+    let mut grown = filter.clone();
+    for (&hash, &found) in hashes.iter().zip(&found) {
+        view.prefetch(hash);
+        assert_eq!(view.contains_hash(hash), found);
+        assert!(grown.contains_hash(hash) || !found);
+        assert_eq!(
+            !grown.contains_hash(hash),
+            grown.insert_hash(hash),
+            "an insert changes bits of missing keys only"
+        );
+        assert!(grown.contains_hash(hash));
+    }
+    filter
+}
+
+fn assert_same_or_shorter(again: &[u8], bytes: &[u8], trailer: usize) {
+    let has_shorter_form = bytes.len() <= 64 + trailer && again.len() < bytes.len();
+    assert!(again == bytes || has_shorter_form, "{} bytes became {}", bytes.len(), again.len());
+}

@@ -1,0 +1,70 @@
+//! Every kernel sets the bits of the reference and gives its answers.
+
+use arbitrary::Arbitrary;
+use bloomline::{BloomFilter, BloomView, Kernel};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    k: u8,
+    n_blocks: u8,
+    inserted: &'a [u8],
+    asked: &'a [u8],
+}
+
+pub fn check(input: Input<'_>) {
+    let k = u32::from(input.k % 16) + 1;
+    // Mostly few blocks, in which keys meet.
+    let n_blocks = match input.n_blocks {
+        few @ 0..=239 => usize::from(few % 16) + 1,
+        many => 20 * usize::from(many - 239),
+    };
+    kernels_agree(&words(input.inserted), &words(input.asked), k, n_blocks);
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// One by one and in batches, for owned blocks and for bytes at an odd address.
+pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
+    let empty = BloomFilter::with_blocks(n_blocks, k).expect("a small filter");
+    let reference_kernel = Kernel::by_name("reference").expect("on every CPU");
+
+    let mut reference = empty.clone().with_kernel(reference_kernel);
+    let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert_hash(hash)).collect();
+    let asked: Vec<u64> = inserted.iter().chain(asked).copied().collect();
+    let answers: Vec<bool> = asked.iter().map(|&hash| reference.contains_hash(hash)).collect();
+    assert!(answers[..inserted.len()].iter().all(|&found| found), "the reference lost a key");
+    let mut shifted = vec![0];
+    reference.write_compact(&mut shifted);
+
+    for kernel in Kernel::available() {
+        let mut single = empty.clone().with_kernel(kernel);
+        for (&hash, &changed) in inserted.iter().zip(&changed) {
+            assert_eq!(
+                single.insert_hash(hash),
+                changed,
+                "{kernel}: insert of {hash:#x}, k {k}, {n_blocks} blocks"
+            );
+        }
+        assert!(single == reference, "{kernel}: bits after inserts, k {k}, {n_blocks} blocks");
+
+        let mut batch = empty.clone().with_kernel(kernel);
+        batch.insert_batch(inserted);
+        assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
+
+        let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
+        assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_owned().kernel()], [kernel; 4]);
+        for (&hash, &answer) in asked.iter().zip(&answers) {
+            let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
+            assert_eq!(single.contains_hash(hash), answer, "{}", context());
+            assert_eq!(view.contains_hash(hash), answer, "{}, in place", context());
+        }
+        let mut found = vec![false; asked.len()];
+        single.contains_batch(&asked, &mut found);
+        assert_eq!(found, answers, "{kernel}: batch, k {k}, {n_blocks} blocks");
+        found.fill(false);
+        view.contains_batch(&asked, &mut found);
+        assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
+    }
+}

@@ -1,0 +1,271 @@
+//! Programs of operations on filters, against sets of the hashes that went in.
+
+use std::collections::HashSet;
+
+use arbitrary::Arbitrary;
+use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, hash_key, mix};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    k: u8,
+    n_blocks: u8,
+    seed: u64,
+    operations: Vec<Operation<'a>>,
+}
+
+/// On the filter of the first number, and another where there are two.
+#[derive(Arbitrary, Debug)]
+enum Operation<'a> {
+    Insert(u8, u16),
+    InsertKey(u8, &'a [u8]),
+    /// So many neighbouring numbers, mixed, from a first on.
+    Batch(u8, u16, u8),
+    /// Hashes as they come: of one block, say, or that differ in bits which do not count.
+    Raw(u8, [u64; 2]),
+    Union(u8, u8),
+    Intersect(u8, u8),
+    Copy(u8, u8),
+    Fold(u8, u8),
+    Shrink(u8, u16),
+    Clear(u8),
+    /// By way of compact bytes at an address with this remainder.
+    Compact(u8, u8),
+    /// By way of standalone bytes at an address with this remainder.
+    Standalone(u8, u8),
+    /// Builds the filter anew from its hashes, with so many quarters of a bit for each.
+    Build(u8, u8),
+    Kernel(u8, u8),
+}
+
+const FILTERS: usize = 3;
+/// Longer programs find nothing that shorter ones don't.
+const MOST_OPERATIONS: usize = 64;
+
+struct Slot {
+    filter: BloomFilter,
+    /// Hashes that went in: the filter contains them all.
+    hashes: HashSet<u64>,
+    /// Whether the bits are those of the hashes and no others, in whole blocks: not after an intersection, and not once
+    /// a few keys were put into lanes that repeat.
+    exact: bool,
+}
+
+pub fn check(input: Input<'_>) {
+    let k = u32::from(input.k % 16) + 1;
+    let n_blocks = usize::from(input.n_blocks % 48) + 1;
+    let filter = BloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed);
+    let slot = || Slot { filter: filter.clone(), hashes: HashSet::new(), exact: true };
+    let mut slots: [Slot; FILTERS] = std::array::from_fn(|_| slot());
+    for operation in input.operations.iter().take(MOST_OPERATIONS) {
+        run(&mut slots, operation);
+    }
+    slots.iter().for_each(Slot::check);
+}
+
+fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
+    let index = |number: &u8| usize::from(*number) % FILTERS;
+    match operation {
+        Operation::Insert(slot, number) => slots[index(slot)].insert(mix(u64::from(*number))),
+        Operation::InsertKey(slot, key) => slots[index(slot)].insert_key(key),
+        Operation::Batch(slot, first, count) => {
+            let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
+            slots[index(slot)].insert_batch(&hashes);
+        }
+        Operation::Raw(slot, hashes) => slots[index(slot)].insert_batch(hashes),
+        Operation::Union(slot, other) => {
+            let other = slots[index(other)].clone();
+            slots[index(slot)].union_with(other);
+        }
+        Operation::Intersect(slot, other) => {
+            let other = slots[index(other)].clone();
+            slots[index(slot)].intersect_with(&other);
+        }
+        Operation::Copy(slot, other) => slots[index(slot)] = slots[index(other)].clone(),
+        Operation::Fold(slot, factor) => slots[index(slot)].fold(usize::from(*factor)),
+        Operation::Shrink(slot, fpr) => slots[index(slot)].shrink(f64::from(*fpr) / f64::from(u16::MAX)),
+        Operation::Clear(slot) => slots[index(slot)].clear(),
+        Operation::Compact(slot, offset) => {
+            let slot = &mut slots[index(slot)];
+            slot.check();
+            let mut bytes = Vec::new();
+            slot.filter.write_compact(&mut bytes);
+            let seed = slot.filter.seed();
+            let open = |bytes: &[u8]| {
+                BloomView::from_compact_with_seed(bytes, seed)
+                    .map(|view| slot.same_as(&view))
+                    .expect("our own")
+            };
+            slot.filter = at_offset(&bytes, *offset, open).with_kernel(slot.filter.kernel());
+        }
+        Operation::Standalone(slot, offset) => {
+            let slot = &mut slots[index(slot)];
+            let bytes = slot.filter.to_standalone();
+            let open = |bytes: &[u8]| {
+                let view = BloomView::from_standalone(bytes).expect("our own");
+                view.verify().expect("our own");
+                assert_eq!(view.known_keys(), slot.filter.known_keys());
+                slot.same_as(&view)
+            };
+            slot.filter = at_offset(&bytes, *offset, open).with_kernel(slot.filter.kernel());
+        }
+        Operation::Build(slot, quarters) => slots[index(slot)].build((f64::from(*quarters) + 1.0) / 4.0),
+        Operation::Kernel(slot, kernel) => {
+            let kernels: Vec<Kernel> = Kernel::available().collect();
+            let slot = &mut slots[index(slot)];
+            slot.filter = slot.filter.clone().with_kernel(kernels[usize::from(*kernel) % kernels.len()]);
+        }
+    }
+}
+
+/// Calls `open` with the bytes at an address that has this remainder by 64, with other bytes around them.
+fn at_offset<T>(bytes: &[u8], offset: u8, open: impl FnOnce(&[u8]) -> T) -> T {
+    let mut room = vec![0xA5; bytes.len() + 128];
+    let start = room.as_ptr().align_offset(64) + usize::from(offset % 64);
+    room[start..][..bytes.len()].copy_from_slice(bytes);
+    open(&room[start..][..bytes.len()])
+}
+
+impl Clone for Slot {
+    fn clone(&self) -> Self {
+        Self { filter: self.filter.clone(), hashes: self.hashes.clone(), exact: self.exact }
+    }
+}
+
+impl Slot {
+    fn insert(&mut self, hash: u64) {
+        let was_in = self.filter.contains_hash(hash);
+        assert_eq!(self.filter.insert_hash(hash), !was_in);
+        assert!(was_in || !self.hashes.contains(&hash));
+        self.hashes.insert(hash);
+        assert!(self.filter.contains_hash(hash));
+        assert_eq!(self.filter.known_keys(), None);
+    }
+
+    fn insert_key(&mut self, key: &[u8]) {
+        let hash = hash_key(key, self.filter.seed());
+        let was_in = self.filter.contains_hash(hash);
+        assert_eq!(self.filter.contains(key), was_in);
+        assert_eq!(self.filter.insert(key), !was_in);
+        self.hashes.insert(hash);
+    }
+
+    fn insert_batch(&mut self, hashes: &[u64]) {
+        let known = self.filter.known_keys();
+        self.filter.insert_batch(hashes);
+        assert_eq!(self.filter.known_keys(), known.filter(|_| hashes.is_empty()));
+        self.hashes.extend(hashes);
+    }
+
+    fn is_compatible(&self, other: &Self) -> bool {
+        let shape = |filter: &BloomFilter| (filter.n_blocks(), filter.k(), filter.seed());
+        shape(&self.filter) == shape(&other.filter)
+    }
+
+    fn union_with(&mut self, other: Self) {
+        let before = self.filter.clone();
+        if self.filter.union_with(&other.filter).is_err() {
+            assert!(self.filter == before && !self.is_compatible(&other));
+            return;
+        }
+        assert!(self.is_compatible(&other));
+        self.hashes.extend(other.hashes);
+        self.exact &= other.exact;
+    }
+
+    fn intersect_with(&mut self, other: &Self) {
+        let before = self.filter.clone();
+        if self.filter.intersect_with(&other.filter).is_err() {
+            assert!(self.filter == before && !self.is_compatible(other));
+            return;
+        }
+        assert!(self.is_compatible(other));
+        let fill = before.fill_ratio().min(other.filter.fill_ratio());
+        assert!(self.filter.fill_ratio() <= fill, "an intersection is no fuller than either");
+        self.hashes.retain(|hash| other.hashes.contains(hash));
+        self.exact = false;
+    }
+
+    fn fold(&mut self, factor: usize) {
+        let before = self.filter.clone();
+        let n_blocks = before.n_blocks();
+        if self.filter.fold(factor).is_err() {
+            assert!(self.filter == before && !n_blocks.is_multiple_of(factor));
+            return;
+        }
+        assert_eq!(self.filter.n_blocks() * factor, n_blocks);
+        self.check();
+    }
+
+    fn shrink(&mut self, fpr: f64) {
+        let before = self.filter.clone();
+        if self.filter.shrink_to_fpr(fpr).is_err() {
+            assert!(self.filter == before && (fpr <= 0.0 || fpr >= 1.0));
+            return;
+        }
+        assert!(self.filter.estimated_fpr() <= fpr || self.filter == before);
+        assert!(before.n_blocks().is_multiple_of(self.filter.n_blocks()));
+        self.check();
+    }
+
+    fn clear(&mut self) {
+        self.filter.clear();
+        self.hashes.clear();
+        self.exact = true;
+        assert_eq!((self.filter.known_keys(), self.filter.fill_ratio()), (Some(0), 0.0));
+        assert_eq!((self.filter.estimated_keys(), self.filter.estimated_fpr()), (0, 0.0));
+    }
+
+    fn build(&mut self, bits_per_key: f64) {
+        let builder = FilterBuilder::with_bits_per_key(bits_per_key).expect("1/4 to 64");
+        let mut builder = builder.with_seed(self.filter.seed()).with_kernel(self.filter.kernel());
+        // Twice, as keys come in versions.
+        for &hash in self.hashes.iter().chain(&self.hashes) {
+            builder.add_hash(hash);
+        }
+        let mut compact = Vec::new();
+        builder.clone().finish_compact(&mut compact);
+        self.filter = builder.finish();
+        assert!(builder.is_empty());
+        assert_eq!(self.filter.known_keys(), Some(self.hashes.len() as u64));
+        let needed = self.hashes.len() as f64 * bits_per_key;
+        let lanes = (compact.len() - 1) / 8;
+        assert!((512 * self.filter.n_blocks()) as f64 >= needed, "{:?} for {needed} bits", self.filter);
+        assert!((64 * lanes) as f64 <= (needed + 512.0).max(64.0), "{lanes} lanes for {needed} bits");
+        self.exact = lanes >= 8;
+        let view = BloomView::from_compact_with_seed(&compact, self.filter.seed()).expect("our own");
+        assert!(view.to_owned() == self.filter);
+        self.check();
+    }
+
+    /// What holds for every filter.
+    fn check(&self) {
+        let view = self.filter.as_view();
+        let hashes: Vec<u64> = self.hashes.iter().copied().collect();
+        let mut found = vec![false; hashes.len()];
+        view.contains_batch(&hashes, &mut found);
+        assert!(found.iter().all(|&found| found), "a key was lost: batch");
+        assert!(hashes.iter().all(|&hash| self.filter.contains_hash(hash)), "a key was lost");
+
+        let (n_blocks, k, keys) = (self.filter.n_blocks(), self.filter.k(), hashes.len() as f64);
+        assert_eq!(self.filter.size_bytes(), 64 * n_blocks);
+        assert!(self.filter.known_keys().is_none_or(|known| known == self.hashes.len() as u64));
+        if self.exact {
+            assert!(self.filter.fill_ratio() * 512.0 * n_blocks as f64 <= keys * f64::from(k) + 0.5);
+            let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("as this").with_seed(view.seed());
+            fresh.insert_batch(&hashes);
+            assert!(fresh == self.filter, "not the bits of its keys");
+        }
+    }
+
+    /// The owned copy of a view that shows this filter.
+    fn same_as(&self, view: &BloomView<'_>) -> BloomFilter {
+        assert_eq!(
+            (view.n_blocks(), view.k(), view.seed()),
+            (self.filter.n_blocks(), self.filter.k(), self.filter.seed())
+        );
+        assert!(self.hashes.iter().all(|&hash| view.contains_hash(hash)), "a key was lost");
+        let copy = view.to_owned();
+        assert!(copy == self.filter);
+        copy
+    }
+}

@@ -1,0 +1,156 @@
+//! Any numbers are an error or a size that keeps what it promises.
+
+use arbitrary::Arbitrary;
+use bloomline::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR};
+use bloomline::{BloomFilter, FilterBuilder, Sizing, SizingError, mix};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input {
+    keys: u64,
+    more_keys: u64,
+    bits_per_key: Number,
+    more_bits_per_key: Number,
+    fpr: Number,
+    k: u8,
+    n_blocks: u64,
+}
+
+/// A raw float is seldom in a range that matters.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Number {
+    Raw(f64),
+    /// This share of what is allowed.
+    Share(u32),
+}
+
+impl Number {
+    fn up_to(self, most: f64) -> f64 {
+        match self {
+            Self::Raw(value) => value,
+            Self::Share(share) => f64::from(share) / f64::from(u32::MAX) * most,
+        }
+    }
+}
+
+/// What the thresholds of [`sizing::best_k`], given to three decimals, may cost.
+const TOLERANCE: f64 = 1e-4;
+/// What thousands of terms that cancel leave of a rate.
+const ROUNDING: f64 = 5e-12;
+
+pub fn check(input: Input) {
+    let bits_per_key = input.bits_per_key.up_to(MAX_BITS_PER_KEY);
+    let more_bits_per_key = input.more_bits_per_key.up_to(MAX_BITS_PER_KEY);
+    let (keys, more_keys) = (input.keys as usize, input.more_keys as usize);
+    sizes_hold_what_was_asked(keys, bits_per_key);
+    sizes_grow(keys, more_keys, bits_per_key, more_bits_per_key);
+    rates_fall(bits_per_key, more_bits_per_key, u32::from(input.k));
+    rates_are_kept(keys, input.fpr.up_to(1.0));
+    filters_have_their_size(input.n_blocks as usize, u32::from(input.k));
+    builders_keep_their_size(keys % 300, bits_per_key);
+}
+
+fn is_bits_per_key(value: f64) -> bool {
+    value > 0.0 && value <= MAX_BITS_PER_KEY
+}
+
+fn sizes_hold_what_was_asked(keys: usize, bits_per_key: f64) {
+    match Sizing::for_bits_per_key(keys, bits_per_key) {
+        Err(SizingError::BitsPerKey { value }) => {
+            assert!(!is_bits_per_key(bits_per_key) && value.to_bits() == bits_per_key.to_bits());
+        }
+        Err(SizingError::Blocks { n_blocks, most }) => {
+            assert!(n_blocks > most && keys as f64 * bits_per_key / 512.0 > 0.999 * most as f64);
+        }
+        Err(error) => panic!("{error}"),
+        Ok(sizing) => {
+            assert!(is_bits_per_key(bits_per_key));
+            let blocks = keys as f64 * bits_per_key / 512.0;
+            let n_blocks = sizing.n_blocks as f64;
+            assert!(n_blocks >= blocks && n_blocks <= (blocks + 1.0).max(1.0), "{sizing:?}");
+            let given = n_blocks * 512.0 / keys.max(1) as f64;
+            assert_eq!(sizing.k, sizing::best_k(given.min(MAX_BITS_PER_KEY)).expect("above 0"));
+            assert!(given >= MAX_BITS_PER_KEY || given >= bits_per_key * (1.0 - 1e-12));
+        }
+    }
+}
+
+fn sizes_grow(keys: usize, more_keys: usize, bits_per_key: f64, more_bits_per_key: f64) {
+    let n_blocks =
+        |keys, bits_per_key| Sizing::for_bits_per_key(keys, bits_per_key).map(|sizing| sizing.n_blocks);
+    if let (Ok(few), Ok(many)) = (n_blocks(keys, bits_per_key), n_blocks(more_keys, bits_per_key)) {
+        assert!((few <= many) || keys > more_keys);
+        assert!((few >= many) || keys < more_keys);
+    }
+    if let (Ok(few), Ok(many)) = (n_blocks(keys, bits_per_key), n_blocks(keys, more_bits_per_key)) {
+        assert!((few <= many) || bits_per_key > more_bits_per_key);
+        assert!((few >= many) || bits_per_key < more_bits_per_key);
+    }
+}
+
+fn rates_fall(bits_per_key: f64, more_bits_per_key: f64, k: u32) {
+    let rate = sizing::fpr(bits_per_key, k);
+    let is_valid = is_bits_per_key(bits_per_key) && (1..=16).contains(&k);
+    assert_eq!(rate.is_ok(), is_valid, "{bits_per_key} bits per key, k {k}");
+    let Ok(rate) = rate else { return };
+    assert!((0.0..=1.0).contains(&rate), "{rate}");
+    if let Ok(other) = sizing::fpr(more_bits_per_key, k) {
+        let (low, high) = if bits_per_key < more_bits_per_key { (other, rate) } else { (rate, other) };
+        assert!(low <= high * (1.0 + 1e-6) + ROUNDING, "more bits, k {k}, and {low} after {high}");
+    }
+    let best = sizing::best_k(bits_per_key).expect("valid");
+    let least = sizing::fpr(bits_per_key, best).expect("valid");
+    assert!((1..=16).contains(&best) && least <= rate * (1.0 + TOLERANCE), "{best} beats {k}");
+}
+
+fn rates_are_kept(keys: usize, fpr: f64) {
+    match Sizing::for_fpr(keys, fpr) {
+        Err(SizingError::Fpr { value }) => {
+            assert!(!(fpr > 0.0 && fpr < 1.0) && value.to_bits() == fpr.to_bits());
+        }
+        Err(SizingError::FprTooLow { value, .. }) => assert!(value == fpr && fpr < MIN_FPR),
+        Err(SizingError::Blocks { n_blocks, most }) => assert!(n_blocks > most && keys as u64 > most),
+        Err(error) => panic!("{error}"),
+        Ok(sizing) => {
+            let rate = sizing.fpr(keys).expect("a size has a rate");
+            assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate} for {fpr}");
+            if sizing.n_blocks > 1_000 {
+                let smaller = Sizing { n_blocks: sizing.n_blocks - sizing.n_blocks / 100, ..sizing };
+                assert!(smaller.fpr(keys).expect("as above") > fpr, "more than it takes");
+            }
+        }
+    }
+}
+
+fn filters_have_their_size(n_blocks: usize, k: u32) {
+    // What memory may not hold is left alone; what the address space cannot hold is an error before that.
+    const MOST: usize = (isize::MAX as usize - 120) / 64;
+    if (100_000..=MOST).contains(&n_blocks) {
+        return;
+    }
+    match BloomFilter::with_blocks(n_blocks, k) {
+        Err(SizingError::Probes { k: found }) => assert!(found == k && !(1..=16).contains(&k)),
+        Err(SizingError::Blocks { n_blocks: found, most }) => {
+            assert!(found == n_blocks as u64 && most == MOST as u64);
+        }
+        Err(error) => panic!("{error}"),
+        Ok(filter) => assert_eq!((filter.n_blocks(), filter.k()), (n_blocks, k)),
+    }
+}
+
+fn builders_keep_their_size(keys: usize, bits_per_key: f64) {
+    let Ok(mut builder) = FilterBuilder::with_bits_per_key(bits_per_key) else {
+        assert!(!is_bits_per_key(bits_per_key));
+        return;
+    };
+    for i in 0..keys as u64 {
+        builder.add_hash(mix(i));
+    }
+    let mut compact = Vec::new();
+    builder.finish_compact(&mut compact);
+    let (lanes, needed) = ((compact.len() - 1) / 8, (keys as f64 * bits_per_key / 64.0).max(1.0));
+    assert!(matches!(lanes, 1 | 2 | 4) || lanes % 8 == 0);
+    let is_full = compact[..8 * lanes].iter().all(|byte| *byte == 0xff);
+    assert!(lanes as f64 >= needed || is_full, "{lanes} lanes for {needed}");
+    let limit = if needed <= 4.0 { 2.0 * needed } else { needed + 8.0 };
+    assert!((lanes as f64) < limit, "{lanes} lanes for {needed}");
+}
