@@ -103,7 +103,8 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
 ///
-/// Costs 5 µs at k = 6, 30 µs at k = 9 and 600 µs at k = 16; does not allocate.
+/// Rounding leaves up to one part in 5,000 at the lowest rates, less than one in a million from 1e-5 up. Costs 5 µs at
+/// k = 6, 30 µs at k = 9 and 600 µs at k = 16; does not allocate.
 ///
 /// # Errors
 ///
@@ -147,7 +148,7 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
     let reaches = |bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr;
     // Up from below and not down from the maximum: the model costs more the higher k is.
     let mut enough = 1.0 / 64.0;
-    while enough < MAX_BITS_PER_KEY && !reaches(enough) {
+    while !reaches(enough) {
         enough *= 2.0;
     }
     let mut too_few = enough / 2.0;
@@ -192,7 +193,7 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // By symmetry the rotation of the key that is looked up can be taken as zero. Each lane that it probes gives
     // a polynomial in the powers z^N; a term of the product is one choice in each lane.
     let terms: usize = (0..LANES).map(|lane| 1 + probes_in_lane(k, lane)).product();
-    let mut rate = CompensatedSum::default();
+    let mut rate = 0.0;
     for term in 0..terms {
         let mut coefficient = 1.0;
         let mut clear = [1.0; LANES];
@@ -211,15 +212,15 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
             coefficient *= factor;
             *clear = z;
         }
+        // The rotation is counted backwards, which changes nothing as all of them are walked.
         let one_key = |rotation: usize| -> f64 {
-            let in_lane =
-                |lane: usize| power(clear[lane], probes_in_lane(k, (lane + LANES - rotation) % LANES));
+            let in_lane = |lane: usize| power(clear[lane], probes_in_lane(k, (lane + rotation) % LANES));
             (0..LANES).map(in_lane).product()
         };
         let mean_over_rotations = (0..LANES).map(one_key).sum::<f64>() / 8.0;
-        rate.add(coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations)));
+        rate += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
     }
-    rate.total().clamp(0.0, 1.0)
+    rate.clamp(0.0, 1.0)
 }
 
 /// The false-positive rate of these very bits: the mean, over blocks and rotations, of the product of the probed
@@ -230,7 +231,7 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
     for lanes in blocks {
         let fill = lanes.map(|lane| f64::from(lane.count_ones()) / 64.0);
         for rotation in 0..LANES {
-            let in_lane = |lane: usize| power(fill[lane], probes[(lane + LANES - rotation) % LANES]);
+            let in_lane = |lane: usize| power(fill[lane], probes[(lane + rotation) % LANES]);
             sum += (0..LANES).map(in_lane).product::<f64>();
         }
         n_blocks += 1;
@@ -259,26 +260,6 @@ pub(crate) fn estimated_keys(blocks: impl Iterator<Item = [u64; LANES]>, k: Prob
 /// x^n for the 0 to 2 probes that a lane may have.
 fn power(x: f64, n: usize) -> f64 {
     [1.0, x, x * x][n]
-}
-
-/// Neumaier's sum: thousands of terms of alternating sign cancel down to rates of 1e-8.
-#[derive(Default)]
-struct CompensatedSum {
-    sum: f64,
-    lost: f64,
-}
-
-impl CompensatedSum {
-    fn add(&mut self, term: f64) {
-        let sum = self.sum + term;
-        self.lost +=
-            if self.sum.abs() >= term.abs() { (self.sum - sum) + term } else { (term - sum) + self.sum };
-        self.sum = sum;
-    }
-
-    fn total(&self) -> f64 {
-        self.sum + self.lost
-    }
 }
 
 /// e^(−x) for x ≥ 0, by basic operations only: the libraries' own differ between platforms in the last bit, and

@@ -237,3 +237,18 @@ fn a_full_filter_says_that_it_cannot_tell() {
     assert_eq!((filter.fill_ratio(), filter.estimated_fpr()), (1.0, 1.0));
     assert_eq!(filter.estimated_keys(), u64::MAX);
 }
+
+/// Bits as no keys leave them, to tell where the estimate gives up.
+#[test]
+fn an_estimate_is_given_while_half_the_lanes_are_not_full() {
+    for full in 0..=8 {
+        let mut bytes = [0; 65];
+        bytes[..8 * full].fill(0xff);
+        bytes[64] = 0x17;
+        let estimate = BloomView::from_compact(&bytes).unwrap().to_owned().estimated_keys();
+        assert_eq!(estimate == u64::MAX, full > 4, "{full} of 8 lanes full: {estimate}");
+    }
+    let mut one = BloomFilter::with_blocks(1, 8).unwrap();
+    one.insert("key");
+    assert_eq!(one.estimated_keys(), 1);
+}

@@ -1,0 +1,47 @@
+//! The fuzz targets on stable Rust: over what the fuzzers have saved, and over bytes from proptest.
+
+mod common;
+
+use std::{env, fs};
+
+use arbitrary::{Arbitrary, Unstructured};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+fn replay(target: &str, check: impl Fn(&[u8])) {
+    let folder = format!("{}/fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let mut replayed = 0;
+    for file in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}")) {
+        let path = file.expect("a name").path();
+        println!("{}", path.display());
+        check(&fs::read(&path).expect("a file of the corpus"));
+        replayed += 1;
+    }
+    assert!(replayed >= 20, "{folder} has {replayed} files");
+
+    let config =
+        ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() };
+    let bytes = prop::collection::vec(any::<u8>(), 0..1_000);
+    TestRunner::new(config)
+        .run(&bytes, |bytes| {
+            check(&bytes);
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+macro_rules! replay {
+    ($($target:ident)*) => {$(
+        #[test]
+        fn $target() {
+            replay(stringify!($target), |bytes| {
+                // What libfuzzer-sys does with its bytes.
+                if let Ok(input) = common::$target::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
+                    common::$target::check(input);
+                }
+            });
+        }
+    )*};
+}
+
+replay!(decode lockstep model sizing);
