@@ -20,7 +20,7 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
     assert!(replayed >= 20, "{folder} has {replayed} files");
 
     let config =
-        ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() };
+        ProptestConfig { cases: common::cases(100), failure_persistence: None, ..ProptestConfig::default() };
     let bytes = prop::collection::vec(any::<u8>(), 0..1_000);
     TestRunner::new(config)
         .run(&bytes, |bytes| {

@@ -81,7 +81,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             slots[index(slot)].intersect_with(&other);
         }
         Operation::Copy(slot, other) => slots[index(slot)] = slots[index(other)].clone(),
-        Operation::Fold(slot, factor) => slots[index(slot)].fold(usize::from(*factor)),
+        Operation::Fold(slot, factor) => slots[index(slot)].fold(usize::from(*factor % 16)),
         Operation::Shrink(slot, fpr) => slots[index(slot)].shrink(f64::from(*fpr) / f64::from(u16::MAX)),
         Operation::Clear(slot) => slots[index(slot)].clear(),
         Operation::Compact(slot, offset) => {

@@ -1,0 +1,144 @@
+# Checks of the code that the compiler makes.
+
+# The assembly of bloomline and of a crate that uses it, as users build it: `compile DIR RUSTFLAGS CARGO-ARGUMENT...`.
+# One codegen unit, as where a function is inlined must not hang on how the crate happens to be split.
+compile() {
+    local dir=$1 flags=$2
+    shift 2
+    mkdir -p "$dir/src"
+    cp Cargo.lock "$dir"
+    cat >"$dir/Cargo.toml" <<END
+[workspace]
+[package]
+name = "probe"
+edition = "2024"
+[dependencies]
+bloomline = { path = "$root" }
+END
+    cat >"$dir/src/lib.rs" <<'END'
+use bloomline::BloomFilter;
+
+#[unsafe(no_mangle)]
+pub fn contains_hash(filter: &BloomFilter, hash: u64) -> bool {
+    filter.contains_hash(hash)
+}
+
+#[unsafe(no_mangle)]
+pub fn insert_hash(filter: &mut BloomFilter, hash: u64) -> bool {
+    filter.insert_hash(hash)
+}
+
+#[unsafe(no_mangle)]
+pub fn contains_batch(filter: &BloomFilter, hashes: &[u64], found: &mut [bool]) {
+    filter.contains_batch(hashes, found);
+}
+
+#[unsafe(no_mangle)]
+pub fn insert_batch(filter: &mut BloomFilter, hashes: &[u64]) {
+    filter.insert_batch(hashes);
+}
+
+#[unsafe(no_mangle)]
+pub fn count(filter: &BloomFilter, hashes: &[u64]) -> usize {
+    hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count()
+}
+END
+    (cd "$dir" && RUSTFLAGS="--emit=asm -C codegen-units=1 $flags" CARGO_TARGET_DIR="$dir/target" \
+        cargo "$@" --quiet --release)
+}
+
+asm() {
+    # BUILD FUNCTION SCOPE MNEMONIC...: see loops.py. Of a loop's mnemonics the first finds the loop.
+    # Past eight probes the two halves of an AVX-512 mask are put together by `vpternlogq`.
+    local expected='
+default    kernel::avx512::contains        whole  vpsrlvq vprolvq vpandq vpcmpneq[dq]
+default    kernel::avx512::insert          whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
+default    kernel::avx512::contains_batch  loop   vpcmpneq[dq] vpsrlvq vprolvq vpandq
+default    kernel::avx512::insert_batch    loop   vprolvq vpsrlvq vporq|vpternlogq
+default    kernel::avx2::contains          whole  vpsrlvq vpsllvq vpandn vptest
+default    kernel::avx2::insert            whole  vpsrlvq vpsllvq vpandn vpor vptest
+default    kernel::avx2::contains_batch    loop   vptest vpsrlvq vpsllvq vpandn
+default    kernel::avx2::insert_batch      loop   vpsllvq vpsrlvq vpor
+default    kernel::sse41::contains         whole  pmullw pshufb psrlw pandn
+default    kernel::sse41::contains_batch   loop   pmullw pshufb psrlw pandn
+default    view::BloomView::contains_batch loop   pandn shlq por
+default    contains_hash                   whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
+default    insert_hash                     whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
+default    count                           loop   vptestmq vpbroadcastq vpsrlvq vprolvq vpternlogq
+default    count                           loop   vptest vpbroadcastq vpsrlvq vpsllvq vpandn
+
+x86-64-v3  contains_hash                   whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
+x86-64-v3  insert_hash                     whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
+x86-64-v3  count                           loop   vptestmq vpbroadcastq vpsrlvq vprolvq vpternlogq
+x86-64-v3  count                           loop   vptest vpsrlvq vpsllvq vpandn
+
+x86-64-v4  contains_hash                   whole  vpsrlvq vprolvq vpandq vpcmpneq[dq]
+x86-64-v4  insert_hash                     whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
+x86-64-v4  count                           loop   vpcmpneq[dq] vpsrlvq vprolvq vpandq
+x86-64-v4  view::BloomView::contains_batch loop   vprolvq vpsrlvq vpandq vpcmpneq[dq]
+'
+    if [ "$(uname -m)" != x86_64 ]; then
+        skip "the kernels' instructions" "they are those of x86-64, and this machine is $(uname -m)"
+        return
+    fi
+    local build flags failed=0
+    for build in default x86-64-v3 x86-64-v4; do
+        flags=""
+        [ "$build" = default ] || flags="-C target-cpu=$build"
+        compile "$scratch/$build" "$flags" build
+        python3 scripts/loops.py check "$build" "$scratch/$build"/target/release/deps/{bloomline,probe}-*.s \
+            <<<"$expected" || failed=1
+    done
+    return "$failed"
+}
+
+# `modelled TRIPLE CPU FUNCTION MNEMONIC FILE...`: cycles of the loop for each instruction of that mnemonic in it.
+modelled() {
+    local triple=$1 cpu=$2 function=$3 mnemonic=$4 loop cycles lookups
+    shift 4
+    # Failures are passed on by hand: bash does not stop at them inside of a condition.
+    loop=$(python3 scripts/loops.py cut "$function" "$mnemonic" "$@") || return 1
+    lookups=$(grep -cE "^ +($mnemonic)( |$)" <<<"$loop")
+    cycles=$(llvm-mca-22 -mtriple="$triple" -mcpu="$cpu" -iterations=1000 <<<"$loop" |
+        sed -n 's/^Total Cycles: *//p') || return 1
+    awk "BEGIN { printf \"%.1f\", $cycles / 1000 / $lookups }"
+}
+
+mca() {
+    install llvm-mca-22 llvm-22 || { skip "the models" "LLVM 22's llvm-mca could not be installed"; return; }
+    local failed=0 target toolchain deps cpu function mnemonic cycles
+    # TARGET CPU FUNCTION MNEMONIC, the last being one that each lookup has once.
+    local expected='
+aarch64  neoverse-n1     count                           umulh
+aarch64  neoverse-v1     count                           umulh
+aarch64  neoverse-n2     count                           umulh
+aarch64  apple-m1        count                           umulh
+aarch64  cortex-a72      count                           umulh
+x86_64   haswell         count                           vptest
+x86_64   haswell         kernel::avx2::contains_batch    vptest
+x86_64   sapphirerapids  count                           vptestmq
+x86_64   sapphirerapids  kernel::avx2::contains_batch    vptest
+x86_64   sapphirerapids  kernel::avx512::contains_batch  vpcmpneq[dq]
+x86_64   znver4          count                           vptestmq
+x86_64   znver4          kernel::avx2::contains_batch    vptest
+x86_64   znver4          kernel::avx512::contains_batch  vpcmpneq[dq]
+'
+    echo "| target | CPU | loop | cycles per lookup |"
+    echo "|---|---|---|---|"
+    for target in aarch64 x86_64; do
+        deps=$scratch/$target/target/$target-unknown-linux-gnu/release/deps
+        if ! toolchain=$(toolchain_with_std "$target-unknown-linux-gnu"); then
+            skip "$target" "no toolchain here has its standard library"
+            continue
+        fi
+        compile "$scratch/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"
+        while read -r _ cpu function mnemonic; do
+            if cycles=$(modelled "$target" "$cpu" "$function" "$mnemonic" "$deps"/{bloomline,probe}-*.s); then
+                echo "| $target | $cpu | $function | $cycles |"
+            else
+                failed=1
+            fi
+        done < <(grep "^$target " <<<"$expected")
+    done
+    return "$failed"
+}

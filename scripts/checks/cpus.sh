@@ -1,0 +1,124 @@
+# The tests on CPUs that are not at hand, by QEMU in user mode. It says nothing about speed.
+
+# The arguments of each go to `cargo test`: which tests, all if there are none.
+
+# The same build on CPUs of several ages, each by the kernel that it should choose.
+x86() {
+    [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "this is $(host)"; return; }
+    install qemu-x86_64 qemu-user || { skip "other x86-64 CPUs" "qemu-user could not be installed"; return; }
+    local cpu kernels
+    if grep -qw avx512f /proc/cpuinfo; then
+        EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference step tests "$@"
+    else
+        skip "AVX-512" "this CPU has none, and QEMU cannot emulate it"
+    fi
+    # Without what QEMU cannot emulate, of which it would speak at every start.
+    while read -r cpu kernels; do
+        EXPECT_KERNELS=$kernels CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu $cpu" step tests "$@"
+    done <<'END'
+max avx2,sse4.1,portable,reference
+Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm avx2,sse4.1,portable,reference
+Nehalem sse4.1,portable,reference
+qemu64 portable,reference
+END
+}
+
+tests() {
+    echo "expected kernels: $EXPECT_KERNELS; ${CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER:-}"
+    cargo test --release --quiet "$@"
+}
+
+aarch64() {
+    emulated aarch64 aarch64 libc6-dev-arm64-cross neon,portable,reference "$@"
+}
+
+s390x() {
+    emulated s390x s390x libc6-dev-s390x-cross portable,reference "$@"
+}
+
+i686() {
+    emulated i686 i386 libc6-dev-i386-cross portable,reference "$@"
+}
+
+# `emulated CPU QEMU-NAME LIBC-PACKAGE KERNELS ARGUMENT...`
+emulated() {
+    local cpu=$1 kernels=$4 toolchain target build
+    cross "$1" "$2" "$3" || { skip "$cpu" "a cross compiler, QEMU or the standard library cannot be had"; return; }
+    shift 4
+    RUSTUP_TOOLCHAIN=$toolchain EXPECT_KERNELS=$kernels RUSTC_BOOTSTRAP=1 step tests "${build[@]}" --target "$target" "$@"
+}
+
+# Makes ready to build and run for Linux on another CPU, with the toolchain and the arguments that it sets.
+cross() {
+    local cpu=$1 qemu=qemu-$2 libc=$3 variable
+    target=$cpu-unknown-linux-gnu build=()
+    install "$cpu-linux-gnu-gcc" "gcc-$cpu-linux-gnu" "$libc" && install "$qemu" qemu-user || return 1
+    if ! toolchain=$(toolchain_with_std "$target"); then
+        toolchain=$(toolchain_with_source) || return 1
+        build=(-Zbuild-std)
+    fi
+    variable=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$target")
+    export "${variable}_LINKER=$cpu-linux-gnu-gcc" "${variable}_RUNNER=$qemu -L /usr/$cpu-linux-gnu"
+}
+
+# The goldens and the agreement of the kernels, called from JavaScript.
+wasm() {
+    local target=wasm32-unknown-unknown toolchain build=() linker flags
+    command -v node >/dev/null || { skip "WebAssembly" "node is not installed"; return; }
+    if ! toolchain=$(toolchain_with_std "$target"); then
+        toolchain=$(toolchain_with_source) || { skip "WebAssembly" "its standard library cannot be had"; return; }
+        build=(-Zbuild-std=std,panic_abort)
+        # The linker that comes with Rust need not come with every toolchain.
+        install wasm-ld-22 lld-22 || { skip "WebAssembly" "lld could not be installed"; return; }
+        export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld-22
+    fi
+    mkdir -p "$scratch/src"
+    cp Cargo.lock "$scratch"
+    cat >"$scratch/Cargo.toml" <<END
+[workspace]
+[package]
+name = "smoke"
+edition = "2024"
+[lib]
+crate-type = ["cdylib"]
+[dependencies]
+bloomline = { path = "$root" }
+[profile.release]
+panic = "abort"
+END
+    cat >"$scratch/src/lib.rs" <<END
+use bloomline::{BloomFilter, BloomView, Kernel, mix};
+
+/// How many of the checks passed.
+#[unsafe(no_mangle)]
+pub extern "C" fn passed() -> u32 {
+    let golden = include_bytes!("$root/tests/golden/standalone-100-blocks.bin");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    let mut passed = 0;
+    for kernel in Kernel::available() {
+        let mut filter = BloomFilter::with_blocks(100, 11).unwrap().with_seed(0x5eed).with_kernel(kernel);
+        filter.extend((0..1000_u32).map(|number| number.to_string()));
+        assert!(filter.to_standalone() == golden);
+        let hashes: Vec<u64> = (0..1000).map(mix).collect();
+        let mut found = [false; 1000];
+        filter.contains_batch(&hashes, &mut found);
+        for (&hash, &found) in hashes.iter().zip(&found) {
+            assert!(found == view.contains_hash(hash) && found == filter.contains_hash(hash));
+            passed += 1;
+        }
+    }
+    passed
+}
+END
+    for flags in "" "-Ctarget-feature=+simd128"; do
+        (cd "$scratch" && RUSTFLAGS=$flags CARGO_TARGET_DIR="$scratch/target" \
+            unstable cargo "+$toolchain" build "${build[@]}" --quiet --release --target "$target")
+        node -e '
+            const module = new WebAssembly.Module(require("fs").readFileSync(process.argv[1]));
+            const passed = new WebAssembly.Instance(module, {}).exports.passed();
+            console.log(`WebAssembly ${process.argv[2] || "without SIMD"}: ${passed} checks passed`);
+            process.exit(passed === 2000 ? 0 : 1);
+        ' "$scratch/target/$target/release/smoke.wasm" "$flags"
+    done
+}

@@ -1,0 +1,48 @@
+# Memory and threads, watched by sanitizers and models.
+
+# What the compiler's sanitizers need: the tests as the unoptimised build has them, and those of the assembly.
+sanitized() {
+    local sanitizer=$1
+    shift
+    RUSTFLAGS="-Zsanitizer=$sanitizer -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/$sanitizer \
+        unstable cargo "$@" --release --target "$(host)"
+}
+
+address() {
+    # Tests ask for more memory than there is, and for an error.
+    export ASAN_OPTIONS=allocator_may_return_null=1
+    sanitized address test --all-targets
+    sanitized address test --features huge-pages --tests
+    local example
+    for example in sstable lsm; do
+        sanitized address run --quiet --example "$example"
+    done
+}
+
+# Threads and uninitialised memory are seen only where the standard library is watched as well.
+with_own_std() {
+    local sanitizer=$1 toolchain
+    toolchain=$(toolchain_with_source) || { skip "the $sanitizer sanitizer" "the library's source cannot be had"; return; }
+    shift
+    sanitized "$sanitizer" "+$toolchain" test -Zbuild-std "$@"
+}
+
+threads() {
+    with_own_std thread --test threads
+}
+
+memory() {
+    with_own_std memory --lib --test bad_input --test goldens --test lockstep --test no_false_negatives
+}
+
+loom() {
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --test loom
+}
+
+# It knows neither assembly nor vector instructions, and finds no CPU that has them.
+miri() {
+    rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 && cargo +nightly miri --version >/dev/null 2>&1 ||
+        { skip "miri" "it is not among the components that can be had"; return; }
+    EXPECT_KERNELS=portable,reference MIRIFLAGS=-Zmiri-env-forward=EXPECT_KERNELS cargo +nightly miri test --lib \
+        --test bad_input --test goldens --test lockstep --test no_false_negatives --test sizing --test threads
+}

@@ -1,0 +1,111 @@
+# Checks of the tests themselves: what they reach, and what they would notice.
+
+fuzz_targets=(decode lockstep model sizing)
+
+# `fuzz_build SANITIZER`: where the targets are then.
+fuzz_build() {
+    install_cargo cargo-fuzz || return 1
+    unstable cargo fuzz build --target "$(host)" --sanitizer "$1" --target-dir "fuzz/target/$1" >&2
+    echo "fuzz/target/$1/$(host)/release"
+}
+
+fuzz() {
+    local seconds=${1:-60} sanitizers=(${2:-address none}) sanitizer folder target
+    for sanitizer in "${sanitizers[@]}"; do
+        folder=$(fuzz_build "$sanitizer") || { skip "fuzzing" "cargo-fuzz could not be installed"; return; }
+        for target in "${fuzz_targets[@]}"; do
+            mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+            step "$folder/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
+                -max_total_time="$seconds" -print_final_stats=1
+        done
+    done
+}
+
+# A file that reaches no new code is dropped; the smallest of those that reach the same is kept.
+corpus() {
+    local folder target
+    folder=$(fuzz_build none) || { skip "the corpus" "cargo-fuzz could not be installed"; return; }
+    for target in "${fuzz_targets[@]}"; do
+        mkdir "$scratch/$target"
+        "$folder/$target" -merge=1 -use_counters=0 "$scratch/$target" "fuzz/corpus/$target" 2>/dev/null
+        rm -r "fuzz/corpus/$target"
+        mv "$scratch/$target" "fuzz/corpus/$target"
+        echo "$target: $(find "fuzz/corpus/$target" -type f | wc -l) files"
+    done
+}
+
+# TARGET | FILE | what is wrong then | the change, by sed
+planted_bugs() {
+    cat <<'END'
+lockstep|src/kernel/avx512.rs|the last lane takes its bits from one place lower|s/49, 55);/49, 54);/
+lockstep|src/kernel/avx2.rs|two lanes are exchanged|s/37, 43, 49, 55/43, 37, 49, 55/
+lockstep|src/kernel/rows.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
+lockstep|src/kernel/portable.rs|probes past eight are not rotated|s/&rows\[rotation(first)\])),$/\&rows[0])),/;s/bits(second_word(first), &rows\[rotation(first)\])/bits(second_word(first), \&rows[0])/
+decode|src/blocks.rs|a lookup reads the next block|s/get_unchecked(index)/get_unchecked(index + 1)/
+decode|src/encoding.rs|three lanes pass for a short filter|s/8 | 16 | 32/8 | 16 | 24 | 32/
+decode|src/encoding.rs|the footer's count of lanes is not checked|s/n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64)/n_lanes > lanes.len() as u64/
+decode|src/sstable.rs|malformed bytes are taken for "absent"|s/map_or(true,/map_or(false,/
+model|src/filter.rs|a filter folded by 7 stays as it is|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/
+model|src/filter.rs|the first block is not cleared|s/as_mut_slice().fill(/as_mut_slice()[1..].fill(/
+model|src/builder.rs|repeats are sought among the first key of 1024|s/suspects.contains_batch(hashes, found)/suspects.contains_batch(\&hashes[..1], \&mut found[..1])/
+sizing|src/sizing.rs|blocks are rounded down|s/whole + u64::from((whole as f64) < x)/whole/
+sizing|src/sizing.rs|NaN passes for bits per key|s/value > 0.0 \&\& value <= MAX_BITS_PER_KEY/!(value <= 0.0 || value > MAX_BITS_PER_KEY)/
+sizing|src/sizing.rs|the seventh probe comes one bit per key late|s/10.207/11.207/
+END
+}
+
+# Each in a copy, from an empty corpus. Prints a Markdown table.
+planted() {
+    local target file what change folder start found failed=0 corpus
+    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$scratch"
+    cd "$scratch"
+    echo "| target | mistake | found after | by |"
+    echo "|---|---|---|---|"
+    while IFS='|' read -r target file what change; do
+        sed "$change" "$root/$file" >"$file"
+        if cmp --quiet "$file" "$root/$file"; then
+            echo "nothing to change in $file: $change" >&2
+            failed=1
+            continue
+        fi
+        folder=$(fuzz_build address 2>"$scratch/log") || { cat "$scratch/log" >&2; return 1; }
+        corpus=$(mktemp -d)
+        start=$(date +%s.%N)
+        if "$folder/$target" "$corpus" -max_total_time=60 -artifact_prefix="$corpus/" >"$scratch/log" 2>&1; then
+            echo "| $target | \`$file\`: $what | **not in 60 s** | |"
+            failed=1
+        else
+            found=$(awk "BEGIN { printf \"%.1f\", $(date +%s.%N) - $start }")
+            echo "| $target | \`$file\`: $what | $found s |" \
+                "$(grep -m1 -oE 'AddressSanitizer: [a-z-]+|panicked at .*/[a-z]+\.rs:[0-9]+' "$scratch/log" |
+                    sed 's/panicked.*\///') |"
+        fi
+        rm -r "$corpus"
+        cp "$root/$file" "$file"
+    done < <(planted_bugs)
+    return "$failed"
+}
+
+# The NEON kernel's by emulation, as it is not compiled elsewhere.
+mutants() {
+    local toolchain target build
+    install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
+    cargo mutants --output target --exclude src/kernel/neon.rs "$@"
+    cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of NEON" "its tools cannot be had"; return; }
+    RUSTUP_TOOLCHAIN=$toolchain CARGO_BUILD_TARGET=$target cargo mutants --no-config --output "target/$target" \
+        --file src/kernel/neon.rs -- --profile mutants --test lockstep --test goldens
+}
+
+coverage() {
+    local version
+    install_cargo cargo-llvm-cov || { skip "coverage" "cargo-llvm-cov could not be installed"; return; }
+    if ! rustup component add llvm-tools >/dev/null 2>&1; then
+        version=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
+        install "llvm-cov-$version" "llvm-$version" || { skip "coverage" "LLVM $version's tools cannot be had"; return; }
+        export LLVM_COV=llvm-cov-$version LLVM_PROFDATA=llvm-profdata-$version
+    fi
+    unstable cargo llvm-cov --branch --features huge-pages --tests --ignore-filename-regex '(benches|tests)/' \
+        --fail-under-lines 97 --html "$@"
+    unstable cargo llvm-cov report --ignore-filename-regex '(benches|tests)/'
+    echo "line by line: target/llvm-cov/html/index.html"
+}
