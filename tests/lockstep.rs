@@ -92,14 +92,11 @@ fn a_batch_without_room_for_its_answers_panics() {
 fn every_kernel_builds_the_same_filter() {
     let built = Kernel::available().map(|kernel| {
         let mut builder = bloomline::FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
-        let keys = || (0..1_000).map(|i: u32| i.to_le_bytes());
-        builder.extend(keys().chain(keys().step_by(3)));
+        // Twice, and so many that some are false positives when they first come.
+        let keys = || (0..10_000).map(|i: u32| i.to_le_bytes());
+        builder.extend(keys().chain(keys()));
         let filter = builder.finish();
-        assert_eq!(
-            filter.known_keys(),
-            Some(1_000),
-            "{kernel}: repeats are those whose insert changes nothing"
-        );
+        assert_eq!(filter.known_keys(), Some(10_000), "{kernel}");
         assert_eq!(filter.kernel(), kernel);
         filter
     });
