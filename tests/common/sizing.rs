@@ -19,15 +19,15 @@ pub struct Input {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Number {
     Raw(f64),
-    /// This share of what is allowed.
-    Share(u32),
+    /// A share of what is allowed, its square root: small numbers differ more.
+    Share(u16),
 }
 
 impl Number {
     fn up_to(self, most: f64) -> f64 {
         match self {
             Self::Raw(value) => value,
-            Self::Share(share) => f64::from(share) / f64::from(u32::MAX) * most,
+            Self::Share(root) => (f64::from(root) / f64::from(u16::MAX)).powi(2) * most,
         }
     }
 }
