@@ -1,7 +1,7 @@
 //! Every order in which threads can meet, by loom's model of memory.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release --test loom
+//! RUSTFLAGS="--cfg loom" cargo test --test loom
 //! ```
 //!
 //! Elsewhere there is nothing to test.

@@ -36,7 +36,7 @@ memory() {
 }
 
 loom() {
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --test loom
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --test loom
 }
 
 # It knows neither assembly nor vector instructions, and finds no CPU that has them.
