@@ -2,17 +2,23 @@
 
 fuzz_targets=(decode lockstep model sizing)
 
+# What only AVX-512 runs is not looked for where there is none.
+has_avx512() {
+    grep -qw avx512f /proc/cpuinfo
+}
+
 # `fuzz_build SANITIZER`: where the targets are then.
 fuzz_build() {
-    install_cargo cargo-fuzz || return 1
-    unstable cargo fuzz build --target "$(host)" --sanitizer "$1" --target-dir "fuzz/target/$1" >&2
+    # Callers test the result, which turns `set -e` off in here.
+    unstable cargo fuzz build --target "$(host)" --sanitizer "$1" --target-dir "fuzz/target/$1" >&2 || return 1
     echo "fuzz/target/$1/$(host)/release"
 }
 
 fuzz() {
     local seconds=${1:-60} sanitizers=(${2:-address none}) sanitizer folder target
+    install_cargo cargo-fuzz || { skip "fuzzing" "cargo-fuzz could not be installed"; return; }
     for sanitizer in "${sanitizers[@]}"; do
-        folder=$(fuzz_build "$sanitizer") || { skip "fuzzing" "cargo-fuzz could not be installed"; return; }
+        folder=$(fuzz_build "$sanitizer") || return 1
         for target in "${fuzz_targets[@]}"; do
             mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
             step "$folder/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
@@ -24,7 +30,8 @@ fuzz() {
 # A file that reaches no new code is dropped; the smallest of those that reach the same is kept.
 corpus() {
     local folder target
-    folder=$(fuzz_build none) || { skip "the corpus" "cargo-fuzz could not be installed"; return; }
+    install_cargo cargo-fuzz || { skip "the corpus" "cargo-fuzz could not be installed"; return; }
+    folder=$(fuzz_build none) || return 1
     for target in "${fuzz_targets[@]}"; do
         mkdir "$scratch/$target"
         "$folder/$target" -merge=1 -use_counters=0 "$scratch/$target" "fuzz/corpus/$target" 2>/dev/null
@@ -56,7 +63,8 @@ END
 
 # Each in a copy, from an empty corpus. Prints a Markdown table.
 planted() {
-    local target file what change folder start found failed=0 corpus
+    local target file what change folder start found by failed=0 corpus
+    install_cargo cargo-fuzz || { skip "planted mistakes" "cargo-fuzz could not be installed"; return; }
     git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$scratch"
     cd "$scratch"
     echo "| target | mistake | found after | by |"
@@ -76,13 +84,17 @@ planted() {
             failed=1
         else
             found=$(awk "BEGIN { printf \"%.1f\", $(date +%s.%N) - $start }")
-            echo "| $target | \`$file\`: $what | $found s |" \
-                "$(grep -m1 -oE 'AddressSanitizer: [a-z-]+|panicked at .*/[a-z]+\.rs:[0-9]+' "$scratch/log" |
-                    sed 's/panicked.*\///') |"
+            # Anything else that ends a fuzzer is not the mistake.
+            if by=$(grep -m1 -oE 'AddressSanitizer: [a-z-]+|panicked at .*/[a-z]+\.rs:[0-9]+' "$scratch/log"); then
+                echo "| $target | \`$file\`: $what | $found s | ${by##*/} |"
+            else
+                cat "$scratch/log" >&2
+                failed=1
+            fi
         fi
         rm -r "$corpus"
         cp "$root/$file" "$file"
-    done < <(planted_bugs)
+    done < <(planted_bugs | if has_avx512; then cat; else grep -v avx512; fi)
     return "$failed"
 }
 
@@ -90,22 +102,24 @@ planted() {
 mutants() {
     local toolchain target build
     install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
+    has_avx512 || set -- --exclude src/kernel/avx512.rs "$@"
     cargo mutants --output target --exclude src/kernel/neon.rs "$@"
     cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of NEON" "its tools cannot be had"; return; }
     RUSTUP_TOOLCHAIN=$toolchain CARGO_BUILD_TARGET=$target cargo mutants --no-config --output "target/$target" \
-        --file src/kernel/neon.rs -- --profile mutants --test lockstep --test goldens
+        --file src/kernel/neon.rs -- --release --test goldens --test lockstep
 }
 
 coverage() {
-    local version
+    local version ignored='(benches|tests)/'
+    has_avx512 || ignored+='|avx512'
     install_cargo cargo-llvm-cov || { skip "coverage" "cargo-llvm-cov could not be installed"; return; }
     if ! rustup component add llvm-tools >/dev/null 2>&1; then
         version=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
         install "llvm-cov-$version" "llvm-$version" || { skip "coverage" "LLVM $version's tools cannot be had"; return; }
         export LLVM_COV=llvm-cov-$version LLVM_PROFDATA=llvm-profdata-$version
     fi
-    unstable cargo llvm-cov --branch --features huge-pages --tests --ignore-filename-regex '(benches|tests)/' \
+    unstable cargo llvm-cov --branch --features huge-pages --tests --ignore-filename-regex "$ignored" \
         --fail-under-lines 97 --html "$@"
-    unstable cargo llvm-cov report --ignore-filename-regex '(benches|tests)/'
+    unstable cargo llvm-cov report --ignore-filename-regex "$ignored"
     echo "line by line: target/llvm-cov/html/index.html"
 }

@@ -53,6 +53,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
             let mut again = Vec::new();
             filter.write_compact(&mut again);
             assert_same_or_shorter(&again, bytes, 1);
+            assert!(BloomView::from_compact(&again).expect("our own").to_owned() == filter);
         }
     }
     if let Ok(view) = opened(bytes, BloomView::from_standalone) {

@@ -203,7 +203,14 @@ impl Slot {
             return;
         }
         assert!(self.filter.estimated_fpr() <= fpr || self.filter == before);
-        assert!(before.n_blocks().is_multiple_of(self.filter.n_blocks()));
+        let n_blocks = before.n_blocks();
+        assert!(n_blocks.is_multiple_of(self.filter.n_blocks()));
+        let taken = n_blocks / self.filter.n_blocks();
+        for more in (taken + 1..=n_blocks).filter(|factor| n_blocks.is_multiple_of(*factor)) {
+            let mut folded = before.clone();
+            folded.fold(more).expect("a divisor");
+            assert!(folded.estimated_fpr() > fpr, "{n_blocks} blocks could have been folded by {more}");
+        }
         self.check();
     }
 
