@@ -7,7 +7,7 @@ x86() {
     [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "this is $(host)"; return; }
     install qemu-x86_64 qemu-user || { skip "other x86-64 CPUs" "qemu-user could not be installed"; return; }
     local cpu kernels
-    if grep -qw avx512f /proc/cpuinfo; then
+    if has_avx512; then
         EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference step tests "$@"
     else
         # Not a skip that REQUIRED makes a failure: no machine can be made to have it.
@@ -52,23 +52,19 @@ emulated() {
 # Makes ready to build and run for Linux on another CPU, with the toolchain and the arguments that it sets.
 cross() {
     local cpu=$1 qemu=qemu-$2 libc=$3 variable
-    target=$cpu-unknown-linux-gnu build=()
+    target=$cpu-unknown-linux-gnu
     install "$cpu-linux-gnu-gcc" "gcc-$cpu-linux-gnu" "$libc" && install "$qemu" qemu-user || return 1
-    if ! toolchain=$(toolchain_with_std "$target"); then
-        toolchain=$(toolchain_with_source) || return 1
-        build=(-Zbuild-std)
-    fi
+    toolchain_for "$target" std || return 1
     variable=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$target")
     export "${variable}_LINKER=$cpu-linux-gnu-gcc" "${variable}_RUNNER=$qemu -L /usr/$cpu-linux-gnu"
 }
 
 # The goldens and the agreement of the kernels, called from JavaScript.
 wasm() {
-    local target=wasm32-unknown-unknown toolchain build=() linker flags
+    local target=wasm32-unknown-unknown toolchain build flags
     command -v node >/dev/null || { skip "WebAssembly" "node is not installed"; return; }
-    if ! toolchain=$(toolchain_with_std "$target"); then
-        toolchain=$(toolchain_with_source) || { skip "WebAssembly" "its standard library cannot be had"; return; }
-        build=(-Zbuild-std=std,panic_abort)
+    toolchain_for "$target" std,panic_abort || { skip "WebAssembly" "its standard library cannot be had"; return; }
+    if [ ${#build[@]} != 0 ]; then
         # The linker that comes with Rust need not come with every toolchain.
         install wasm-ld-22 lld-22 || { skip "WebAssembly" "lld could not be installed"; return; }
         export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld-22

@@ -1,6 +1,6 @@
 # Memory and threads, watched by sanitizers and models.
 
-# What the compiler's sanitizers need: the tests as the unoptimised build has them, and those of the assembly.
+# `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as users run the kernels.
 sanitized() {
     local sanitizer=$1
     shift

@@ -2,11 +2,6 @@
 
 fuzz_targets=(decode lockstep model sizing)
 
-# What only AVX-512 runs is not looked for where there is none.
-has_avx512() {
-    grep -qw avx512f /proc/cpuinfo
-}
-
 # `fuzz_build SANITIZER`: where the targets are then.
 fuzz_build() {
     # Callers test the result, which turns `set -e` off in here.
@@ -65,7 +60,7 @@ END
 planted() {
     local target file what change folder start found by failed=0 corpus
     install_cargo cargo-fuzz || { skip "planted mistakes" "cargo-fuzz could not be installed"; return; }
-    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$scratch"
+    copy_sources
     cd "$scratch"
     echo "| target | mistake | found after | by |"
     echo "|---|---|---|---|"

@@ -5,11 +5,8 @@ features() {
     cargo hack check --feature-powerset --no-dev-deps
     RUSTFLAGS="-Ctarget-feature=+avx2" cargo check --no-default-features
 
-    local target=thumbv7em-none-eabi toolchain build=()
-    if ! toolchain=$(toolchain_with_std "$target"); then
-        toolchain=$(toolchain_with_source) || { skip "a target without std" "its core library cannot be had"; return; }
-        build=(-Zbuild-std=core,alloc)
-    fi
+    local target=thumbv7em-none-eabi toolchain build
+    toolchain_for "$target" core,alloc || { skip "a target without std" "its core library cannot be had"; return; }
     step unstable cargo "+$toolchain" check "${build[@]}" --no-default-features --target "$target"
 }
 
@@ -29,7 +26,7 @@ versions() {
 
 # In a copy, as it rewrites Cargo.lock.
 oldest_dependencies() {
-    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$scratch"
+    copy_sources
     (
         cd "$scratch"
         # The rivals ask for versions of their own.

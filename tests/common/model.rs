@@ -41,6 +41,7 @@ const FILTERS: usize = 3;
 /// Longer programs find nothing that shorter ones don't.
 const MOST_OPERATIONS: usize = 64;
 
+#[derive(Clone)]
 struct Slot {
     filter: BloomFilter,
     /// Hashes that went in: the filter contains them all.
@@ -123,12 +124,6 @@ fn at_offset<T>(bytes: &[u8], offset: u8, open: impl FnOnce(&[u8]) -> T) -> T {
     let start = room.as_ptr().align_offset(64) + usize::from(offset % 64);
     room[start..][..bytes.len()].copy_from_slice(bytes);
     open(&room[start..][..bytes.len()])
-}
-
-impl Clone for Slot {
-    fn clone(&self) -> Self {
-        Self { filter: self.filter.clone(), hashes: self.hashes.clone(), exact: self.exact }
-    }
 }
 
 impl Slot {
