@@ -6,13 +6,15 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::mem;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
+use crate::blocks::{Block, Blocks, LANES};
+use crate::encoding::Lanes;
 use crate::error::SizingError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::mask::ProbeCount;
-use crate::sizing;
+use crate::short::{self, Short};
+use crate::sizing::{self, Sizing};
 
 /// Collects keys, then makes a filter of the right size: what the writer of an SSTable uses.
 ///
@@ -49,8 +51,8 @@ pub struct FilterBuilder {
 const PIECE: usize = 8192;
 
 impl FilterBuilder {
-    /// A builder of filters with `bits_per_key` for each distinct key, rounded up: to 1, 2 or 4 lanes of 64 bits
-    /// for few keys, else to whole blocks of 512.
+    /// A builder of filters with `bits_per_key` for each distinct key, rounded up to whole lanes of 64 bits or blocks of
+    /// 512.
     ///
     /// # Errors
     ///
@@ -115,31 +117,51 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
-    /// Makes the filter of the keys added and empties the builder.
+    /// Makes the filter of the keys added, in whole blocks, and empties the builder.
     ///
-    /// Takes two passes over the keys, and a third where some were added more than once. The filter's size is that of
-    /// [`finish_compact`](Self::finish_compact) rounded up to a block, and its answers are the same.
+    /// Takes two passes over the keys, and a third where some were added more than once.
     pub fn finish(&mut self) -> BloomFilter {
-        let (mut n_lanes, mut k) = sizing::lanes_for(self.len(), self.bits_per_key);
+        let (kernel, seed) = (self.kernel, self.seed);
+        let made = self.make(|keys, bits_per_key| {
+            let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
+            (sizing.n_blocks * LANES, ProbeCount::new(sizing.k).expect("valid"))
+        });
+        BloomFilter::from_parts(made.blocks, made.k, kernel, seed, Some(made.keys as u64))
+    }
+
+    /// Makes the filter, appends its compact bytes and empties the builder: at most 1.25 × keys + 65 bytes at 10 bits
+    /// per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads them, with this builder's seed.
+    ///
+    /// Fewer than 64 lanes of 8 bytes are as many as are needed, in blocks that overlap; more are rounded up to whole
+    /// blocks.
+    pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
+        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for);
+        let blocks = blocks.as_slice();
+        if n_lanes.is_multiple_of(LANES) {
+            Lanes::Blocks(blocks).write_compact(out, k);
+        } else {
+            Lanes::Short(Short::unite(blocks, n_lanes).as_lanes()).write_compact(out, k);
+        }
+    }
+
+    /// With the lanes and k that `shape` gives for a number of keys at the builder's bits per key.
+    fn make(&mut self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Made {
+        let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
         let mut unchanged = Vec::new();
         let mut blocks = self.build(n_lanes, k, |hash| unchanged.push(hash));
         let repeats = self.count_repeats(unchanged);
         let keys = self.len() - repeats;
         if repeats != 0 {
-            (n_lanes, k) = sizing::lanes_for(keys, self.bits_per_key);
+            (n_lanes, k) = shape(keys, self.bits_per_key);
             blocks = self.build(n_lanes, k, |_| ());
-        }
-        if n_lanes < LANES {
-            let block = &mut blocks.as_mut_slice()[0];
-            *block = shorten(block, n_lanes);
         }
         self.full.clear();
         self.hashes.clear();
-        BloomFilter::from_parts(blocks, k, self.kernel, self.seed, Some(keys as u64))
+        Made { blocks, n_lanes, k, keys }
     }
 
     fn build(&self, n_lanes: usize, k: ProbeCount, mut on_unchanged: impl FnMut(u64)) -> Blocks {
-        let n_blocks = n_lanes.div_ceil(LANES);
+        let n_blocks = short::n_blocks(n_lanes);
         let Ok(mut blocks) = Blocks::zeroed(n_blocks) else {
             // Not a size that comes from outside: at most eight times what the hashes took.
             handle_alloc_error(Layout::array::<Block>(n_blocks).unwrap_or(Layout::new::<Block>()));
@@ -179,13 +201,15 @@ impl FilterBuilder {
     fn pieces(&self) -> impl Iterator<Item = &[u64]> {
         self.full.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
+}
 
-    /// Makes the filter, appends its compact bytes and empties the builder: at most
-    /// 1.25 × keys + 65 bytes at 10 bits per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads
-    /// them, with this builder's seed.
-    pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
-        self.finish().write_compact(out);
-    }
+/// Blocks with the keys of a builder. Those of a short filter are still to be united.
+struct Made {
+    blocks: Blocks,
+    n_lanes: usize,
+    k: ProbeCount,
+    /// Distinct ones.
+    keys: usize,
 }
 
 impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
@@ -194,14 +218,4 @@ impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
             self.add(key);
         }
     }
-}
-
-/// The block in which the first `n_lanes` lanes repeat, each the union of those that fall on it.
-fn shorten(block: &Block, n_lanes: usize) -> Block {
-    let lanes = lanes(block);
-    let mut short = [0; LANES];
-    for (i, lane) in lanes.into_iter().enumerate() {
-        short[i % n_lanes] |= lane;
-    }
-    block_from_lanes(core::array::from_fn(|i| short[i % n_lanes]))
 }

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
+use crate::blocks::BlockSlice;
 use crate::error::{DecodeError, HashChanged};
 use crate::hash::{self, Seed};
 use crate::mask::ProbeCount;
+use crate::short::{Short, ShortLanes};
 
 /// The version that this crate writes, and the newest that it reads.
 const VERSION: u8 = 1;
@@ -25,51 +26,48 @@ const UNKNOWN_KEYS: u64 = u64::MAX;
 pub(crate) enum Lanes<'a> {
     /// Whole blocks.
     Blocks(BlockSlice<'a>),
-    /// A short filter: 1, 2 or 4 lanes that stand for a block in which they repeat.
-    Short(&'a [u8]),
+    /// Fewer lanes than fill whole blocks.
+    Short(ShortLanes<'a>),
 }
 
 impl<'a> Lanes<'a> {
     /// `None` for a length that no filter has.
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
-        match bytes.as_chunks::<BLOCK_BYTES>() {
-            (blocks, []) => BlockSlice::new(blocks).map(Self::Blocks),
-            ([], short) if matches!(short.len(), 8 | 16 | 32) => Some(Self::Short(short)),
+        if let (blocks, []) = bytes.as_chunks() {
+            return BlockSlice::new(blocks).map(Self::Blocks);
+        }
+        match bytes.as_chunks() {
+            (lanes, []) => ShortLanes::new(lanes).map(Self::Short),
             _ => None,
         }
     }
 
-    /// The block that short lanes stand for.
-    #[inline]
-    pub(crate) fn widen(short: &[u8]) -> Block {
-        let mut block = [0; BLOCK_BYTES];
-        for part in block.chunks_exact_mut(short.len()) {
-            part.copy_from_slice(short);
+    fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Blocks(blocks) => blocks.as_slice().as_flattened(),
+            Self::Short(short) => short.as_bytes(),
         }
-        block
+    }
+
+    /// As compact bytes.
+    pub(crate) fn write_compact(self, out: &mut Vec<u8>, k: ProbeCount) {
+        let lanes = self.as_bytes();
+        out.reserve(lanes.len() + 1);
+        out.extend_from_slice(lanes);
+        out.push((VERSION << 4) | (k.get() - 1) as u8);
     }
 }
 
-/// The bytes of a filter's lanes: those of its blocks, or, where it is one block whose lanes repeat, the shortest
-/// lanes that stand for it.
-pub(crate) fn lane_bytes<'a>(blocks: BlockSlice<'a>) -> &'a [u8] {
-    let blocks = blocks.as_slice();
-    let bytes = blocks.as_flattened();
-    if let [block] = blocks {
-        let lanes = lanes(block);
-        let repeats = |period: usize| lanes[period..] == lanes[..LANES - period];
-        if let Some(period) = [1, 2, 4].into_iter().find(|&period| repeats(period)) {
-            return &bytes[..period * LANE_BYTES];
-        }
+/// Calls `write` with the fewest lanes that stand for these blocks.
+fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, write: impl FnOnce(Lanes<'_>) -> T) -> T {
+    match Short::of(blocks) {
+        Some(short) => write(Lanes::Short(short.as_lanes())),
+        None => write(Lanes::Blocks(blocks)),
     }
-    bytes
 }
 
 pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
-    let lanes = lane_bytes(blocks);
-    out.reserve(lanes.len() + 1);
-    out.extend_from_slice(lanes);
-    out.push((VERSION << 4) | (k.get() - 1) as u8);
+    with_fewest_lanes(blocks, |lanes| lanes.write_compact(out, k));
 }
 
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
@@ -102,7 +100,11 @@ pub(crate) fn write_standalone(
     keys: Option<u64>,
 ) -> Result<(), HashChanged> {
     hash::check_output()?;
-    let lanes = lane_bytes(blocks);
+    with_fewest_lanes(blocks, |lanes| write_with_footer(out, lanes.as_bytes(), k, seed, keys));
+    Ok(())
+}
+
+fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], k: ProbeCount, seed: Seed, keys: Option<u64>) {
     let words = [
         (lanes.len() / LANE_BYTES) as u64,
         keys.unwrap_or(UNKNOWN_KEYS),
@@ -118,7 +120,6 @@ pub(crate) fn write_standalone(
     let checksum = xxh64(&out[footer..], 0);
     out.extend(checksum.to_le_bytes());
     out.extend(MAGIC);
-    Ok(())
 }
 
 pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), DecodeError> {
@@ -161,10 +162,6 @@ pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), Decod
 
 /// Compares the lanes with the checksum of their footer.
 pub(crate) fn verify_lanes(lanes: Lanes<'_>, stored: u64) -> Result<(), DecodeError> {
-    let bytes = match lanes {
-        Lanes::Blocks(blocks) => blocks.as_slice().as_flattened(),
-        Lanes::Short(bytes) => bytes,
-    };
-    let computed = xxh64(bytes, 0);
+    let computed = xxh64(lanes.as_bytes(), 0);
     if computed == stored { Ok(()) } else { Err(DecodeError::LanesChecksum { stored, computed }) }
 }

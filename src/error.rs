@@ -211,7 +211,10 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { found } => {
-                write!(f, "a compact filter has 9, 17, 33 or 64·n + 1 bytes, not {found}")
+                write!(
+                    f,
+                    "a compact filter has 8·L + 1 bytes, where L is 1 to 63 or a multiple of 8, not {found}"
+                )
             }
             Self::TooShort { found, least } => {
                 write!(f, "a standalone filter has at least {least} bytes, not {found}")

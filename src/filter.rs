@@ -10,6 +10,7 @@ use crate::error::{HashChanged, MismatchError, SizingError};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
+use crate::short::Short;
 use crate::sizing::{self, Sizing};
 use crate::view::BloomView;
 
@@ -361,7 +362,11 @@ impl BloomFilter {
     /// the filter is less than half full. `u64::MAX` where more than half the lanes are full, for the bits then
     /// tell no more. Reads the whole filter.
     pub fn estimated_keys(&self) -> u64 {
-        sizing::estimated_keys(self.lanes(), self.k)
+        match Short::of(self.blocks.as_slice()) {
+            // Lanes that blocks share are counted once.
+            Some(short) => sizing::estimated_keys(short.as_lanes().iter(), self.k),
+            None => sizing::estimated_keys(self.lanes().flatten(), self.k),
+        }
     }
 
     /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the
@@ -379,8 +384,8 @@ impl BloomFilter {
     /// checksums of its own, as an SSTable has. [`BloomView::from_compact`] reads them in place. The seed is not
     /// among them.
     ///
-    /// One block whose lanes repeat, as [`FilterBuilder`](crate::FilterBuilder) makes it of few keys, is written as
-    /// 1, 2 or 4 lanes.
+    /// Blocks that share lanes, as those that [`BloomView::to_owned`] makes of a short filter's bytes, are written as
+    /// the lanes that they share.
     pub fn write_compact(&self, out: &mut Vec<u8>) {
         encoding::write_compact(out, self.blocks.as_slice(), self.k);
     }

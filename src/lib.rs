@@ -14,6 +14,7 @@ mod filter;
 mod hash;
 mod kernel;
 mod mask;
+mod short;
 pub mod sizing;
 pub mod sstable;
 mod view;

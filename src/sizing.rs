@@ -19,6 +19,7 @@
 use crate::blocks::{LANES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::mask::ProbeCount;
+use crate::short::MOST_LANES;
 
 /// Bits in a block.
 const BLOCK_BITS: f64 = 512.0;
@@ -92,13 +93,18 @@ impl Sizing {
     }
 }
 
-/// Lanes of 64 bits for `keys` distinct keys at a valid `bits_per_key`, and the best k for them: 1, 2, 4 or a
-/// multiple of 8.
+/// Lanes of 64 bits for `keys` distinct keys at a valid `bits_per_key`, short or whole blocks, and the best k for them.
 pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
     let lanes = ceil(keys as f64 * bits_per_key / 64.0).max(1) as usize;
-    let lanes = if lanes <= 4 { lanes.next_power_of_two() } else { lanes.next_multiple_of(8) };
-    let k = best_k_clamped(lanes as f64 * 64.0 / keys.max(1) as f64);
-    (lanes, ProbeCount::new(k).expect("best_k is 1 to 16"))
+    let lanes = if lanes <= MOST_LANES { lanes } else { lanes.next_multiple_of(LANES) };
+    let bits_per_key = lanes as f64 * 64.0 / keys.max(1) as f64;
+    let k = if lanes < 2 * LANES {
+        // Each block is most of the filter, so blocks fill alike, and k is that of a standard filter.
+        ((core::f64::consts::LN_2 * bits_per_key + 0.5) as u32).clamp(1, 16)
+    } else {
+        best_k_clamped(bits_per_key)
+    };
+    (lanes, ProbeCount::new(k).expect("1 to 16"))
 }
 
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
@@ -243,13 +249,13 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
 ///
 /// Each lane is a coupon collector's album: to find x of 64 bits set takes 64/64 + 64/63 + … (x terms) probes in the
 /// mean, an estimate without bias for any number of keys until the lane is full.
-pub(crate) fn estimated_keys(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> u64 {
+pub(crate) fn estimated_keys(lanes: impl Iterator<Item = u64>, k: ProbeCount) -> u64 {
     let mut probes_for = [0.0; 65];
     for x in 0..64 {
         probes_for[x + 1] = probes_for[x] + 64.0 / (64 - x) as f64;
     }
     let (mut probes, mut full, mut n_lanes) = (0.0, 0_u64, 0_u64);
-    for lane in blocks.flatten() {
+    for lane in lanes {
         probes += probes_for[lane.count_ones() as usize];
         full += u64::from(lane == u64::MAX);
         n_lanes += 1;

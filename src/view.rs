@@ -127,7 +127,7 @@ impl<'a> BloomView<'a> {
         let blocks = match self.lanes {
             Lanes::Blocks(blocks) => blocks,
             Lanes::Short(short) => {
-                block = Lanes::widen(short);
+                block = short.block_of(hash);
                 BlockSlice::one(&block)
             }
         };
@@ -142,21 +142,20 @@ impl<'a> BloomView<'a> {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let block;
-        let blocks = match self.lanes {
-            Lanes::Blocks(blocks) => blocks,
-            Lanes::Short(short) => {
-                block = Lanes::widen(short);
-                BlockSlice::one(&block)
+        match self.lanes {
+            Lanes::Blocks(blocks) => self.kernel.contains_batch(blocks, hashes, self.k, found),
+            Lanes::Short(_) => {
+                for (found, &hash) in found.iter_mut().zip(hashes) {
+                    *found = self.contains_hash(hash);
+                }
             }
-        };
-        self.kernel.contains_batch(blocks, hashes, self.k, found);
+        }
     }
 
     /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        // Short lanes are in the line of the trailer, which opening has read.
+        // The few lines of short lanes end with the trailer, which opening has read.
         if let Lanes::Blocks(blocks) = self.lanes {
             kernel::prefetch(blocks.block_of(hash));
         }
@@ -168,12 +167,12 @@ impl<'a> BloomView<'a> {
         self.k.get()
     }
 
-    /// Blocks of 64 bytes. A short filter of 1, 2 or 4 lanes acts as one block.
+    /// Blocks of 64 bytes. Those of a short filter, of fewer than 64 lanes of 8 bytes, may overlap.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         match self.lanes {
             Lanes::Blocks(blocks) => blocks.as_slice().len(),
-            Lanes::Short(_) => 1,
+            Lanes::Short(short) => short.n_blocks(),
         }
     }
 
@@ -194,12 +193,13 @@ impl<'a> BloomView<'a> {
         self.keys
     }
 
-    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes, 64 bytes at least.
+    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes, or up to eight times as much
+    /// if they are fewer than 513.
     #[must_use]
     pub fn to_owned(&self) -> BloomFilter {
         let blocks = match self.lanes {
             Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
-            Lanes::Short(short) => Blocks::from_slice(BlockSlice::one(&Lanes::widen(short))),
+            Lanes::Short(short) => short.to_blocks(),
         };
         BloomFilter::from_parts(blocks, self.k, self.kernel, self.seed, self.keys)
     }

@@ -7,7 +7,7 @@
 #[path = "golden/values.rs"]
 mod values;
 
-use bloomline::{BloomFilter, BloomView, Kernel, hash_key};
+use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, hash_key};
 
 const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
 const FOOTER_BYTES: usize = 64;
@@ -155,22 +155,33 @@ fn the_seed_of_compact_bytes_is_the_one_given() {
 
 #[test]
 fn short_compact_bytes_of_the_format_are_read_and_written_again() {
-    let one: &[u8] = include_bytes!("golden/compact-short-1.bin");
-    let two = include_bytes!("golden/compact-short-2.bin");
-    let four = include_bytes!("golden/compact-short-4.bin");
-    for (n_lanes, golden) in [(1, one), (2, two), (4, four)] {
-        assert_eq!(golden.len(), 8 * n_lanes + 1);
+    let (animals, numbers) = (ANIMALS.map(String::from).to_vec(), numbers());
+    let golden: [(&[u8], usize, u32, &[String]); 10] = [
+        (include_bytes!("golden/compact-short-1.bin"), 1, 6, &animals),
+        (include_bytes!("golden/compact-short-2.bin"), 1, 6, &animals),
+        (include_bytes!("golden/compact-short-3.bin"), 3, 7, &numbers[..18]),
+        (include_bytes!("golden/compact-short-4.bin"), 1, 6, &animals),
+        (include_bytes!("golden/compact-short-5.bin"), 5, 7, &numbers[..30]),
+        (include_bytes!("golden/compact-short-6.bin"), 3, 7, &numbers[..36]),
+        (include_bytes!("golden/compact-short-7.bin"), 7, 7, &numbers[..42]),
+        (include_bytes!("golden/compact-short-12.bin"), 3, 7, &numbers[..72]),
+        (include_bytes!("golden/compact-short-37.bin"), 37, 7, &numbers[..222]),
+        (include_bytes!("golden/compact-short-63.bin"), 63, 7, &numbers[..378]),
+    ];
+    for (golden, n_blocks, k, keys) in golden {
+        let n_lanes = golden.len() / 8;
         let view = BloomView::from_compact(golden).unwrap();
-        assert_eq!((view.n_blocks(), view.k(), view.seed()), (1, 6, 0));
-        assert_contains_all(&view, &ANIMALS);
+        assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 0), "{n_lanes} lanes");
+        assert_contains_all(&view, keys);
         assert_same_bytes(&compact(&view.to_owned()), golden, &format!("{n_lanes} lanes"));
-
-        let lanes = lanes_of_one_block(&view.to_owned());
-        let mut united = vec![0; n_lanes];
-        for (i, lane) in lanes_of_one_block(&filled(empty(1, 6), &ANIMALS)).into_iter().enumerate() {
-            united[i % n_lanes] |= lane;
+        if k == 7 {
+            // Just so many bits per key that this is the builder's k.
+            let mut builder = FilterBuilder::with_bits_per_key(64.0 / 6.0).unwrap();
+            builder.extend(keys);
+            let mut built = Vec::new();
+            builder.finish_compact(&mut built);
+            assert_same_bytes(&built, golden, &format!("{n_lanes} lanes, built"));
         }
-        assert!((0..8).all(|i| lanes[i] == united[i % n_lanes]), "{n_lanes} lanes are the block's, united");
     }
 }
 
@@ -206,6 +217,13 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(3)));
     assert_contains_all(&view, &ANIMALS);
     assert_same_bytes(&view.to_owned().to_standalone(), golden, "2 lanes");
+
+    let golden = include_bytes!("golden/standalone-short-9.bin");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (9, 11, 0x5eed, Some(50)));
+    assert_contains_all(&view, &numbers()[..50]);
+    assert_same_bytes(&view.to_owned().to_standalone(), golden, "9 lanes");
 }
 
 #[test]

@@ -228,6 +228,49 @@ fn the_estimates_are_true() {
     }
 }
 
+/// Compact filters of `n_lanes` lanes, as a builder makes them at `bits_per_key`: their rate against that of a standard
+/// filter with all its keys, the least that any filter of independent probes has, and against that of blocks alone.
+fn assert_short(n_lanes: usize, bits_per_key: f64) {
+    let keys = (64.0 * n_lanes as f64 / bits_per_key) as u64;
+    let bits_per_key = 64.0 * n_lanes as f64 / keys as f64;
+    let mut builder = FilterBuilder::with_bits_per_key(bits_per_key * 0.9999).unwrap();
+    let (mut rate, filters) = (0.0, 20_000 / keys);
+    let mut k = 0;
+    for round in 0..filters {
+        (0..keys).for_each(|i| builder.add_hash(mix((round << 32) | i)));
+        let mut bytes = Vec::new();
+        builder.finish_compact(&mut bytes);
+        assert_eq!(bytes.len(), 8 * n_lanes + 1);
+        let view = BloomView::from_compact(&bytes).unwrap();
+        // Exact for the bits as they are, which saves millions of lookups.
+        rate += view.to_owned().estimated_fpr() / filters as f64;
+        k = view.k();
+
+        let owned = view.to_owned();
+        let estimate = owned.estimated_keys() as f64;
+        let error = (estimate - keys as f64) / (keys as f64).sqrt();
+        assert!(error.abs() < 2.0, "{n_lanes} lanes, {keys} keys: {estimate} estimated");
+    }
+    let standard = (1..=16).map(|k| (1.0 - (-f64::from(k) / bits_per_key).exp()).powi(k)).fold(1.0, f64::min);
+    let blocked = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
+    println!(
+        "{n_lanes:>2} lanes, {bits_per_key:.2} bits, k {k:>2}: {:.3} of the standard rate, {:.3} of that of blocks",
+        rate / standard,
+        rate / blocked
+    );
+    assert!(rate > 0.97 * standard, "{n_lanes} lanes, {bits_per_key} bits: {rate} against {standard}");
+    assert!(rate < 1.02 * blocked, "{n_lanes} lanes, {bits_per_key} bits: {rate} against {blocked}");
+}
+
+#[test]
+fn short_filters_are_better_than_blocks() {
+    for n_lanes in [3, 5, 6, 7, 9, 12, 15, 17, 30, 37, 50, 63] {
+        for bits_per_key in [6.0, 8.0, 10.0, 12.0, 16.0] {
+            assert_short(n_lanes, bits_per_key);
+        }
+    }
+}
+
 #[test]
 fn a_full_filter_says_that_it_cannot_tell() {
     let mut filter = BloomFilter::with_blocks(2, 8).unwrap();

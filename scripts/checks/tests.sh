@@ -44,7 +44,8 @@ lockstep|src/kernel/avx2.rs|two lanes are exchanged|s/37, 43, 49, 55/43, 37, 49,
 lockstep|src/kernel/rows.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
 lockstep|src/kernel/portable.rs|probes past eight are not rotated|s/&rows\[rotation(first)\])),$/\&rows[0])),/;s/bits(second_word(first), &rows\[rotation(first)\])/bits(second_word(first), \&rows[0])/
 decode|src/blocks.rs|a lookup reads the next block|s/get_unchecked(index)/get_unchecked(index + 1)/
-decode|src/encoding.rs|three lanes pass for a short filter|s/8 | 16 | 32/8 | 16 | 24 | 32/
+decode|src/short.rs|65 lanes pass for a short filter|s/<= MOST_LANES \&\&/<= MOST_LANES + 2 \&\&/
+model|src/short.rs|a short filter of six lanes has its blocks one lane apart|s/1 << n_lanes.trailing_zeros().min(LANES.ilog2())/1 << if n_lanes == 6 { 0 } else { n_lanes.trailing_zeros().min(LANES.ilog2()) }/
 decode|src/encoding.rs|the footer's count of lanes is not checked|s/n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64)/n_lanes > lanes.len() as u64/
 decode|src/sstable.rs|malformed bytes are taken for "absent"|s/map_or(true,/map_or(false,/
 model|src/filter.rs|a filter folded by 7 stays as it is|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/

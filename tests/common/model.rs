@@ -46,8 +46,8 @@ struct Slot {
     filter: BloomFilter,
     /// Hashes that went in: the filter contains them all.
     hashes: HashSet<u64>,
-    /// Whether the bits are those of the hashes and no others, in whole blocks: not after an intersection, and not once
-    /// a few keys were put into lanes that repeat.
+    /// Whether the bits are those of the hashes and no others: not after an intersection, and not once blocks have
+    /// shared lanes.
     exact: bool,
 }
 
@@ -229,13 +229,32 @@ impl Slot {
         self.filter = builder.finish();
         assert!(builder.is_empty());
         assert_eq!(self.filter.known_keys(), Some(self.hashes.len() as u64));
-        let needed = self.hashes.len() as f64 * bits_per_key;
-        let lanes = (compact.len() - 1) / 8;
-        assert!((512 * self.filter.n_blocks()) as f64 >= needed, "{:?} for {needed} bits", self.filter);
-        assert!((64 * lanes) as f64 <= (needed + 512.0).max(64.0), "{lanes} lanes for {needed} bits");
-        self.exact = lanes >= 8;
-        let view = BloomView::from_compact_with_seed(&compact, self.filter.seed()).expect("our own");
-        assert!(view.to_owned() == self.filter);
+        let needed = self.hashes.len() as f64 * bits_per_key / 64.0;
+        assert!(8 * self.filter.n_blocks() == (needed.ceil() as usize).next_multiple_of(8).max(8));
+        self.exact = true;
+        self.check();
+        self.check_compact(&compact, needed);
+    }
+
+    /// Compact bytes of the keys have the bits of the format. Goes on with what they show.
+    fn check_compact(&mut self, compact: &[u8], needed: f64) {
+        let view = BloomView::from_compact_with_seed(compact, self.filter.seed()).expect("our own");
+        let (lanes, _) = compact.as_chunks::<8>();
+        super::assert_lanes(lanes.len(), needed);
+        let stride = 1 << lanes.len().trailing_zeros().min(3);
+        let n_blocks = lanes.len() / stride;
+        assert_eq!(view.n_blocks(), n_blocks);
+
+        let mut expected = vec![0; lanes.len()];
+        for &hash in &self.hashes {
+            let block = ((u128::from(hash) * n_blocks as u128) >> 64) as usize;
+            for (i, bits) in mask(hash, view.k()).into_iter().enumerate() {
+                expected[(stride * block + i) % lanes.len()] |= bits;
+            }
+        }
+        assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "not the bits of its keys");
+        self.exact = stride == 8;
+        self.filter = view.to_owned().with_kernel(self.filter.kernel());
         self.check();
     }
 
@@ -270,4 +289,15 @@ impl Slot {
         assert!(copy == self.filter);
         copy
     }
+}
+
+/// The lanes of a filter of one block with this key alone.
+fn mask(hash: u64, k: u32) -> [u64; 8] {
+    let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
+    filter.insert_hash(hash);
+    let mut compact = Vec::new();
+    filter.write_compact(&mut compact);
+    let (lanes, _) = compact.as_chunks();
+    // Lanes that repeat are written once.
+    std::array::from_fn(|i| u64::from_le_bytes(lanes[i % lanes.len()]))
 }

@@ -159,10 +159,5 @@ fn builders_keep_their_size(keys: usize, bits_per_key: f64) {
     }
     let mut compact = Vec::new();
     builder.finish_compact(&mut compact);
-    let (lanes, needed) = ((compact.len() - 1) / 8, (keys as f64 * bits_per_key / 64.0).max(1.0));
-    assert!(matches!(lanes, 1 | 2 | 4) || lanes % 8 == 0);
-    let is_full = compact[..8 * lanes].iter().all(|byte| *byte == 0xff);
-    assert!(lanes as f64 >= needed || is_full, "{lanes} lanes for {needed}");
-    let limit = if needed <= 4.0 { 2.0 * needed } else { needed + 8.0 };
-    assert!(lanes as f64 <= limit, "{lanes} lanes for {needed}");
+    super::assert_lanes((compact.len() - 1) / 8, keys as f64 * bits_per_key / 64.0);
 }

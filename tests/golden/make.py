@@ -121,18 +121,37 @@ def build(keys, n_blocks, k, seed=0):
     return lanes
 
 
-def united(block, short):
-    lanes = [0] * short
-    for i, bits in enumerate(block):
-        lanes[i % short] |= bits
+def short_lane(n_lanes, block, i):
+    """The lane of a short filter that is lane i of a block."""
+    s = n_lanes & -n_lanes
+    return (s * block + i) % n_lanes
+
+
+def short_blocks(n_lanes):
+    return n_lanes // (n_lanes & -n_lanes)
+
+
+def build_short(keys, n_lanes, k, seed=0):
+    lanes = [0] * n_lanes
+    for key in keys:
+        hash_ = hash_key(key, seed)
+        block = block_of(hash_, short_blocks(n_lanes))
+        for i, bits in enumerate(mask(hash_, k)):
+            lanes[short_lane(n_lanes, block, i)] |= bits
     return lanes
 
 
 def shortest(lanes):
-    """What is written: of lanes that are one block or stand for one, the fewest that stand for it."""
-    for short in (1, 2, 4):
-        if len(lanes) <= 8 and all(bits == lanes[i % short] for i, bits in enumerate(lanes)):
-            return lanes[:short]
+    """What is written: of whole blocks, the fewest lanes that stand for them; else the lanes as they are."""
+    if len(lanes) % 8:
+        return lanes
+    n_blocks = len(lanes) // 8
+    for n_lanes in range(1, 64):
+        if n_lanes % 8 == 0 or short_blocks(n_lanes) != n_blocks:
+            continue
+        short = {short_lane(n_lanes, at // 8, at % 8): bits for at, bits in enumerate(lanes)}
+        if all(bits == short[short_lane(n_lanes, at // 8, at % 8)] for at, bits in enumerate(lanes)):
+            return [short[lane] for lane in range(n_lanes)]
     return lanes
 
 
@@ -202,13 +221,13 @@ def binary_files():
     return {
         "compact-1-block.bin": compact(animals, 6),
         "compact-100-blocks.bin": compact(build(NUMBERS, 100, 11), 11),
-        "compact-short-1.bin": compact(united(animals, 1), 6),
-        "compact-short-2.bin": compact(united(animals, 2), 6),
-        "compact-short-4.bin": compact(united(animals, 4), 6),
+        **{f"compact-short-{n}.bin": compact(build_short(ANIMALS, n, 6), 6) for n in (1, 2, 4)},
+        **{f"compact-short-{n}.bin": compact(build_short(NUMBERS[:6 * n], n, 7), 7) for n in (3, 5, 6, 7, 12, 37, 63)},
         "compact-empty.bin": compact(build([], 1, 6), 6),
         "standalone-empty.bin": standalone(build([], 1, 6), 6, 0, 0),
         "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
-        "standalone-short-2.bin": standalone(united(animals, 2), 6, 0, 3),
+        "standalone-short-2.bin": standalone(build_short(ANIMALS, 2, 6), 6, 0, 3),
+        "standalone-short-9.bin": standalone(build_short(NUMBERS[:50], 9, 11, 0x5EED), 11, 0x5EED, 50),
     }
 
 

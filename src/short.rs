@@ -1,0 +1,118 @@
+//! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap, in a circle.
+#![forbid(unsafe_code)]
+
+use alloc::alloc::handle_alloc_error;
+use core::alloc::Layout;
+
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, lanes};
+use crate::mask::block_index;
+
+/// The most lanes of a short filter. Beyond, whole blocks waste little.
+pub(crate) const MOST_LANES: usize = 63;
+
+/// A lane's bytes, little-endian.
+pub(crate) type Lane = [u8; 8];
+
+/// From the first lane of a block to that of the next: the largest power of two, up to whole blocks, that divides the
+/// number of lanes. Then every lane is in as many blocks as every other, and the hash picks each as often.
+fn stride(n_lanes: usize) -> usize {
+    1 << n_lanes.trailing_zeros().min(LANES.ilog2())
+}
+
+/// Blocks of a filter of so many lanes, short or not.
+pub(crate) fn n_blocks(n_lanes: usize) -> usize {
+    n_lanes / stride(n_lanes)
+}
+
+/// The lanes of a short filter, read in place.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortLanes<'a>(&'a [Lane]);
+
+impl<'a> ShortLanes<'a> {
+    /// `None` for a number of lanes that no short filter has.
+    #[inline]
+    pub(crate) fn new(lanes: &'a [Lane]) -> Option<Self> {
+        let fits = lanes.len() <= MOST_LANES && !lanes.len().is_multiple_of(LANES);
+        fits.then_some(Self(lanes))
+    }
+
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied().map(u64::from_le_bytes)
+    }
+
+    #[inline]
+    pub(crate) fn n_blocks(self) -> usize {
+        n_blocks(self.0.len())
+    }
+
+    /// A copy of the one block that a hash falls in.
+    #[inline]
+    pub(crate) fn block_of(self, hash: u64) -> Block {
+        self.block(block_index(hash, self.n_blocks()))
+    }
+
+    #[inline]
+    fn block(self, index: usize) -> Block {
+        let mut block = [0; size_of::<Block>()];
+        let (copies, _) = block.as_chunks_mut();
+        let mut lane = index * stride(self.0.len());
+        for copy in copies {
+            *copy = self.0[lane];
+            lane += 1;
+            if lane == self.0.len() {
+                lane = 0;
+            }
+        }
+        block
+    }
+
+    /// The filter of whole blocks that answers alike.
+    pub(crate) fn to_blocks(self) -> Blocks {
+        let Ok(mut blocks) = Blocks::zeroed(self.n_blocks()) else {
+            handle_alloc_error(Layout::new::<[Block; MOST_LANES]>());
+        };
+        for (index, block) in blocks.as_mut_slice().iter_mut().enumerate() {
+            *block = self.block(index);
+        }
+        blocks
+    }
+}
+
+/// A short filter by itself.
+pub(crate) struct Short {
+    lanes: [Lane; MOST_LANES],
+    n_lanes: usize,
+}
+
+impl Short {
+    /// The filter of `n_lanes` lanes with the keys of these blocks: each lane the union of those that share it.
+    pub(crate) fn unite(blocks: BlockSlice<'_>, n_lanes: usize) -> Self {
+        let mut united = [0; MOST_LANES];
+        for (block, first) in blocks.as_slice().iter().zip((0..).step_by(stride(n_lanes))) {
+            for (lane, i) in lanes(block).into_iter().zip(first..) {
+                united[i % n_lanes] |= lane;
+            }
+        }
+        Self { lanes: united.map(u64::to_le_bytes), n_lanes }
+    }
+
+    /// The shortest filter that these blocks are, if they are one: what they share is the same in all.
+    pub(crate) fn of(blocks: BlockSlice<'_>) -> Option<Self> {
+        let n_blocks = blocks.as_slice().len();
+        // A number of lanes is that of its blocks, which is odd, times the stride.
+        let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
+        strides
+            .map(|stride| stride * n_blocks)
+            .take_while(|n_lanes| *n_lanes <= MOST_LANES)
+            .map(|n_lanes| Self::unite(blocks, n_lanes))
+            .find(|short| (0..n_blocks).all(|i| short.as_lanes().block(i) == blocks.as_slice()[i]))
+    }
+
+    pub(crate) fn as_lanes(&self) -> ShortLanes<'_> {
+        ShortLanes(&self.lanes[..self.n_lanes])
+    }
+}
