@@ -47,7 +47,9 @@ decode|src/blocks.rs|a lookup reads the next block|s/get_unchecked(index)/get_un
 decode|src/short.rs|65 lanes pass for a short filter|s/<= MOST_LANES \&\&/<= MOST_LANES + 2 \&\&/
 model|src/short.rs|a short filter of six lanes has its blocks one lane apart|s/1 << n_lanes.trailing_zeros().min(LANES.ilog2())/1 << if n_lanes == 6 { 0 } else { n_lanes.trailing_zeros().min(LANES.ilog2()) }/
 decode|src/encoding.rs|the footer's count of lanes is not checked|s/n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64)/n_lanes > lanes.len() as u64/
-decode|src/sstable.rs|malformed bytes are taken for "absent"|s/map_or(true,/map_or(false,/
+decode|src/sstable/policy.rs|malformed bytes are taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
+decode|src/sstable/filter_block.rs|a filter block's offsets may start one byte too far|s/rest.split_at_checked(end as usize)/rest.split_at_checked(end as usize + 1)/
+decode|src/sstable/filter_block.rs|a filter block that cannot be read is taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
 model|src/filter.rs|a filter folded by 7 stays as it is|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/
 model|src/filter.rs|the first block is not cleared|s/as_mut_slice().fill(/as_mut_slice()[1..].fill(/
 model|src/builder.rs|repeats are sought among the first key of 1024|s/suspects.contains_batch(hashes, found)/suspects.contains_batch(\&hashes[..1], \&mut found[..1])/

@@ -1,7 +1,7 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::sstable::FilterPolicy;
+use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
 
@@ -22,6 +22,50 @@ pub fn check(input: Input<'_>) {
     if let Some(forged) = forge(&bytes) {
         decoders_survive(&forged, key);
     }
+    filter_block_survives(&bytes, key);
+    partition_index_survives(&bytes, key);
+    if let Some(forged) = forge_index(&bytes) {
+        partition_index_survives(&forged, key);
+    }
+}
+
+/// What a block cannot tell is an error, and then the key may be there.
+pub fn filter_block_survives(block: &[u8], key: &[u8]) {
+    let policy = FilterPolicy::with_bits_per_key(10.0).expect("10");
+    let (allocated, reader) = allocated(|| FilterBlockReader::new(&policy, block));
+    assert_eq!(allocated, 0);
+    let Ok(reader) = reader else { return };
+    assert!(reader.n_filters() <= block.len() / 4);
+    let base_log2 = block[block.len() - 1];
+    let starts = (0..=reader.n_filters() as u64).filter_map(|range| range.checked_shl(base_log2.into()));
+    for offset in starts.take(64).chain([1, u64::MAX]) {
+        let (allocated, answer) = super::allocations::allocated(|| reader.try_key_may_match(offset, key));
+        assert_eq!(allocated, 0);
+        assert_eq!(reader.key_may_match(offset, key), answer.unwrap_or(true));
+        if let Ok(answer) = answer {
+            let filter = reader.filter_of(offset).expect("asked just now");
+            let view = BloomView::from_compact(filter).expect("as the policy found");
+            assert_eq!(view.contains(key), answer);
+        }
+    }
+}
+
+/// Every key has its partition.
+fn partition_index_survives(bytes: &[u8], key: &[u8]) {
+    let (allocated, index) = allocated(|| PartitionIndex::new(bytes));
+    assert_eq!(allocated, 0);
+    let Ok(index) = index else { return };
+    assert!(index.len() <= bytes.len() / 24);
+    assert_eq!(index.partition_of(key).is_none(), index.is_empty());
+}
+
+/// With the checksum that an index must have.
+fn forge_index(bytes: &[u8]) -> Option<Box<[u8]>> {
+    let mut forged: Box<[u8]> = bytes.into();
+    let (body, stored) = forged.split_last_chunk_mut::<8>()?;
+    *body.last_chunk_mut()? = 1_u64.to_le_bytes();
+    *stored = xxh64(body, 0).to_le_bytes();
+    Some(forged)
 }
 
 fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {

@@ -1,12 +1,38 @@
-//! For databases with SSTables in LevelDB's manner: a filter policy creates a filter for the keys of some data
-//! blocks when a table is written, and is asked before a data block is read.
+//! Filter policies: what makes filters of keys, and asks them.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 
 use crate::builder::FilterBuilder;
-use crate::error::SizingError;
+use crate::error::{DecodeError, SizingError};
 use crate::view::BloomView;
+
+/// What the filters of a table are made and asked by: [`FilterPolicy`], or one of your own, to read tables with other
+/// filters.
+pub trait Policy {
+    /// The keys of a filter that is being made, in the form that takes least.
+    type Keys;
+
+    /// By what name a table tells which policy made its filters. Other names, other filters: a reader leaves filters
+    /// under a name that it does not know alone.
+    fn name(&self) -> &str;
+
+    /// No keys yet.
+    fn keys(&self) -> Self::Keys;
+
+    /// Adds a key. Keys may repeat.
+    fn add(&self, keys: &mut Self::Keys, key: &[u8]);
+
+    /// Appends the filter of the keys to `filter`, at least one byte, and takes the keys out.
+    fn finish(&self, keys: &mut Self::Keys, filter: &mut Vec<u8>);
+
+    /// Whether `key` may be among those that `filter` was created from: `false` is certain.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no filter. The key may be there then.
+    fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError>;
+}
 
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.
 ///
@@ -67,6 +93,41 @@ impl FilterPolicy {
     /// not allocate, copy, or depend on alignment.
     #[inline]
     pub fn key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> bool {
-        BloomView::from_compact(filter).map_or(true, |view| view.contains(key))
+        self.try_key_may_match(key, filter).unwrap_or(true)
+    }
+
+    /// [`key_may_match`](Self::key_may_match) that tells of bytes that are no filter: count them, for a database whose
+    /// filters cannot be used is slow and says nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no filter, or one of a newer version. The key may be there then.
+    #[inline]
+    pub fn try_key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> Result<bool, DecodeError> {
+        BloomView::from_compact(filter).map(|view| view.contains(key))
+    }
+}
+
+impl Policy for FilterPolicy {
+    type Keys = FilterBuilder;
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn keys(&self) -> FilterBuilder {
+        self.builder.clone()
+    }
+
+    fn add(&self, keys: &mut FilterBuilder, key: &[u8]) {
+        keys.add(key);
+    }
+
+    fn finish(&self, keys: &mut FilterBuilder, filter: &mut Vec<u8>) {
+        keys.finish_compact(filter);
+    }
+
+    fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError> {
+        self.try_key_may_match(key, filter)
     }
 }

@@ -1,0 +1,311 @@
+//! Filters of large tables in partitions, so that a lookup needs one of them in memory and not all.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::error::Error;
+use core::fmt;
+use core::mem;
+use core::ops::Range;
+
+use xxhash_rust::xxh64::xxh64;
+
+use super::Policy;
+
+/// Makes filters of a sorted table's keys, one for each so many of them.
+///
+/// A filter of 100 million keys takes 120 MB, too much for a cache to hold or a disk to read at once. In partitions of
+/// 3,200 keys, at 10 bits per key, it is 4 KB that a lookup reads and a cache keeps, and an index of the partitions'
+/// first keys, a thousandth of the filters, that stays in memory.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::sstable::{FilterPolicy, PartitionIndex, PartitionIndexBuilder, PartitionedFilterBuilder};
+///
+/// let policy = FilterPolicy::with_bits_per_key(10.0)?;
+/// let (mut table, mut index) = (Vec::new(), PartitionIndexBuilder::new());
+/// let mut filters = PartitionedFilterBuilder::new(&policy, 2);
+/// let mut write = |partition: Option<bloomline::sstable::Partition>| {
+///     if let Some(partition) = partition {
+///         index.add(&partition.first_key, table.len() as u64, partition.filter.len() as u64);
+///         table.extend(partition.filter);
+///     }
+/// };
+/// for key in ["ant", "bee", "cat", "dog", "elk"] {
+///     write(filters.add_key(key)); // and the table's data
+/// }
+/// write(filters.finish());
+/// let index = index.finish();
+///
+/// let index = PartitionIndex::new(&index)?;
+/// assert_eq!(index.len(), 3);
+/// let may_match = |key| {
+///     let place = index.partition_of(key).expect("partitions");
+///     policy.key_may_match(key, &table[place.start as usize..place.end as usize])
+/// };
+/// assert!(may_match("bee"));
+/// assert!(!may_match("gnu"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PartitionedFilterBuilder<'p, P: Policy> {
+    policy: &'p P,
+    keys_per_partition: usize,
+    keys: P::Keys,
+    /// Distinct ones of the partition.
+    n_keys: usize,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+/// A filter, and the first of its keys, for a [`PartitionIndexBuilder`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// The least key of the filter.
+    pub first_key: Vec<u8>,
+    /// As the policy made it.
+    pub filter: Vec<u8>,
+}
+
+impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
+    /// No keys yet.
+    ///
+    /// # Panics
+    ///
+    /// If `keys_per_partition` is 0.
+    pub fn new(policy: &'p P, keys_per_partition: usize) -> Self {
+        assert!(keys_per_partition > 0, "a partition has at least one key");
+        let (first_key, last_key) = (Vec::new(), Vec::new());
+        Self { policy, keys_per_partition, keys: policy.keys(), n_keys: 0, first_key, last_key }
+    }
+
+    /// Adds a key, the greatest so far by its bytes or the last once more: versions of a key stay together. Gives the
+    /// partition that ends before it, if one does: write it, and its place to the index.
+    ///
+    /// # Panics
+    ///
+    /// If the key is less than the last: lookups would ask the wrong partition for it.
+    pub fn add_key(&mut self, key: impl AsRef<[u8]>) -> Option<Partition> {
+        let key = key.as_ref();
+        let mut partition = None;
+        if self.n_keys == 0 {
+            self.first_key.extend_from_slice(key);
+        } else {
+            match self.last_key.as_slice().cmp(key) {
+                Ordering::Less => (),
+                Ordering::Equal => return None,
+                Ordering::Greater => panic!("keys are added in the order of their bytes"),
+            }
+            if self.n_keys == self.keys_per_partition {
+                partition = Some(self.cut());
+                self.first_key.extend_from_slice(key);
+            }
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.policy.add(&mut self.keys, key);
+        self.n_keys += 1;
+        partition
+    }
+
+    fn cut(&mut self) -> Partition {
+        let mut filter = Vec::new();
+        self.policy.finish(&mut self.keys, &mut filter);
+        self.n_keys = 0;
+        Partition { first_key: mem::take(&mut self.first_key), filter }
+    }
+
+    /// The last partition; none of a table without keys.
+    pub fn finish(mut self) -> Option<Partition> {
+        (self.n_keys > 0).then(|| self.cut())
+    }
+}
+
+/// Bytes in an entry: where the key ends, where the filter starts and ends.
+const ENTRY_BYTES: usize = 24;
+/// Number of entries, version, checksum.
+const FOOTER_BYTES: usize = 24;
+const VERSION: u64 = 1;
+
+/// Makes the index of a table's partitions.
+///
+/// ```text
+/// +-------------+--------------------------------------------------+---+---------+---------------+
+/// | first keys, | n entries: where in them the key ends, where in  | n | version | XXH64, seed 0,|
+/// | end to end  | the table the filter starts, and where it ends   |   | 1       | of all before |
+/// +-------------+--------------------------------------------------+---+---------+---------------+
+/// ```
+///
+/// All numbers have 8 bytes, little-endian.
+#[derive(Clone, Debug, Default)]
+pub struct PartitionIndexBuilder {
+    keys: Vec<u8>,
+    entries: Vec<[u64; 3]>,
+}
+
+impl PartitionIndexBuilder {
+    /// No partitions yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a partition: its first key, and where in the table its filter was written.
+    ///
+    /// # Panics
+    ///
+    /// If `filter_offset + filter_bytes` is more than an offset counts.
+    pub fn add(&mut self, first_key: impl AsRef<[u8]>, filter_offset: u64, filter_bytes: u64) {
+        let filter_end = filter_offset.checked_add(filter_bytes).expect("a place in a file");
+        self.keys.extend_from_slice(first_key.as_ref());
+        self.entries.push([self.keys.len() as u64, filter_offset, filter_end]);
+    }
+
+    /// The index's bytes.
+    pub fn finish(self) -> Vec<u8> {
+        let mut index = self.keys;
+        index.reserve(self.entries.len() * ENTRY_BYTES + FOOTER_BYTES);
+        let footer = [self.entries.len() as u64, VERSION];
+        index.extend(self.entries.into_iter().flatten().chain(footer).flat_map(u64::to_le_bytes));
+        let checksum = xxh64(&index, 0);
+        index.extend(checksum.to_le_bytes());
+        index
+    }
+}
+
+/// Finds the partition of a key, in the bytes of a [`PartitionIndexBuilder`]. Lookups don't allocate, and take as many
+/// comparisons of keys as the number of partitions has binary digits.
+#[derive(Clone, Copy, Debug)]
+pub struct PartitionIndex<'a> {
+    keys: &'a [u8],
+    entries: &'a [[u8; ENTRY_BYTES]],
+}
+
+impl<'a> PartitionIndex<'a> {
+    /// Checks all of the bytes: to be done once for a table, which then keeps the index.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no index, or damaged. The table is then read without filters.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, PartitionIndexError> {
+        let (body, footer) = bytes
+            .split_last_chunk::<FOOTER_BYTES>()
+            .ok_or(PartitionIndexError::TooShort { found: bytes.len() })?;
+        let [n_entries, version, stored] = words(footer);
+        if version != VERSION {
+            return Err(PartitionIndexError::Version { found: version });
+        }
+        let computed = xxh64(&bytes[..bytes.len() - 8], 0);
+        if stored != computed {
+            return Err(PartitionIndexError::Checksum { stored, computed });
+        }
+        let damaged = PartitionIndexError::Entries { n_entries };
+        let entry_bytes = usize::try_from(n_entries).ok().and_then(|n| n.checked_mul(ENTRY_BYTES));
+        let keys_end = entry_bytes.and_then(|bytes| body.len().checked_sub(bytes)).ok_or(damaged)?;
+        let (keys, entries) = body.split_at(keys_end);
+        let (entries, _) = entries.as_chunks();
+        let index = Self { keys, entries };
+        let ends = || entries.iter().map(|entry| words(entry)[0]);
+        let is_sorted = ends().is_sorted() && ends().next_back().unwrap_or(0) == keys.len() as u64;
+        if is_sorted && (1..entries.len()).all(|i| index.key(i - 1) < index.key(i)) {
+            Ok(index)
+        } else {
+            Err(damaged)
+        }
+    }
+
+    /// Where in the table the filter lies that knows of `key`: `None` where there are no partitions, as a table without
+    /// keys has none.
+    ///
+    /// A key below all others gets the first partition, whose filter answers.
+    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<Range<u64>> {
+        let key = key.as_ref();
+        // As `slice::partition_point`, over indices.
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.key(middle) <= key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let [_, start, end] = words(self.entries.get(low.saturating_sub(1))?);
+        Some(start..end)
+    }
+
+    /// Partitions.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no partitions.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The first key of a partition.
+    fn key(&self, partition: usize) -> &'a [u8] {
+        let end = |partition: usize| words(&self.entries[partition])[0] as usize;
+        let start = if partition == 0 { 0 } else { end(partition - 1) };
+        &self.keys[start..end(partition)]
+    }
+}
+
+fn words(bytes: &[u8; 24]) -> [u64; 3] {
+    let (words, _) = bytes.as_chunks();
+    core::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// Bytes are no index of partitions. Read the table without its filters; rewriting it makes them anew.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionIndexError {
+    /// Too few bytes for an index.
+    TooShort {
+        /// Bytes given.
+        found: usize,
+    },
+    /// Written by a newer version of this crate, or no index.
+    Version {
+        /// Version in the bytes.
+        found: u64,
+    },
+    /// The bytes were damaged.
+    Checksum {
+        /// Checksum in the bytes.
+        stored: u64,
+        /// Checksum of the bytes.
+        computed: u64,
+    },
+    /// The entries contradict each other, or their keys are not in order.
+    Entries {
+        /// Entries by the footer.
+        n_entries: u64,
+    },
+}
+
+impl fmt::Display for PartitionIndexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooShort { found } => {
+                write!(f, "an index of partitions has at least {FOOTER_BYTES} bytes, not {found}")
+            }
+            Self::Version { found } => write!(
+                f,
+                "the index is of version {found}, this crate reads {VERSION}: upgrade it, or rewrite the table"
+            ),
+            Self::Checksum { stored, computed } => {
+                write!(f, "the index is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
+            }
+            Self::Entries { n_entries } => {
+                write!(
+                    f,
+                    "the index's {n_entries} entries contradict each other, or their keys are not in order"
+                )
+            }
+        }
+    }
+}
+
+impl Error for PartitionIndexError {}

@@ -1,0 +1,342 @@
+//! Filter blocks are LevelDB's, partitions hold what they say, and neither loses a key, damaged or not.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use bloomline::mix;
+use bloomline::sstable::{
+    FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, Partition, PartitionIndex,
+    PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder, Policy,
+};
+use bloomline::{BloomView, DecodeError};
+use proptest::prelude::*;
+
+/// Filters that list their keys, for bytes that can be read: each key and a comma.
+struct List;
+
+impl Policy for List {
+    type Keys = Vec<u8>;
+
+    fn name(&self) -> &str {
+        "list"
+    }
+
+    fn keys(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn add(&self, keys: &mut Vec<u8>, key: &[u8]) {
+        keys.extend_from_slice(key);
+        keys.push(b',');
+    }
+
+    fn finish(&self, keys: &mut Vec<u8>, filter: &mut Vec<u8>) {
+        filter.append(keys);
+    }
+
+    fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError> {
+        match filter.strip_suffix(b",") {
+            None => Err(DecodeError::Length { found: filter.len() }),
+            Some(keys) => Ok(keys.split(|byte| *byte == b',').any(|listed| listed == key)),
+        }
+    }
+}
+
+fn policy() -> FilterPolicy {
+    FilterPolicy::with_bits_per_key(10.0).unwrap()
+}
+
+/// The block of these data blocks: their offsets and keys.
+fn block<P: Policy>(policy: &P, data_blocks: &[(u64, &[&str])]) -> Vec<u8> {
+    let mut builder = FilterBlockBuilder::new(policy);
+    for (offset, keys) in data_blocks {
+        builder.start_block(*offset);
+        keys.iter().for_each(|key| builder.add_key(key));
+    }
+    builder.finish().unwrap()
+}
+
+#[test]
+fn filter_blocks_have_the_bytes_of_leveldb() {
+    // The block of an empty table, as LevelDB's own test of filter blocks has it.
+    assert_eq!(block(&List, &[]), b"\x00\x00\x00\x00\x0b");
+    // The data blocks at 100, 200 and 300 share a filter.
+    let shared = block(&List, &[(100, &["foo", "bar", "box"]), (200, &["box"]), (300, &["hello"])]);
+    assert_eq!(shared, b"foo,bar,box,box,hello,\x00\x00\x00\x00\x16\x00\x00\x00\x0b");
+    // Nothing starts in the third, fourth, sixth, seventh and eighth 2 KiB; the last two filters have one key each.
+    let spread =
+        block(&List, &[(0, &["a"]), (2_000, &["b"]), (3_100, &["c"]), (9_000, &["d"]), (16_384, &["e"])]);
+    let offsets = [0, 4, 6, 6, 6, 8, 8, 8, 8_u32, 10].map(u32::to_le_bytes);
+    assert_eq!(spread, [b"a,b,c,d,e,", offsets.as_flattened(), b"\x0b"].concat());
+}
+
+#[test]
+fn each_data_block_is_asked_for_its_own_keys() {
+    let data_blocks: [(u64, &[&str]); 5] =
+        [(0, &["a"]), (2_000, &["b"]), (3_100, &["c"]), (9_000, &["d"]), (16_384, &["e"])];
+    let block = block(&List, &data_blocks);
+    let reader = FilterBlockReader::new(&List, &block).unwrap();
+    assert_eq!(reader.n_filters(), 9);
+    let of = |offset| ["a", "b", "c", "d", "e"].map(|key| reader.try_key_may_match(offset, key).unwrap());
+    assert_eq!(of(0), [true, true, false, false, false]);
+    assert_eq!(of(2_000), of(0), "one filter for all that starts in its 2 KiB");
+    assert_eq!(of(3_100), [false, false, true, false, false]);
+    assert_eq!(of(9_000), [false, false, false, true, false]);
+    assert_eq!(of(16_384), [false, false, false, false, true]);
+    assert_eq!(reader.filter_of(9_000), Ok(b"d,".as_slice()));
+
+    // Where nothing starts nobody asks, unless something is damaged.
+    assert_eq!(reader.try_key_may_match(4_096, "a"), Err(FilterBlockError::NoKeys { range: 2 }));
+    assert_eq!(
+        reader.try_key_may_match(18_432, "a"),
+        Err(FilterBlockError::NoFilter { range: 9, n_filters: 9 })
+    );
+    assert!(reader.key_may_match(4_096, "a") && reader.key_may_match(u64::MAX, "a"));
+}
+
+#[test]
+fn ranges_have_the_size_that_the_block_says() {
+    for base_log2 in [0, 5, 12, 63] {
+        let mut builder = FilterBlockBuilder::with_base_log2(&List, base_log2);
+        builder.start_block(0);
+        builder.add_key("a");
+        builder.start_block(96);
+        builder.add_key("b");
+        let block = builder.finish().unwrap();
+        assert_eq!(block.last(), Some(&base_log2));
+        let reader = FilterBlockReader::new(&List, &block).unwrap();
+        assert_eq!(reader.n_filters(), 1 + (96 >> base_log2));
+        assert!(reader.try_key_may_match(0, "a").unwrap() && reader.try_key_may_match(96, "b").unwrap());
+        assert_eq!(reader.try_key_may_match(96, "a").unwrap(), base_log2 >= 7);
+    }
+}
+
+#[test]
+#[should_panic(expected = "data block 2047 follows one of filter 2")]
+fn a_data_block_before_the_last_is_refused() {
+    let mut builder = FilterBlockBuilder::new(&List);
+    builder.start_block(4_096);
+    builder.start_block(2_047);
+}
+
+#[test]
+#[should_panic(expected = "2^64 bytes")]
+fn a_range_beyond_offsets_is_refused() {
+    FilterBlockBuilder::with_base_log2(&List, 64);
+}
+
+#[test]
+fn damage_is_named_and_hides_no_key() {
+    let good = block(&List, &[(0, &["a"]), (4_096, &["c"])]);
+    assert_eq!(good, b"a,c,\0\0\0\0\x02\0\0\0\x02\0\0\0\x04\0\0\0\x0b");
+    let with = |at: usize, byte: u8| {
+        let mut damaged = good.clone();
+        damaged[at] = byte;
+        damaged
+    };
+    let error = |block: &[u8]| match FilterBlockReader::new(&List, block) {
+        Err(error) => error,
+        Ok(reader) => {
+            assert!(reader.key_may_match(4_096, "c") && reader.key_may_match(4_096, "gnu"));
+            reader.try_key_may_match(4_096, "c").unwrap_err()
+        }
+    };
+    for length in 0..5 {
+        assert_eq!(error(&good[..length]), FilterBlockError::TooShort { found: length });
+    }
+    assert_eq!(error(&with(20, 64)), FilterBlockError::BaseLog2 { found: 64 });
+    assert_eq!(error(&with(20, 10)), FilterBlockError::NoFilter { range: 4, n_filters: 3 });
+    assert_eq!(error(&with(16, 17)), FilterBlockError::Offsets { start: 17, end: 16 });
+    assert_eq!(error(&with(16, 16)), FilterBlockError::NoFilter { range: 2, n_filters: 0 });
+    assert_eq!(
+        error(&with(16, 5)),
+        FilterBlockError::Offsets { start: 5, end: 16 },
+        "no whole number of offsets"
+    );
+    assert_eq!(error(&with(19, 1)), FilterBlockError::Offsets { start: 0x0100_0004, end: 16 });
+    assert_eq!(error(&with(12, 4)), FilterBlockError::NoKeys { range: 2 });
+    assert_eq!(error(&with(12, 5)), FilterBlockError::Filters { start: 5, end: 4, bytes: 4 });
+    assert_eq!(error(&with(3, b';')), FilterBlockError::Filter(DecodeError::Length { found: 2 }));
+    assert_eq!(
+        error(&with(16, 16)).to_string(),
+        "the filter block has 0 filters, and none at 2: it is of another table, or damaged"
+    );
+    assert_eq!(
+        error(&with(12, 5)).to_string(),
+        "the filter block is damaged: a filter from 5 to 4 of 4 bytes"
+    );
+}
+
+#[test]
+fn a_policy_tells_of_filters_that_it_cannot_use() {
+    let (policy, mut filter) = (policy(), Vec::new());
+    policy.create_filter(["ant"], &mut filter);
+    assert_eq!(policy.try_key_may_match("ant", &filter), Ok(true));
+    assert_eq!(policy.try_key_may_match("bee", &filter), Ok(false));
+    assert_eq!(policy.try_key_may_match("bee", &filter[1..]), Err(DecodeError::Length { found: 8 }));
+    assert!(policy.key_may_match("bee", &filter[1..]));
+}
+
+/// Sorted keys of several lengths, some of them prefixes of others.
+fn keys(n: u64) -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> =
+        (0..n).map(|i| mix(i % 97).to_be_bytes()[..(i % 9) as usize].to_vec()).collect();
+    keys.sort();
+    keys
+}
+
+fn partitions<P: Policy>(policy: &P, keys: &[Vec<u8>], keys_per_partition: usize) -> Vec<Partition> {
+    let mut builder = PartitionedFilterBuilder::new(policy, keys_per_partition);
+    let mut partitions: Vec<Partition> = keys.iter().filter_map(|key| builder.add_key(key)).collect();
+    partitions.extend(builder.finish());
+    partitions
+}
+
+/// Partitions in a table, after some data, and their index.
+fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
+    let (mut table, mut index) = (b"data".to_vec(), PartitionIndexBuilder::new());
+    for partition in partitions {
+        index.add(&partition.first_key, table.len() as u64, partition.filter.len() as u64);
+        table.extend_from_slice(&partition.filter);
+    }
+    (table, index.finish())
+}
+
+#[test]
+fn partitions_are_cut_between_keys_and_hold_so_many() {
+    let list = ["a", "b", "b", "b", "c", "c", "d", "e"].map(|key| key.as_bytes().to_vec());
+    let cut = |keys_per_partition| {
+        let texts = |partition: Partition| {
+            format!("{}:{}", partition.first_key.escape_ascii(), partition.filter.escape_ascii())
+        };
+        partitions(&List, &list, keys_per_partition).into_iter().map(texts).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(2), ["a:a,b,", "c:c,d,", "e:e,"]);
+    assert_eq!(cut(1), ["a:a,", "b:b,", "c:c,", "d:d,", "e:e,"]);
+    assert_eq!(cut(5), ["a:a,b,c,d,e,"]);
+    assert_eq!(partitions(&List, &[], 3), []);
+}
+
+#[test]
+fn every_key_is_found_in_its_partition() {
+    let (keys, policy) = (keys(1_000), policy());
+    for keys_per_partition in [1, 2, 7, 64, 1_000] {
+        let (table, index) = write(&partitions(&policy, &keys, keys_per_partition));
+        let index = PartitionIndex::new(&index).unwrap();
+        for key in &keys {
+            let place = index.partition_of(key).unwrap();
+            let filter = &table[place.start as usize..place.end as usize];
+            assert_eq!(policy.try_key_may_match(key, filter), Ok(true));
+        }
+        // Below, between and above them.
+        for missing in 1_000..1_500 {
+            let place = index.partition_of(mix(missing).to_be_bytes()).unwrap();
+            BloomView::from_compact(&table[place.start as usize..place.end as usize]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_index_has_these_bytes() {
+    let mut index = PartitionIndexBuilder::new();
+    index.add("ant", 100, 9);
+    index.add("cat", 200, 17);
+    let bytes = index.finish();
+    let (body, checksum) = bytes.split_last_chunk::<8>().unwrap();
+    let words = [3, 100, 109, 6, 200, 217, 2, 1_u64].map(u64::to_le_bytes);
+    assert_eq!(body, [b"antcat", words.as_flattened()].concat());
+    assert_eq!(u64::from_le_bytes(*checksum), xxhash_rust::xxh64::xxh64(body, 0));
+
+    let index = PartitionIndex::new(&bytes).unwrap();
+    assert_eq!((index.len(), index.is_empty()), (2, false));
+    for (key, place) in
+        [("", 100..109), ("ant", 100..109), ("bee", 100..109), ("cat", 200..217), ("d", 200..217)]
+    {
+        assert_eq!(index.partition_of(key), Some(place), "{key}");
+    }
+
+    let empty = PartitionIndexBuilder::new().finish();
+    let index = PartitionIndex::new(&empty).unwrap();
+    assert!(index.is_empty() && index.partition_of("ant").is_none());
+}
+
+#[test]
+fn a_damaged_index_is_an_error() {
+    let (_, good) = write(&partitions(&policy(), &keys(200), 10));
+    PartitionIndex::new(&good).unwrap();
+    for at in 0..good.len() {
+        let mut damaged = good.clone();
+        damaged[at] ^= 0x20;
+        PartitionIndex::new(&damaged).unwrap_err();
+        PartitionIndex::new(&good[..at]).unwrap_err();
+        PartitionIndex::new(&good[at + 1..]).unwrap_err();
+    }
+    // What no checksum tells: keys out of order, or twice, and keys that end where they cannot.
+    let index_of = |keys: [&str; 2]| {
+        let mut index = PartitionIndexBuilder::new();
+        keys.iter().for_each(|key| index.add(key, 0, 9));
+        index.finish()
+    };
+    PartitionIndex::new(&index_of(["a", "b"])).unwrap();
+    for keys in [["b", "a"], ["a", "a"]] {
+        let error = PartitionIndex::new(&index_of(keys)).unwrap_err();
+        assert_eq!(error, PartitionIndexError::Entries { n_entries: 2 });
+    }
+    for end in [0_u64, 1, 3, u64::MAX] {
+        let mut bytes = index_of(["a", "b"]);
+        let at = bytes.len() - 24 - 24;
+        bytes[at..at + 8].copy_from_slice(&end.to_le_bytes());
+        let body = bytes.len() - 8;
+        let checksum = xxhash_rust::xxh64::xxh64(&bytes[..body], 0).to_le_bytes();
+        bytes[body..].copy_from_slice(&checksum);
+        assert_eq!(PartitionIndex::new(&bytes).unwrap_err(), PartitionIndexError::Entries { n_entries: 2 });
+    }
+}
+
+#[test]
+#[should_panic(expected = "in the order of their bytes")]
+fn keys_out_of_order_are_refused() {
+    partitions(&List, &[b"b".to_vec(), b"a".to_vec()], 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_data_block_loses_a_key(
+        data_blocks in prop::collection::vec((0..6_000_u64, prop::collection::vec(any::<u16>(), 0..40)), 0..40),
+        base_log2 in 6..16_u8,
+    ) {
+        let policy = policy();
+        let mut builder = FilterBlockBuilder::with_base_log2(&policy, base_log2);
+        let (mut offset, mut expected) = (0, BTreeMap::new());
+        for (bytes, keys) in data_blocks {
+            builder.start_block(offset);
+            for key in &keys {
+                builder.add_key(key.to_be_bytes());
+            }
+            expected.insert(offset, keys);
+            offset += bytes + 1;
+        }
+        let block = builder.finish().unwrap();
+        let reader = FilterBlockReader::new(&policy, &block).unwrap();
+        for (offset, keys) in expected {
+            for key in keys {
+                prop_assert_eq!(reader.try_key_may_match(offset, key.to_be_bytes()), Ok(true));
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_blocks_are_read_without_harm(
+        at in any::<prop::sample::Index>(), change in 1..=255_u8, cut in 0..30_usize, key in prop::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let mut block = block(&policy(), &[(0, &["a", "b"]), (3_000, &["c"]), (9_000, &["d", "e", "f"])]);
+        let at = at.index(block.len());
+        block[at] ^= change;
+        common::decode::filter_block_survives(&block, &key);
+        block.truncate(block.len() - cut);
+        common::decode::filter_block_survives(&block, &key);
+    }
+}
