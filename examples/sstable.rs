@@ -17,30 +17,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use bloomline_adapters::Bloomline;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use rusty_leveldb::{DB, FilterPolicy, LdbIterator, Options};
-
-/// All that it takes to give `rusty-leveldb` a filter of bloomline's.
-struct Bloomline(bloomline::sstable::FilterPolicy);
-
-impl FilterPolicy for Bloomline {
-    fn name(&self) -> &'static str {
-        bloomline::sstable::FilterPolicy::NAME
-    }
-
-    /// The keys lie end to end in `keys`, each from its offset to the next one's.
-    fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-        let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
-        let mut filter = Vec::new();
-        self.0.create_filter(offsets.iter().zip(ends).map(|(&start, end)| &keys[start..end]), &mut filter);
-        filter
-    }
-
-    fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
-        self.0.key_may_match(key, filter)
-    }
-}
 
 const ROUNDS: usize = 9;
 const KEYS_A_ROUND: usize = 10_000;
@@ -118,12 +98,12 @@ fn compare(bits_per_key: u32, directory: &Path, present: &[Vec<u8>], missing: &[
         directory.display()
     );
     let own = rusty_leveldb::BloomPolicy::new(bits_per_key);
-    let ours = bloomline::sstable::FilterPolicy::with_bits_per_key(f64::from(bits_per_key))?;
+    let ours = Bloomline::with_bits_per_key(f64::from(bits_per_key))?;
     let write = |name, policy| Contender::write(name, policy, directory, present);
     let mut contenders = [
         write("no filter", None)?,
         write("rusty-leveldb", Some(Rc::new(own)))?,
-        write("bloomline", Some(Rc::new(Bloomline(ours))))?,
+        write("bloomline", Some(Rc::new(ours)))?,
     ];
     for contender in &mut contenders {
         contender.check(present, missing)?;

@@ -7,26 +7,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bloomline::mix;
+use bloomline_adapters::Bloomline;
 use rusty_leveldb::{BloomPolicy, DB, FilterPolicy, Options};
-
-struct Bloomline(bloomline::sstable::FilterPolicy);
-
-impl FilterPolicy for Bloomline {
-    fn name(&self) -> &'static str {
-        bloomline::sstable::FilterPolicy::NAME
-    }
-
-    fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-        let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
-        let mut filter = Vec::new();
-        self.0.create_filter(offsets.iter().zip(ends).map(|(&start, end)| &keys[start..end]), &mut filter);
-        filter
-    }
-
-    fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
-        self.0.key_may_match(key, filter)
-    }
-}
 
 /// Options of one database in memory, opened with different policies.
 struct Database(Options);
@@ -44,7 +26,7 @@ impl Database {
 }
 
 fn bloomline() -> Bloomline {
-    Bloomline(bloomline::sstable::FilterPolicy::with_bits_per_key(10.0).unwrap())
+    Bloomline::with_bits_per_key(10.0).unwrap()
 }
 
 fn key(i: u64) -> Vec<u8> {

@@ -1,0 +1,84 @@
+//! A table of the `sstable` crate loses no key, and its filter block is the one that bloomline reads.
+#![cfg(feature = "sstable")]
+
+use bloomline::mix;
+use bloomline::sstable::{FilterBlockReader, FilterPolicy};
+use bloomline_adapters::Bloomline;
+use sstable::{Options, Table, TableBuilder};
+
+const KEYS: u64 = 20_000;
+
+fn key(i: u64) -> Vec<u8> {
+    format!("{i:06}/{:x}", mix(i)).into()
+}
+
+fn varint(bytes: &mut &[u8]) -> usize {
+    let (mut value, mut shift) = (0, 0);
+    while let [byte, rest @ ..] = bytes {
+        *bytes = rest;
+        value |= usize::from(byte & 127) << shift;
+        shift += 7;
+        if byte & 128 == 0 {
+            break;
+        }
+    }
+    value
+}
+
+/// The table's block at a handle: its offset and length.
+fn at_handle<'a>(table: &'a [u8], handle: &mut &[u8]) -> &'a [u8] {
+    let offset = varint(handle);
+    &table[offset..][..varint(handle)]
+}
+
+/// The block of filters, by the only entry of the table's index of other blocks.
+fn filter_block(table: &[u8]) -> &[u8] {
+    let mut footer = table.last_chunk::<48>().unwrap().as_slice();
+    let mut entry = at_handle(table, &mut footer);
+    assert_eq!(varint(&mut entry), 0, "nothing shared with an entry before");
+    let (name_bytes, _) = (varint(&mut entry), varint(&mut entry));
+    let (name, mut handle) = entry.split_at(name_bytes);
+    assert_eq!(name, format!("filter.{}", FilterPolicy::NAME).as_bytes());
+    at_handle(table, &mut handle)
+}
+
+#[test]
+fn no_key_is_lost_and_few_others_are_found() {
+    let policy = Bloomline::with_bits_per_key(10.0).unwrap();
+    let options = Options { filter_policy: policy.clone().into(), ..Options::default() };
+    let mut bytes = Vec::new();
+    let mut builder = TableBuilder::new(options.clone(), &mut bytes);
+    for i in 0..KEYS {
+        builder.add(&key(2 * i), &mix(i).to_le_bytes()).unwrap();
+    }
+    builder.finish().unwrap();
+
+    let table = Table::new(options, Box::new(bytes.clone()), bytes.len()).unwrap();
+    let block_policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
+    let filters = FilterBlockReader::new(&block_policy, filter_block(&bytes)).unwrap();
+    let mut positives = 0;
+    // The last has no missing one behind it that falls in a data block.
+    for i in 0..KEYS - 1 {
+        let (present, missing) = (key(2 * i), key(2 * i + 1));
+        assert_eq!(table.get(&present).unwrap().as_deref(), Some(&mix(i).to_le_bytes()[..]));
+        assert_eq!(table.get(&missing).unwrap(), None);
+        let offset_of = |key: &[u8]| table.approx_offset_of(key) as u64;
+        assert_eq!(filters.try_key_may_match(offset_of(&present), &present), Ok(true));
+        positives += usize::from(filters.try_key_may_match(offset_of(&missing), &missing).unwrap());
+    }
+    // About 1 %, less as filters of few keys are rounded up.
+    assert!((60..=220).contains(&positives), "{positives} of {KEYS}");
+    assert_eq!(policy.unusable_filters(), 0);
+}
+
+#[test]
+fn bytes_that_are_no_filter_are_counted() {
+    let policy = Bloomline::with_bits_per_key(10.0).unwrap();
+    let boxed: std::sync::Arc<Box<dyn sstable::filter::FilterPolicy>> = policy.clone().into();
+    let filter = boxed.create_filter(b"antbee", &[0, 3]);
+    assert!(boxed.key_may_match(b"ant", &filter) && boxed.key_may_match(b"bee", &filter));
+    assert!(!boxed.key_may_match(b"cat", &filter));
+    assert_eq!(policy.unusable_filters(), 0);
+    assert!(boxed.key_may_match(b"cat", &filter[1..]) && boxed.key_may_match(b"cat", b""));
+    assert_eq!(policy.unusable_filters(), 2);
+}
