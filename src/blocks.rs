@@ -37,12 +37,9 @@ pub(crate) struct BlockSlice<'a>(&'a [Block]);
 
 impl<'a> BlockSlice<'a> {
     /// `None` for no blocks at all.
+    #[inline]
     pub(crate) fn new(blocks: &'a [Block]) -> Option<Self> {
         (!blocks.is_empty()).then_some(Self(blocks))
-    }
-
-    pub(crate) fn one(block: &'a Block) -> Self {
-        Self(core::slice::from_ref(block))
     }
 
     #[inline]
@@ -54,8 +51,8 @@ impl<'a> BlockSlice<'a> {
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());
-        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `new` and `one`
-        // make no empty slice.
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `new` makes no
+        // empty slice.
         unsafe { self.0.get_unchecked(index) }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) enum Lanes<'a> {
 
 impl<'a> Lanes<'a> {
     /// `None` for a length that no filter has.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         if let (blocks, []) = bytes.as_chunks() {
             return BlockSlice::new(blocks).map(Self::Blocks);
@@ -70,15 +71,16 @@ pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeC
     with_fewest_lanes(blocks, |lanes| lanes.write_compact(out, k));
 }
 
+#[inline]
 pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
     let length = DecodeError::Length { found: bytes.len() };
     let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
     let lanes = Lanes::new(lanes).ok_or(length)?;
     check_version(trailer >> 4)?;
-    let k = ProbeCount::new(u32::from(trailer & 15) + 1).expect("four bits and one: 1 to 16");
-    Ok((lanes, k))
+    Ok((lanes, ProbeCount::from_four_bits(trailer)))
 }
 
+#[inline]
 fn check_version(found: u8) -> Result<(), DecodeError> {
     if found == VERSION { Ok(()) } else { Err(DecodeError::Version { found, newest: VERSION }) }
 }

@@ -20,6 +20,12 @@ impl ProbeCount {
         if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(SizingError::Probes { k }) }
     }
 
+    /// From the four lowest bits, which are k − 1.
+    #[inline]
+    pub(crate) fn from_four_bits(bits: u8) -> Self {
+        Self(bits % 16 + 1)
+    }
+
     #[inline]
     pub(crate) fn get(self) -> u32 {
         u32::from(self.0)

@@ -15,13 +15,20 @@ pub(crate) type Lane = [u8; 8];
 
 /// From the first lane of a block to that of the next: the largest power of two, up to whole blocks, that divides the
 /// number of lanes. Then every lane is in as many blocks as every other, and the hash picks each as often.
+#[inline]
 fn stride(n_lanes: usize) -> usize {
-    1 << n_lanes.trailing_zeros().min(LANES.ilog2())
+    1 << stride_log2(n_lanes)
+}
+
+#[inline]
+fn stride_log2(n_lanes: usize) -> u32 {
+    n_lanes.trailing_zeros().min(LANES.ilog2())
 }
 
 /// Blocks of a filter of so many lanes, short or not.
+#[inline]
 pub(crate) fn n_blocks(n_lanes: usize) -> usize {
-    n_lanes / stride(n_lanes)
+    n_lanes >> stride_log2(n_lanes)
 }
 
 /// The lanes of a short filter, read in place.
@@ -47,6 +54,17 @@ impl<'a> ShortLanes<'a> {
     #[inline]
     pub(crate) fn n_blocks(self) -> usize {
         n_blocks(self.0.len())
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(self) -> &'a [Lane] {
+        self.0
+    }
+
+    /// The first lane of the one block that a hash falls in: one of those that there are.
+    #[inline]
+    pub(crate) fn first_lane_of(self, hash: u64) -> usize {
+        block_index(hash, self.n_blocks()) * stride(self.0.len())
     }
 
     /// A copy of the one block that a hash falls in.

@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::blocks::{BlockSlice, Blocks};
+use crate::blocks::Blocks;
 use crate::encoding::{self, Lanes};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
@@ -123,15 +123,10 @@ impl<'a> BloomView<'a> {
     /// [`contains`](Self::contains) by hash.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let block;
-        let blocks = match self.lanes {
-            Lanes::Blocks(blocks) => blocks,
-            Lanes::Short(short) => {
-                block = short.block_of(hash);
-                BlockSlice::one(&block)
-            }
-        };
-        self.kernel.contains(blocks, hash, self.k)
+        match self.lanes {
+            Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
+            Lanes::Short(short) => Kernel::contains_short(short, hash, self.k, self.kernel),
+        }
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.

@@ -3,7 +3,7 @@
 mod common;
 
 use bloomline::{Kernel, mix};
-use common::lockstep::kernels_agree;
+use common::lockstep::{kernels_agree, kernels_agree_on_short};
 use proptest::prelude::*;
 
 /// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` makes it fail where it covers less, so
@@ -77,6 +77,21 @@ fn a_batch_of_any_length_is_answered_whole() {
     let hashes: Vec<u64> = (0..300).map(mix).collect();
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
         kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn every_kernel_agrees_on_short_filters_of_every_length() {
+    let asked: Vec<u64> = (0..200).map(mix).chain([0, 1, u64::MAX]).collect();
+    for n_lanes in (1..64_u64).filter(|n_lanes| n_lanes % 8 != 0) {
+        // About seven eighths of the bits, so that many hashes are in and many are not.
+        let word = |i| mix(i) | mix(i + 1_000) | mix(i + 2_000);
+        let lanes: Vec<u8> = (0..n_lanes).flat_map(|i| word(i).to_le_bytes()).collect();
+        for k in 1..=16 {
+            let short = [lanes.as_slice(), &[0x0f + k]].concat().into_boxed_slice();
+            kernels_agree_on_short(&short, &asked);
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 use core::arch::x86_64::*;
 
 use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word};
+use super::rows::{Row, Rows, first_word, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
+use crate::short::{Lane, ShortLanes};
 
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -51,6 +52,30 @@ pub(super) fn contains_batch(
     }
 }
 
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
+    lacks_none(short_block(lanes.as_slice(), lanes.first_lane_of(hash)), mask(hash, Rows::of(k)))
+}
+
+/// Eight lanes from `first` on, in a circle.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
+    // SAFETY: steps are 32 readable bytes.
+    let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
+    let lane = _mm256_add_epi32(_mm256_set1_epi32(first as i32), steps);
+    // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
+    let lane = _mm256_min_epu32(lane, _mm256_sub_epi32(lane, _mm256_set1_epi32(lanes.len() as i32)));
+    let start = lanes.as_ptr().cast();
+    // SAFETY: reads 8 bytes at each of these lanes, all below the number of lanes.
+    unsafe {
+        [
+            _mm256_i32gather_epi64::<8>(start, _mm256_castsi256_si128(lane)),
+            _mm256_i32gather_epi64::<8>(start, _mm256_extracti128_si256::<1>(lane)),
+        ]
+    }
+}
+
 #[inline]
 #[target_feature(enable = "avx2")]
 fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
@@ -71,7 +96,12 @@ fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
 fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
     let halves = block.as_ptr().cast::<__m256i>();
     // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
-    let block = unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] };
+    lacks_none(unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] }, mask)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lacks_none(block: [__m256i; 2], mask: [__m256i; 2]) -> bool {
     let missing =
         _mm256_or_si256(_mm256_andnot_si256(block[0], mask[0]), _mm256_andnot_si256(block[1], mask[1]));
     _mm256_testz_si256(missing, missing) != 0

@@ -3,9 +3,10 @@
 use core::arch::x86_64::*;
 
 use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, Blocks};
+use super::rows::{Row, Rows, first_word, rotation, second_word, steps};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
+use crate::short::{Lane, ShortLanes};
 
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -48,6 +49,37 @@ pub(super) fn contains_batch(
         for (found, hash) in found.iter_mut().zip(pair) {
             *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
         }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
+    let mask = mask(hash, Rows::of(k));
+    let block = short_block(lanes.as_slice(), lanes.first_lane_of(hash));
+    _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask) == 0
+}
+
+/// Eight lanes from `first` on, in a circle.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn short_block(lanes: &[Lane], first: usize) -> __m512i {
+    let start = lanes.as_ptr().cast::<i64>();
+    if lanes.len() < LANES {
+        // SAFETY: reads as many lanes as there are, each 8 bytes.
+        let lanes_once = unsafe { _mm512_maskz_loadu_epi64((1 << lanes.len()) - 1, start) };
+        // SAFETY: steps are 32 readable bytes.
+        let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
+        let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
+        // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
+        let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(lanes.len() as i64)));
+        _mm512_permutexvar_epi64(lane, lanes_once)
+    } else {
+        let before_end = (lanes.len() - first).min(LANES);
+        let is_before_end = ((1_u32 << before_end) - 1) as u8;
+        // SAFETY: `first` is one of the lanes, and of the eight that follow those before the end are read.
+        let block = unsafe { _mm512_maskz_loadu_epi64(is_before_end, start.add(first)) };
+        // SAFETY: the others are read from the first lane on, fewer than eight, and there are eight or more.
+        unsafe { _mm512_mask_loadu_epi64(block, !is_before_end, start.wrapping_sub(before_end)) }
     }
 }
 

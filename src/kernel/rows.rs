@@ -71,3 +71,22 @@ impl Rows {
         }
     }
 }
+
+/// From the first lane of a short filter's block to each of the eight, less whole rounds of the circle of `n_lanes`.
+#[inline]
+pub(super) fn steps(n_lanes: usize) -> &'static [u32; LANES] {
+    static STEPS: [[u32; LANES]; LANES + 1] = {
+        let mut steps = [[0; LANES]; LANES + 1];
+        let mut n_lanes = 1;
+        while n_lanes <= LANES {
+            let mut lane = 0;
+            while lane < LANES {
+                steps[n_lanes][lane] = (lane % n_lanes) as u32;
+                lane += 1;
+            }
+            n_lanes += 1;
+        }
+        steps
+    };
+    &STEPS[if n_lanes < LANES { n_lanes } else { LANES }]
+}

@@ -41,6 +41,15 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
     let mut shifted = vec![0];
     reference.write_compact(&mut shifted);
 
+    // Its first lanes as a short filter, in an allocation of just these bytes.
+    let n_lanes = (1 + 8 * inserted.len() + asked.len()) % 63 + 1;
+    if let Some(lanes) = shifted[1..].get(..8 * n_lanes)
+        && !n_lanes.is_multiple_of(8)
+    {
+        let short = [lanes, &[0x0f + k as u8]].concat().into_boxed_slice();
+        kernels_agree_on_short(&short, &asked);
+    }
+
     for kernel in Kernel::available() {
         let mut single = empty.clone().with_kernel(kernel);
         for (&hash, &changed) in inserted.iter().zip(&changed) {
@@ -69,5 +78,21 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
         found.fill(false);
         view.contains_batch(&asked, &mut found);
         assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
+    }
+}
+
+/// One by one and in batches, and as the whole blocks that the short filter stands for.
+pub fn kernels_agree_on_short(short: &[u8], asked: &[u64]) {
+    let view = BloomView::from_compact(short).expect("a short filter");
+    let whole = view.to_owned().with_kernel(Kernel::by_name("reference").expect("on every CPU"));
+    for kernel in Kernel::available() {
+        let view = view.with_kernel(kernel);
+        let mut found = vec![false; asked.len()];
+        view.contains_batch(asked, &mut found);
+        for (&hash, found) in asked.iter().zip(found) {
+            let answer = whole.contains_hash(hash);
+            assert_eq!(view.contains_hash(hash), answer, "{kernel}: {hash:#x} in {} bytes", short.len());
+            assert_eq!(found, answer, "{kernel}: batch with {hash:#x} in {} bytes", short.len());
+        }
     }
 }
