@@ -214,6 +214,9 @@ struct Made {
 
 impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        let keys = keys.into_iter();
+        // To grow step by step takes a tenth of the time of a filter of few keys.
+        self.hashes.reserve(keys.size_hint().0.min(PIECE - self.hashes.len()));
         for key in keys {
             self.add(key);
         }
