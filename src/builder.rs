@@ -7,13 +7,13 @@ use core::alloc::Layout;
 use core::mem;
 
 use crate::blocks::{Block, Blocks, LANES};
-use crate::encoding::Lanes;
+use crate::encoding;
 use crate::error::SizingError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::mask::ProbeCount;
-use crate::short::{self, Short};
+use crate::short;
 use crate::sizing::{self, Sizing};
 
 /// Collects keys, then makes a filter of the right size: what the writer of an SSTable uses.
@@ -89,6 +89,12 @@ impl FilterBuilder {
         Self { kernel, ..self }
     }
 
+    /// Makes room for so many more keys, or the first of them: for filters of few keys, to grow step by step would take
+    /// a tenth of the time.
+    pub fn reserve(&mut self, keys: usize) {
+        self.hashes.reserve(keys.min(PIECE - self.hashes.len()));
+    }
+
     /// Adds a key. Repeats are welcome.
     #[inline]
     pub fn add(&mut self, key: impl AsRef<[u8]>) {
@@ -136,12 +142,7 @@ impl FilterBuilder {
     /// blocks.
     pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
         let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for);
-        let blocks = blocks.as_slice();
-        if n_lanes.is_multiple_of(LANES) {
-            Lanes::Blocks(blocks).write_compact(out, k);
-        } else {
-            Lanes::Short(Short::unite(blocks, n_lanes).as_lanes()).write_compact(out, k);
-        }
+        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
     }
 
     /// With the lanes and k that `shape` gives for a number of keys at the builder's bits per key.
@@ -215,8 +216,7 @@ struct Made {
 impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let keys = keys.into_iter();
-        // To grow step by step takes a tenth of the time of a filter of few keys.
-        self.hashes.reserve(keys.size_hint().0.min(PIECE - self.hashes.len()));
+        self.reserve(keys.size_hint().0);
         for key in keys {
             self.add(key);
         }

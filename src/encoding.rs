@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::blocks::BlockSlice;
+use crate::blocks::{BlockSlice, LANES};
 use crate::error::{DecodeError, HashChanged};
 use crate::hash::{self, Seed};
 use crate::mask::ProbeCount;
-use crate::short::{Short, ShortLanes};
+use crate::short::{self, Lane, MOST_LANES, ShortLanes};
 
 /// The version that this crate writes, and the newest that it reads.
 const VERSION: u8 = 1;
@@ -50,25 +50,47 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// As compact bytes.
-    pub(crate) fn write_compact(self, out: &mut Vec<u8>, k: ProbeCount) {
-        let lanes = self.as_bytes();
-        out.reserve(lanes.len() + 1);
-        out.extend_from_slice(lanes);
-        out.push((VERSION << 4) | (k.get() - 1) as u8);
+    /// The lanes by themselves.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        let (lanes, _) = self.as_bytes().as_chunks();
+        lanes.iter().copied().map(u64::from_le_bytes)
     }
 }
 
 /// Calls `write` with the fewest lanes that stand for these blocks.
-fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, write: impl FnOnce(Lanes<'_>) -> T) -> T {
-    match Short::of(blocks) {
-        Some(short) => write(Lanes::Short(short.as_lanes())),
-        None => write(Lanes::Blocks(blocks)),
-    }
+pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, write: impl FnOnce(Lanes<'_>) -> T) -> T {
+    let mut room = [Lane::default(); MOST_LANES];
+    write(short::shortest(blocks, &mut room).map_or(Lanes::Blocks(blocks), Lanes::Short))
 }
 
 pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
-    with_fewest_lanes(blocks, |lanes| lanes.write_compact(out, k));
+    with_fewest_lanes(blocks, |lanes| {
+        out.reserve(lanes.as_bytes().len() + 1);
+        out.extend_from_slice(lanes.as_bytes());
+    });
+    out.push(trailer(k));
+}
+
+/// [`write_compact`] of blocks that are to share so many lanes: fewer than they have, or all.
+pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
+    let start = out.len();
+    out.reserve(n_lanes * LANE_BYTES + 1);
+    if n_lanes.is_multiple_of(LANES) {
+        out.extend_from_slice(blocks.as_slice().as_flattened());
+    } else {
+        out.resize(start + n_lanes * LANE_BYTES, 0);
+        let (lanes, _) = out[start..].as_chunks_mut();
+        short::unite(blocks, lanes);
+    }
+    out.push(trailer(k));
+}
+
+fn trailer(k: ProbeCount) -> u8 {
+    (VERSION << 4) | (k.get() - 1) as u8
+}
+
+pub(crate) fn compact_size(blocks: BlockSlice<'_>) -> usize {
+    with_fewest_lanes(blocks, |lanes| lanes.as_bytes().len() + 1)
 }
 
 #[inline]

@@ -10,7 +10,6 @@ use crate::error::{HashChanged, MismatchError, SizingError};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
-use crate::short::Short;
 use crate::sizing::{self, Sizing};
 use crate::view::BloomView;
 
@@ -362,11 +361,10 @@ impl BloomFilter {
     /// the filter is less than half full. `u64::MAX` where more than half the lanes are full, for the bits then
     /// tell no more. Reads the whole filter.
     pub fn estimated_keys(&self) -> u64 {
-        match Short::of(self.blocks.as_slice()) {
-            // Lanes that blocks share are counted once.
-            Some(short) => sizing::estimated_keys(short.as_lanes().iter(), self.k),
-            None => sizing::estimated_keys(self.lanes().flatten(), self.k),
-        }
+        // Lanes that blocks share are counted once.
+        encoding::with_fewest_lanes(self.blocks.as_slice(), |lanes| {
+            sizing::estimated_keys(lanes.iter(), self.k)
+        })
     }
 
     /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the
@@ -388,6 +386,11 @@ impl BloomFilter {
     /// the lanes that they share.
     pub fn write_compact(&self, out: &mut Vec<u8>) {
         encoding::write_compact(out, self.blocks.as_slice(), self.k);
+    }
+
+    /// Bytes that [`write_compact`](Self::write_compact) appends.
+    pub fn compact_size(&self) -> usize {
+        encoding::compact_size(self.blocks.as_slice())
     }
 
     /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, count of keys

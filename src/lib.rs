@@ -29,3 +29,6 @@ pub use view::BloomView;
 
 #[doc = include_str!("../docs/format.md")]
 pub mod format {}
+
+#[doc = include_str!("../docs/embedding.md")]
+pub mod embedding {}

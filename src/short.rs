@@ -47,10 +47,6 @@ impl<'a> ShortLanes<'a> {
         self.0.as_flattened()
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
-        self.0.iter().copied().map(u64::from_le_bytes)
-    }
-
     #[inline]
     pub(crate) fn n_blocks(self) -> usize {
         n_blocks(self.0.len())
@@ -100,37 +96,37 @@ impl<'a> ShortLanes<'a> {
     }
 }
 
-/// A short filter by itself.
-pub(crate) struct Short {
-    lanes: [Lane; MOST_LANES],
-    n_lanes: usize,
-}
-
-impl Short {
-    /// The filter of `n_lanes` lanes with the keys of these blocks: each lane the union of those that share it.
-    pub(crate) fn unite(blocks: BlockSlice<'_>, n_lanes: usize) -> Self {
-        let mut united = [0; MOST_LANES];
-        for (block, first) in blocks.as_slice().iter().zip((0..).step_by(stride(n_lanes))) {
-            for (lane, i) in lanes(block).into_iter().zip(first..) {
-                united[i % n_lanes] |= lane;
+/// Adds the keys of whole blocks to the lanes of a short filter that has as many blocks: to each lane, what those blocks
+/// have that share it.
+pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
+    let stride = stride(united.len());
+    for (index, block) in blocks.as_slice().iter().enumerate() {
+        let mut i = index * stride;
+        for lane in lanes(block) {
+            united[i] = (u64::from_le_bytes(united[i]) | lane).to_le_bytes();
+            i += 1;
+            if i == united.len() {
+                i = 0;
             }
         }
-        Self { lanes: united.map(u64::to_le_bytes), n_lanes }
     }
+}
 
-    /// The shortest filter that these blocks are, if they are one: what they share is the same in all.
-    pub(crate) fn of(blocks: BlockSlice<'_>) -> Option<Self> {
-        let n_blocks = blocks.as_slice().len();
-        // A number of lanes is that of its blocks, which is odd, times the stride.
-        let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
-        strides
-            .map(|stride| stride * n_blocks)
-            .take_while(|n_lanes| *n_lanes <= MOST_LANES)
-            .map(|n_lanes| Self::unite(blocks, n_lanes))
-            .find(|short| (0..n_blocks).all(|i| short.as_lanes().block(i) == blocks.as_slice()[i]))
-    }
-
-    pub(crate) fn as_lanes(&self) -> ShortLanes<'_> {
-        ShortLanes(&self.lanes[..self.n_lanes])
-    }
+/// The shortest filter that these blocks are, if they are one: what they share is the same in all.
+pub(crate) fn shortest<'a>(
+    blocks: BlockSlice<'_>,
+    room: &'a mut [Lane; MOST_LANES],
+) -> Option<ShortLanes<'a>> {
+    let n_blocks = blocks.as_slice().len();
+    // A number of lanes is that of its blocks, which is odd, times the stride.
+    let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
+    let n_lanes = strides.map(|stride| stride * n_blocks).take_while(|n_lanes| *n_lanes <= MOST_LANES).find(
+        |&n_lanes| {
+            room.fill(Lane::default());
+            unite(blocks, &mut room[..n_lanes]);
+            let short = ShortLanes(&room[..n_lanes]);
+            (0..n_blocks).all(|i| short.block(i) == blocks.as_slice()[i])
+        },
+    )?;
+    Some(ShortLanes(&room[..n_lanes]))
 }

@@ -236,6 +236,7 @@ fn short_filters_lose_no_key() {
             assert!((0..n).all(|i| filter.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
             common::assert_lanes((compact.len() - 1) / 8, n as f64 * bits_per_key / 64.0);
             assert_eq!(filter.known_keys(), Some(n));
+            assert_eq!(view.to_owned().compact_size(), compact.len());
 
             // Insertion into an owned copy makes whole blocks of those that overlap.
             let mut grown = view.to_owned();

@@ -7,7 +7,7 @@
 //! | one filter | [`FilterPolicy::create_filter`] | [`FilterPolicy::key_may_match`] |
 //! | a filter for some thousand keys each, and an index of them | [`PartitionedFilterBuilder`] | [`PartitionIndex`] |
 //!
-//! `docs/embedding.md` in the repository says which to take.
+//! [Embedding](crate::embedding) says which to take.
 #![forbid(unsafe_code)]
 
 mod filter_block;

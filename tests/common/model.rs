@@ -90,6 +90,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             slot.check();
             let mut bytes = Vec::new();
             slot.filter.write_compact(&mut bytes);
+            assert_eq!(slot.filter.compact_size(), bytes.len());
             let seed = slot.filter.seed();
             let open = |bytes: &[u8]| {
                 BloomView::from_compact_with_seed(bytes, seed)
