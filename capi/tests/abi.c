@@ -1,0 +1,772 @@
+/* The whole C interface, from C99 and from C++17: what each function does, also with null, with nothing, with wrong
+ * arguments and at odd addresses. Usage: abi DIRECTORY, where the root's tests/golden is. */
+#include <bloomline/bloomline.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Not `assert`, which a build can leave out. */
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: %s, of which \"%s\" was the last failure\n", __FILE__, __LINE__,     \
+              #condition, bloomline_last_error());                                                 \
+      exit(1);                                                                                     \
+    }                                                                                              \
+  } while (0)
+
+/* That an expression is true, and leaves this status and a message with this text. */
+#define FAILS(status, text, condition)                                                             \
+  do {                                                                                             \
+    bloomline_clear_error();                                                                       \
+    CHECK(condition);                                                                              \
+    CHECK(bloomline_last_status() == (status));                                                    \
+    CHECK(strstr(bloomline_last_error(), (text)) != NULL);                                         \
+  } while (0)
+
+#define NULL_FAILS(text, condition) FAILS(BLOOMLINE_INVALID_ARGUMENT, text ": a null pointer", condition)
+
+/* That an expression is true, and no failure. */
+#define SUCCEEDS(condition)                                                                        \
+  do {                                                                                             \
+    bloomline_clear_error();                                                                       \
+    CHECK(condition);                                                                              \
+    CHECK(bloomline_last_status() == BLOOMLINE_OK);                                                \
+    CHECK(strcmp(bloomline_last_error(), "") == 0);                                                \
+  } while (0)
+
+enum { KEYS = 1000 };
+#define TOO_LONG SIZE_MAX
+
+static const char *golden_directory;
+
+/* The decimal digits of a number, as the goldens have them. */
+static size_t key_of(unsigned number, char key[16]) { return (size_t)snprintf(key, 16, "%u", number); }
+
+static void hashes_of(uint64_t seed, uint64_t hashes[KEYS]) {
+  for (unsigned i = 0; i < KEYS; ++i) {
+    char key[16];
+    const size_t length = key_of(i, key);
+    hashes[i] = bloomline_hash_key(key, length, seed);
+  }
+}
+
+static void insert_all(bloomline_filter_t *filter) {
+  for (unsigned i = 0; i < KEYS; ++i) {
+    char key[16];
+    const size_t length = key_of(i, key);
+    bloomline_filter_insert(filter, key, length);
+  }
+}
+
+static bool has_all(const bloomline_filter_t *filter) {
+  for (unsigned i = 0; i < KEYS; ++i) {
+    char key[16];
+    const size_t length = key_of(i, key);
+    if (!bloomline_filter_contains(filter, key, length)) return false;
+  }
+  return true;
+}
+
+static bool view_has_all(const bloomline_view_t *view) {
+  for (unsigned i = 0; i < KEYS; ++i) {
+    char key[16];
+    const size_t length = key_of(i, key);
+    if (!bloomline_view_contains(view, key, length)) return false;
+  }
+  return true;
+}
+
+static unsigned count(const bool *found, size_t n) {
+  unsigned sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += found[i];
+  return sum;
+}
+
+static bloomline_filter_t *filter_of_keys(void) {
+  bloomline_filter_t *filter = bloomline_filter_with_bits_per_key(KEYS, 10);
+  CHECK(filter != NULL);
+  insert_all(filter);
+  return filter;
+}
+
+static void *read_golden(const char *name, size_t *length) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", golden_directory, name);
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    perror(path);
+    exit(1);
+  }
+  char *bytes = (char *)malloc(65536);
+  CHECK(bytes != NULL);
+  *length = fread(bytes, 1, 65536, file);
+  fclose(file);
+  CHECK(*length < 65536);
+  return bytes;
+}
+
+static bool same_bytes(const void *a, size_t a_length, const void *b, size_t b_length) {
+  return a_length == b_length && memcmp(a, b, a_length) == 0;
+}
+
+static void about(void) {
+  CHECK(strchr(bloomline_version(), '.') != NULL);
+  CHECK(strlen(bloomline_kernel_name()) != 0);
+  CHECK(bloomline_kernel_name() == bloomline_kernel_name());
+  CHECK(sizeof(bloomline_status_t) == 4 && BLOOMLINE_OK == 0);
+}
+
+static void errors(void) {
+  SUCCEEDS(true);
+  FAILS(BLOOMLINE_SIZING, "probes per key must be 1 to 16, not 17", bloomline_filter_with_blocks(1, 17) == NULL);
+  /* As errno, it stays. */
+  bloomline_filter_free(filter_of_keys());
+  CHECK(bloomline_last_status() == BLOOMLINE_SIZING);
+  CHECK(strstr(bloomline_last_error(), "not 17") != NULL);
+}
+
+static void *errors_of_another_thread(void *unused) {
+  SUCCEEDS(unused == NULL);
+  NULL_FAILS("filter", bloomline_filter_k(NULL) == 0);
+  return NULL;
+}
+
+static void errors_are_of_a_thread(void) {
+  pthread_t thread;
+  FAILS(BLOOMLINE_SIZING, "not 0", bloomline_filter_with_blocks(1, 0) == NULL);
+  CHECK(pthread_create(&thread, NULL, errors_of_another_thread, NULL) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(bloomline_last_status() == BLOOMLINE_SIZING);
+}
+
+static void hashes(void) {
+  SUCCEEDS(bloomline_hash_key("ant", 3, 0) == 0x6d2ac2f446fa2d39); /* docs/format.md, section 6 */
+  CHECK(bloomline_hash_key("ant", 3, 1) != bloomline_hash_key("ant", 3, 0));
+  SUCCEEDS(bloomline_hash_key(NULL, 0, 0) == bloomline_hash_key("", 0, 0));
+  NULL_FAILS("key", bloomline_hash_key(NULL, 3, 0) == 0);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer than any object", bloomline_hash_key("ant", TOO_LONG, 0) == 0);
+  CHECK(bloomline_mix(0) == 0xe220a8397b1dcdaf); /* SplitMix64's first */
+}
+
+static void sizes(void) {
+  double value = -1;
+  uint32_t k = 0;
+  SUCCEEDS(bloomline_bits_per_key(0.01, &value) == BLOOMLINE_OK);
+  CHECK(value > 9.9 && value < 10);
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_bits_per_key(1, &value) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "out of reach", bloomline_bits_per_key(1e-9, &value) == BLOOMLINE_SIZING);
+  CHECK(value > 9.9 && value < 10);
+  NULL_FAILS("out", bloomline_bits_per_key(0.01, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+
+  SUCCEEDS(bloomline_fpr(10, 6, &value) == BLOOMLINE_OK);
+  CHECK(value > 0.0097 && value < 0.0098);
+  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_fpr(10, 17, &value) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_fpr(-1, 6, &value) == BLOOMLINE_SIZING);
+  NULL_FAILS("out", bloomline_fpr(10, 6, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+
+  SUCCEEDS(bloomline_best_k(10, &k) == BLOOMLINE_OK);
+  CHECK(k == 6);
+  FAILS(BLOOMLINE_SIZING, "not 65", bloomline_best_k(65, &k) == BLOOMLINE_SIZING);
+  CHECK(k == 6);
+  NULL_FAILS("out", bloomline_best_k(10, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+}
+
+static void filters_are_made(void) {
+  bloomline_filter_t *filter = bloomline_filter_with_fpr(KEYS, 0.01);
+  CHECK(filter != NULL && bloomline_filter_estimated_fpr(filter) == 0);
+  CHECK(bloomline_filter_k(filter) == 7);
+  CHECK(bloomline_filter_size_bytes(filter) == 64 * bloomline_filter_n_blocks(filter));
+  CHECK(bloomline_filter_seed(filter) == 0);
+  bloomline_filter_free(filter);
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_with_fpr(KEYS, 0) == NULL);
+  FAILS(BLOOMLINE_SIZING, "use an exact structure", bloomline_filter_with_fpr(KEYS, 1e-9) == NULL);
+  FAILS(BLOOMLINE_SIZING, "address space", bloomline_filter_with_fpr(TOO_LONG, 1e-6) == NULL);
+
+  filter = bloomline_filter_with_bits_per_key(0, 10);
+  CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 1);
+  bloomline_filter_free(filter);
+  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_filter_with_bits_per_key(KEYS, 0) == NULL);
+
+  filter = bloomline_filter_with_blocks(3, 16);
+  CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 3 && bloomline_filter_k(filter) == 16);
+  bloomline_filter_free(filter);
+  FAILS(BLOOMLINE_SIZING, "at least one block", bloomline_filter_with_blocks(0, 6) == NULL);
+  FAILS(BLOOMLINE_OUT_OF_MEMORY, "refused", bloomline_filter_with_blocks(SIZE_MAX / 256, 6) == NULL);
+  bloomline_filter_free(NULL);
+}
+
+static void filters_hold_keys(void) {
+  bloomline_filter_t *filter = bloomline_filter_with_bits_per_key(KEYS, 10), *clone;
+  CHECK(bloomline_filter_estimated_keys(filter) == 0 && bloomline_filter_fill_ratio(filter) == 0);
+  SUCCEEDS(!bloomline_filter_contains(filter, "ant", 3));
+  SUCCEEDS(bloomline_filter_insert(filter, "ant", 3));
+  SUCCEEDS(!bloomline_filter_insert(filter, "ant", 3));
+  CHECK(bloomline_filter_contains(filter, "ant", 3));
+
+  /* The empty key, whose pointer may be null. */
+  CHECK(!bloomline_filter_contains(filter, "", 0) && !bloomline_filter_contains(filter, NULL, 0));
+  SUCCEEDS(bloomline_filter_insert(filter, NULL, 0));
+  CHECK(bloomline_filter_contains(filter, "", 0) && bloomline_filter_contains(filter, NULL, 0));
+
+  /* Keys at any address, with any bytes. */
+  unsigned char bytes[64];
+  for (unsigned i = 0; i < 64; ++i) bytes[i] = (unsigned char)(i * 37);
+  for (unsigned start = 0; start < 16; ++start) {
+    for (unsigned length = 0; length < 48; ++length) {
+      bloomline_filter_insert(filter, bytes + start, length);
+      CHECK(bloomline_filter_contains(filter, bytes + start, length));
+    }
+  }
+
+  clone = bloomline_filter_clone(filter);
+  CHECK(clone != NULL && bloomline_filter_contains(clone, "ant", 3));
+  bloomline_filter_insert(clone, "bee", 3);
+  CHECK(!bloomline_filter_contains(filter, "bee", 3));
+  bloomline_filter_free(clone);
+
+  SUCCEEDS(bloomline_filter_clear(filter) == BLOOMLINE_OK);
+  CHECK(!bloomline_filter_contains(filter, "ant", 3));
+  insert_all(filter);
+  CHECK(has_all(filter));
+  CHECK(bloomline_filter_estimated_keys(filter) > 950 && bloomline_filter_estimated_keys(filter) < 1050);
+  CHECK(bloomline_filter_fill_ratio(filter) > 0.4 && bloomline_filter_fill_ratio(filter) < 0.5);
+  CHECK(bloomline_filter_estimated_fpr(filter) > 0.005 && bloomline_filter_estimated_fpr(filter) < 0.02);
+  bloomline_filter_free(filter);
+}
+
+static void seeds(void) {
+  bloomline_filter_t *filter = bloomline_filter_with_blocks(100, 6);
+  SUCCEEDS(bloomline_filter_set_seed(filter, 7) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_seed(filter) == 7 && bloomline_filter_n_blocks(filter) == 100);
+  CHECK(bloomline_filter_k(filter) == 6);
+  bloomline_filter_insert(filter, "ant", 3);
+  CHECK(bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 7)));
+  CHECK(!bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 0)));
+  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_filter_set_seed(filter, 8) == BLOOMLINE_NOT_EMPTY);
+  CHECK(bloomline_filter_seed(filter) == 7 && bloomline_filter_contains(filter, "ant", 3));
+  bloomline_filter_clear(filter);
+  SUCCEEDS(bloomline_filter_set_seed(filter, 8) == BLOOMLINE_OK);
+  bloomline_filter_free(filter);
+}
+
+static void hashes_of_keys_and_batches(void) {
+  bloomline_filter_t *one_by_one = filter_of_keys(), *batch = bloomline_filter_with_bits_per_key(KEYS, 10);
+  static uint64_t present[KEYS], missing[KEYS];
+  bool found[KEYS + 1];
+  hashes_of(0, present);
+  for (unsigned i = 0; i < KEYS; ++i) missing[i] = bloomline_mix(i);
+  SUCCEEDS(bloomline_filter_insert_hash(batch, present[0]));
+  SUCCEEDS(!bloomline_filter_insert_hash(batch, present[0]));
+  SUCCEEDS(bloomline_filter_insert_batch(batch, present, KEYS) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_filter_insert_batch(batch, NULL, 0) == BLOOMLINE_OK);
+
+  memset(found, 0xaa, sizeof found);
+  SUCCEEDS(bloomline_filter_contains_batch(batch, present, KEYS, found) == BLOOMLINE_OK);
+  CHECK(count(found, KEYS) == KEYS);
+  CHECK(*(unsigned char *)&found[KEYS] == 0xaa);
+  SUCCEEDS(bloomline_filter_contains_batch(one_by_one, missing, KEYS, found) == BLOOMLINE_OK);
+  CHECK(count(found, KEYS) < 40);
+  for (unsigned i = 0; i < KEYS; ++i) {
+    bloomline_filter_prefetch(batch, missing[i]);
+    CHECK(bloomline_filter_contains_hash(one_by_one, present[i]));
+    CHECK(bloomline_filter_contains_hash(batch, missing[i]) == found[i]);
+  }
+  SUCCEEDS(bloomline_filter_contains_batch(batch, NULL, 0, NULL) == BLOOMLINE_OK);
+
+  /* Wrong arguments, and yet no key is "not there". */
+  memset(found, 0, sizeof found);
+  NULL_FAILS("hashes", bloomline_filter_contains_batch(batch, NULL, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
+  memset(found, 0, sizeof found);
+  NULL_FAILS("filter", bloomline_filter_contains_batch(NULL, missing, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
+  NULL_FAILS("found", bloomline_filter_contains_batch(batch, missing, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: longer",
+        bloomline_filter_contains_batch(batch, missing, TOO_LONG, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("hashes", bloomline_filter_insert_batch(batch, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: longer",
+        bloomline_filter_insert_batch(batch, present, TOO_LONG) == BLOOMLINE_INVALID_ARGUMENT);
+  bloomline_filter_free(one_by_one);
+  bloomline_filter_free(batch);
+}
+
+/* Not by way of a `uint64_t *` at an odd address, which C forbids, but a caller may have made one. */
+static void misaligned_hashes(void) {
+  static uint64_t words[3];
+  const uintptr_t odd = (uintptr_t)words + 1;
+  uint64_t *hashes;
+  bool found[2] = {false, false};
+  memcpy(&hashes, &odd, sizeof hashes);
+  bloomline_filter_t *filter = filter_of_keys();
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: not aligned",
+        bloomline_filter_insert_batch(filter, hashes, 2) == BLOOMLINE_INVALID_ARGUMENT);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: not aligned",
+        bloomline_filter_contains_batch(filter, hashes, 2, found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(count(found, 2) == 2);
+  bloomline_filter_free(filter);
+}
+
+static void filters_are_combined(void) {
+  bloomline_filter_t *a = bloomline_filter_with_blocks(64, 6), *b = bloomline_filter_clone(a), *c;
+  bloomline_filter_insert(a, "ant", 3);
+  bloomline_filter_insert(a, "bee", 3);
+  bloomline_filter_insert(b, "bee", 3);
+  bloomline_filter_insert(b, "cat", 3);
+  c = bloomline_filter_clone(a);
+  SUCCEEDS(bloomline_filter_union_with(c, b) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_contains(c, "ant", 3) && bloomline_filter_contains(c, "cat", 3));
+  SUCCEEDS(bloomline_filter_intersect_with(c, b) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_contains(c, "bee", 3) && !bloomline_filter_contains(c, "ant", 3));
+  SUCCEEDS(bloomline_filter_union_with(a, a) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_filter_intersect_with(a, a) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_contains(a, "ant", 3) && !bloomline_filter_contains(a, "cat", 3));
+  bloomline_filter_free(c);
+
+  NULL_FAILS("filter", bloomline_filter_union_with(NULL, a) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_union_with(a, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_union_with(NULL, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_intersect_with(NULL, a) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_intersect_with(a, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+
+  c = bloomline_filter_with_blocks(32, 6);
+  FAILS(BLOOMLINE_MISMATCH, "64 and 32 blocks", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
+  FAILS(BLOOMLINE_MISMATCH, "64 and 32 blocks", bloomline_filter_intersect_with(a, c) == BLOOMLINE_MISMATCH);
+  bloomline_filter_free(c);
+  c = bloomline_filter_with_blocks(64, 7);
+  FAILS(BLOOMLINE_MISMATCH, "6 and 7 probes", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
+  bloomline_filter_free(c);
+  c = bloomline_filter_with_blocks(64, 6);
+  bloomline_filter_set_seed(c, 9);
+  FAILS(BLOOMLINE_MISMATCH, "seeds 0x0 and 0x9", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
+  bloomline_filter_free(c);
+
+  SUCCEEDS(bloomline_filter_fold(a, 4) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_n_blocks(a) == 16 && bloomline_filter_contains(a, "ant", 3));
+  FAILS(BLOOMLINE_SIZING, "cannot be folded by 3", bloomline_filter_fold(a, 3) == BLOOMLINE_SIZING);
+  FAILS(BLOOMLINE_SIZING, "cannot be folded by 0", bloomline_filter_fold(a, 0) == BLOOMLINE_SIZING);
+  SUCCEEDS(bloomline_filter_shrink_to_fpr(a, 0.01) == BLOOMLINE_OK);
+  CHECK(bloomline_filter_n_blocks(a) == 1 && bloomline_filter_contains(a, "ant", 3));
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_shrink_to_fpr(a, 2) == BLOOMLINE_SIZING);
+  bloomline_filter_free(a);
+  bloomline_filter_free(b);
+}
+
+static void a_null_filter(void) {
+  NULL_FAILS("filter", bloomline_filter_contains(NULL, "ant", 3));
+  NULL_FAILS("filter", bloomline_filter_contains(NULL, NULL, 0));
+  NULL_FAILS("filter", bloomline_filter_contains_hash(NULL, 42));
+  NULL_FAILS("filter", !bloomline_filter_insert(NULL, "ant", 3));
+  NULL_FAILS("filter", !bloomline_filter_insert_hash(NULL, 42));
+  NULL_FAILS("filter", bloomline_filter_set_seed(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_clone(NULL) == NULL);
+  NULL_FAILS("filter", bloomline_filter_fold(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_shrink_to_fpr(NULL, 0.5) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_k(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_n_blocks(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_size_bytes(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_seed(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_fill_ratio(NULL) == 1);
+  NULL_FAILS("filter", bloomline_filter_estimated_keys(NULL) == UINT64_MAX);
+  NULL_FAILS("filter", bloomline_filter_estimated_fpr(NULL) == 1);
+  NULL_FAILS("filter", bloomline_filter_compact_size(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_standalone_size(NULL) == 0);
+  SUCCEEDS((bloomline_filter_prefetch(NULL, 42), true));
+
+  bloomline_filter_t *filter = bloomline_filter_with_blocks(1, 6);
+  NULL_FAILS("key", bloomline_filter_contains(filter, NULL, 3));
+  NULL_FAILS("key", !bloomline_filter_insert(filter, NULL, 3));
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer", bloomline_filter_contains(filter, "ant", TOO_LONG));
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer", !bloomline_filter_insert(filter, "ant", TOO_LONG));
+  CHECK(bloomline_filter_fill_ratio(filter) == 0);
+  bloomline_filter_free(filter);
+}
+
+typedef bloomline_status_t writer(const bloomline_filter_t *, void *, size_t, size_t *);
+typedef void *allocator(const bloomline_filter_t *, size_t *);
+
+static void a_form(const bloomline_filter_t *filter, size_t size, writer *write, allocator *allocate) {
+  size_t length = 1;
+  void *bytes = allocate(filter, &length);
+  CHECK(bytes != NULL && length == size);
+  unsigned char *buffer = (unsigned char *)malloc(size + 1);
+  memset(buffer, 0xaa, size + 1);
+  length = 0;
+  FAILS(BLOOMLINE_BUFFER_TOO_SMALL, "is too small",
+        write(filter, buffer, size - 1, &length) == BLOOMLINE_BUFFER_TOO_SMALL);
+  CHECK(length == size);
+  for (size_t i = 0; i <= size; ++i) CHECK(buffer[i] == 0xaa);
+  length = 0;
+  FAILS(BLOOMLINE_BUFFER_TOO_SMALL, "of 0 bytes", write(filter, NULL, 0, &length) == BLOOMLINE_BUFFER_TOO_SMALL);
+  CHECK(length == size);
+  NULL_FAILS("buffer", write(filter, NULL, size, &length) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(length == 0);
+
+  /* At an odd address, and into the room that is needed and no more. */
+  SUCCEEDS(write(filter, buffer + 1, size, &length) == BLOOMLINE_OK);
+  CHECK(buffer[0] == 0xaa && same_bytes(buffer + 1, length, bytes, size));
+  buffer[size] = 0xaa;
+  SUCCEEDS(write(filter, buffer, size + 1, &length) == BLOOMLINE_OK);
+  CHECK(buffer[size] == 0xaa && same_bytes(buffer, length, bytes, size));
+
+  NULL_FAILS("length", write(filter, buffer, size, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", write(NULL, buffer, size, &length) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(length == 0);
+  NULL_FAILS("length", allocate(filter, NULL) == NULL);
+  length = 1;
+  NULL_FAILS("filter", allocate(NULL, &length) == NULL);
+  CHECK(length == 0);
+  free(buffer);
+  free(bytes);
+}
+
+static void bytes_of_filters(void) {
+  /* As many keys as give filters of all forms: short, whole blocks, many. */
+  for (unsigned n = 0; n < 600; n += n < 70 ? 1 : 41) {
+    bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
+    for (unsigned i = 0; i < n; ++i) bloomline_builder_add_hash(builder, bloomline_mix(i));
+    bloomline_filter_t *filter = bloomline_builder_finish(builder);
+    a_form(filter, bloomline_filter_compact_size(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+    a_form(filter, bloomline_filter_standalone_size(filter), bloomline_filter_write_standalone,
+           bloomline_filter_to_standalone);
+    bloomline_filter_free(filter);
+    bloomline_builder_free(builder);
+  }
+  for (size_t n_blocks = 60; n_blocks < 70; ++n_blocks) {
+    bloomline_filter_t *filter = bloomline_filter_with_blocks(n_blocks, 6);
+    insert_all(filter);
+    a_form(filter, bloomline_filter_compact_size(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+    bloomline_filter_clear(filter);
+    a_form(filter, bloomline_filter_standalone_size(filter), bloomline_filter_write_standalone,
+           bloomline_filter_to_standalone);
+    bloomline_filter_free(filter);
+  }
+}
+
+static void views(void) {
+  bloomline_filter_t *filter = filter_of_keys(), *copy;
+  static uint64_t present[KEYS];
+  bool found[KEYS];
+  size_t n;
+  unsigned char *bytes = (unsigned char *)bloomline_filter_to_compact(filter, &n);
+  hashes_of(0, present);
+  for (unsigned offset = 0; offset < 9; ++offset) {
+    unsigned char *moved = (unsigned char *)malloc(n + offset);
+    memcpy(moved + offset, bytes, n);
+    bloomline_view_t *view = bloomline_view_from_compact(moved + offset, n);
+    CHECK(view != NULL && view_has_all(view));
+    CHECK(bloomline_view_k(view) == 7 && bloomline_view_n_blocks(view) == 20 && bloomline_view_seed(view) == 0);
+    SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
+    SUCCEEDS(bloomline_view_contains_batch(view, present, KEYS, found) == BLOOMLINE_OK);
+    CHECK(count(found, KEYS) == KEYS);
+    bloomline_view_prefetch(view, 42);
+    CHECK(bloomline_view_contains_hash(view, present[0]) && !bloomline_view_contains_hash(view, bloomline_mix(0)));
+    CHECK(!bloomline_view_contains(view, "ant", 3));
+    CHECK(bloomline_view_contains(view, NULL, 0) == bloomline_filter_contains(filter, NULL, 0));
+    CHECK(bloomline_compact_may_contain(moved + offset, n, "999", 3));
+    SUCCEEDS(!bloomline_compact_may_contain(moved + offset, n, "ant", 3));
+    CHECK(bloomline_compact_may_contain_hash(moved + offset, n, present[0]));
+    SUCCEEDS(!bloomline_compact_may_contain_hash(moved + offset, n, bloomline_mix(0)));
+    bloomline_view_free(view);
+    free(moved);
+  }
+
+  bloomline_view_t *view = bloomline_view_from_compact(bytes, n);
+  copy = bloomline_view_to_filter(view);
+  NULL_FAILS("key", bloomline_view_contains(view, NULL, 3));
+  memset(found, 0, sizeof found);
+  NULL_FAILS("hashes", bloomline_view_contains_batch(view, NULL, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(count(found, KEYS) == KEYS);
+  NULL_FAILS("found", bloomline_view_contains_batch(view, present, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  bloomline_view_free(view);
+  free(bytes);
+  CHECK(has_all(copy) && bloomline_filter_n_blocks(copy) == 20);
+  bloomline_filter_free(copy);
+
+  /* Seeds, which compact bytes do not have and standalone bytes do. */
+  bloomline_filter_clear(filter);
+  bloomline_filter_set_seed(filter, 7);
+  insert_all(filter);
+  bytes = (unsigned char *)bloomline_filter_to_compact(filter, &n);
+  view = bloomline_view_from_compact_with_seed(bytes, n, 7);
+  CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
+  bloomline_view_free(view);
+  free(bytes);
+  bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
+  view = bloomline_view_from_standalone(bytes, n);
+  CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
+  SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
+  bytes[0] ^= 1;
+  FAILS(BLOOMLINE_DECODE, "the lanes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  bloomline_view_free(view);
+  bytes[n - 20] ^= 1;
+  FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone(bytes, n) == NULL);
+  bytes[n - 1] ^= 1;
+  FAILS(BLOOMLINE_DECODE, "not a standalone filter", bloomline_view_from_standalone(bytes, n) == NULL);
+  FAILS(BLOOMLINE_DECODE, "at least 72 bytes", bloomline_view_from_standalone(bytes, 63) == NULL);
+  free(bytes);
+  bloomline_filter_free(filter);
+  bloomline_view_free(NULL);
+}
+
+static void null_and_malformed_bytes(void) {
+  const char zeros[65] = {0};
+  uint64_t hash = 42;
+  bool found = false;
+  FAILS(BLOOMLINE_DECODE, "not 0", bloomline_view_from_compact(NULL, 0) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not 2", bloomline_view_from_compact(zeros, 2) == NULL);
+  FAILS(BLOOMLINE_DECODE, "version 0", bloomline_view_from_compact(zeros, 65) == NULL);
+  FAILS(BLOOMLINE_DECODE, "version 0", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not 0", bloomline_view_from_standalone(NULL, 0) == NULL);
+  NULL_FAILS("bytes", bloomline_view_from_compact(NULL, 9) == NULL);
+  NULL_FAILS("bytes", bloomline_view_from_compact_with_seed(NULL, 9, 1) == NULL);
+  NULL_FAILS("bytes", bloomline_view_from_standalone(NULL, 72) == NULL);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "bytes: longer", bloomline_view_from_compact(zeros, TOO_LONG) == NULL);
+
+  SUCCEEDS(bloomline_compact_may_contain(zeros, 65, "ant", 3));
+  SUCCEEDS(bloomline_compact_may_contain(zeros, 2, "ant", 3));
+  SUCCEEDS(bloomline_compact_may_contain(NULL, 0, "ant", 3));
+  SUCCEEDS(bloomline_compact_may_contain_hash(zeros, 65, 42));
+  SUCCEEDS(bloomline_compact_may_contain_hash(NULL, 0, 42));
+  NULL_FAILS("bytes", bloomline_compact_may_contain(NULL, 9, "ant", 3));
+  NULL_FAILS("bytes", bloomline_compact_may_contain_hash(NULL, 9, 42));
+  NULL_FAILS("key", bloomline_compact_may_contain(zeros, 65, NULL, 3));
+
+  NULL_FAILS("view", bloomline_view_contains(NULL, "ant", 3));
+  NULL_FAILS("view", bloomline_view_contains_hash(NULL, 42));
+  NULL_FAILS("view", bloomline_view_contains_batch(NULL, &hash, 1, &found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(found);
+  NULL_FAILS("view", bloomline_view_verify(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("view", bloomline_view_k(NULL) == 0);
+  NULL_FAILS("view", bloomline_view_n_blocks(NULL) == 0);
+  NULL_FAILS("view", bloomline_view_seed(NULL) == 0);
+  NULL_FAILS("view", bloomline_view_to_filter(NULL) == NULL);
+  SUCCEEDS((bloomline_view_prefetch(NULL, 42), true));
+}
+
+static void builders(void) {
+  bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
+  size_t length;
+  CHECK(builder != NULL && bloomline_builder_len(builder) == 0);
+  SUCCEEDS(bloomline_builder_set_seed(builder, 7) == BLOOMLINE_OK);
+  for (unsigned i = 0; i < KEYS; ++i) {
+    char key[16];
+    const size_t n = key_of(i, key);
+    SUCCEEDS(bloomline_builder_add(builder, key, n) == BLOOMLINE_OK);
+  }
+  SUCCEEDS(bloomline_builder_add(builder, NULL, 0) == BLOOMLINE_OK);
+  CHECK(bloomline_builder_len(builder) == KEYS + 1);
+  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_builder_set_seed(builder, 8) == BLOOMLINE_NOT_EMPTY);
+  NULL_FAILS("key", bloomline_builder_add(builder, NULL, 3) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("length", bloomline_builder_finish_compact(builder, NULL) == NULL);
+  CHECK(bloomline_builder_len(builder) == KEYS + 1);
+  bloomline_filter_t *filter = bloomline_builder_finish(builder);
+  CHECK(filter != NULL && has_all(filter) && bloomline_filter_contains(filter, "", 0));
+  CHECK(bloomline_filter_seed(filter) == 7 && bloomline_builder_len(builder) == 0);
+  bloomline_filter_free(filter);
+
+  /* Again, with the same seed. */
+  SUCCEEDS(bloomline_builder_add_hash(builder, bloomline_hash_key("ant", 3, 7)) == BLOOMLINE_OK);
+  void *bytes = bloomline_builder_finish_compact(builder, &length);
+  bloomline_view_t *view = bloomline_view_from_compact_with_seed(bytes, length, 7);
+  CHECK(view != NULL && bloomline_view_contains(view, "ant", 3) && !bloomline_view_contains(view, "bee", 3));
+  bloomline_view_free(view);
+  free(bytes);
+  /* No keys at all are a filter too. */
+  bytes = bloomline_builder_finish_compact(builder, &length);
+  CHECK(bytes != NULL && length != 0 && !bloomline_compact_may_contain(bytes, length, "ant", 3));
+  free(bytes);
+  bloomline_builder_free(builder);
+
+  builder = bloomline_builder_with_fpr(0.001);
+  CHECK(builder != NULL);
+  bloomline_builder_free(builder);
+  bloomline_builder_free(NULL);
+  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_builder_with_bits_per_key(65) == NULL);
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_builder_with_fpr(-1) == NULL);
+  NULL_FAILS("builder", bloomline_builder_set_seed(NULL, 7) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_add(NULL, "ant", 3) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_add_hash(NULL, 42) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_len(NULL) == 0);
+  NULL_FAILS("builder", bloomline_builder_finish(NULL) == NULL);
+  length = 1;
+  NULL_FAILS("builder", bloomline_builder_finish_compact(NULL, &length) == NULL);
+  CHECK(length == 0);
+}
+
+static void policies_agree(const bloomline_policy_t *policy) {
+  static char text[KEYS][16];
+  static const char *keys[KEYS];
+  static size_t lengths[KEYS];
+  static uint64_t hashes[KEYS];
+  for (unsigned i = 0; i < KEYS; ++i) {
+    lengths[i] = key_of(i, text[i]);
+    keys[i] = text[i];
+  }
+  hashes_of(0, hashes);
+  for (size_t n = 0; n <= KEYS; n += n < 128 ? 1 : 97) {
+    size_t length, of_hashes;
+    char *filter = bloomline_policy_create_filter(policy, keys, lengths, n, &length);
+    char *same = bloomline_policy_create_filter_from_hashes(policy, hashes, n, &of_hashes);
+    CHECK(filter != NULL && length != 0);
+    CHECK(same != NULL && same_bytes(filter, length, same, of_hashes));
+    for (size_t i = 0; i < n; ++i) {
+      CHECK(bloomline_policy_key_may_match(policy, keys[i], lengths[i], filter, length));
+    }
+    free(filter);
+    free(same);
+  }
+}
+
+static void policies(void) {
+  const char *keys[3] = {"ant", NULL, "bee"};
+  size_t lengths[3] = {3, 0, 3}, length;
+  uint64_t hash = 42;
+  bloomline_policy_t *policy = bloomline_policy_with_fpr(0.001);
+  CHECK(policy != NULL);
+  policies_agree(policy);
+  bloomline_policy_free(policy);
+  policy = bloomline_policy_with_bits_per_key(10);
+  CHECK(policy != NULL && strncmp(bloomline_policy_name(), "bloomline.", 10) == 0);
+  policies_agree(policy);
+
+  char *filter = bloomline_policy_create_filter(policy, keys, lengths, 3, &length);
+  CHECK(filter != NULL);
+  CHECK(bloomline_policy_key_may_match(policy, "bee", 3, filter, length));
+  CHECK(bloomline_policy_key_may_match(policy, NULL, 0, filter, length));
+  SUCCEEDS(!bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
+  CHECK(bloomline_policy_unusable_filters(policy) == 0);
+  SUCCEEDS(bloomline_policy_key_may_match(policy, "cat", 3, filter, length - 1));
+  SUCCEEDS(bloomline_policy_key_may_match(policy, "cat", 3, NULL, 0));
+  filter[length - 1] = 0;
+  SUCCEEDS(bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
+  CHECK(bloomline_policy_unusable_filters(policy) == 3);
+  NULL_FAILS("key", bloomline_policy_key_may_match(policy, NULL, 3, filter, length));
+  NULL_FAILS("filter", bloomline_policy_key_may_match(policy, "cat", 3, NULL, 9));
+  NULL_FAILS("policy", bloomline_policy_key_may_match(NULL, "cat", 3, filter, length));
+  CHECK(bloomline_policy_unusable_filters(policy) == 3);
+  free(filter);
+
+  filter = bloomline_policy_create_filter(policy, NULL, NULL, 0, &length);
+  CHECK(filter != NULL && length != 0 && !bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
+  free(filter);
+  NULL_FAILS("keys", bloomline_policy_create_filter(policy, NULL, lengths, 3, &length) == NULL);
+  CHECK(length == 0);
+  NULL_FAILS("lengths", bloomline_policy_create_filter(policy, keys, NULL, 3, &length) == NULL);
+  NULL_FAILS("length", bloomline_policy_create_filter(policy, keys, lengths, 3, NULL) == NULL);
+  NULL_FAILS("policy", bloomline_policy_create_filter(NULL, keys, lengths, 3, &length) == NULL);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "keys: longer",
+        bloomline_policy_create_filter(policy, keys, lengths, TOO_LONG, &length) == NULL);
+  lengths[1] = 1;
+  NULL_FAILS("key", bloomline_policy_create_filter(policy, keys, lengths, 3, &length) == NULL);
+  CHECK(length == 0);
+  NULL_FAILS("hashes", bloomline_policy_create_filter_from_hashes(policy, NULL, 1, &length) == NULL);
+  NULL_FAILS("length", bloomline_policy_create_filter_from_hashes(policy, &hash, 1, NULL) == NULL);
+  NULL_FAILS("policy", bloomline_policy_create_filter_from_hashes(NULL, &hash, 1, &length) == NULL);
+  NULL_FAILS("policy", bloomline_policy_unusable_filters(NULL) == 0);
+  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_policy_with_bits_per_key(0) == NULL);
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_policy_with_fpr(1) == NULL);
+  bloomline_policy_free(policy);
+  bloomline_policy_free(NULL);
+}
+
+/* What another program wrote from docs/format.md, and these bytes again, bit for bit. */
+static void goldens(void) {
+  size_t n, length;
+  void *golden = read_golden("compact-100-blocks.bin", &n), *bytes;
+  bloomline_view_t *view = bloomline_view_from_compact(golden, n);
+  CHECK(view != NULL && bloomline_view_n_blocks(view) == 100 && bloomline_view_k(view) == 11 && view_has_all(view));
+  bloomline_view_free(view);
+  bloomline_filter_t *filter = bloomline_filter_with_blocks(100, 11);
+  insert_all(filter);
+  bytes = bloomline_filter_to_compact(filter, &length);
+  CHECK(same_bytes(bytes, length, golden, n));
+  free(bytes);
+  free(golden);
+
+  golden = read_golden("standalone-100-blocks.bin", &n);
+  view = bloomline_view_from_standalone(golden, n);
+  CHECK(view != NULL && bloomline_view_seed(view) == 0x5eed && view_has_all(view));
+  CHECK(bloomline_view_verify(view) == BLOOMLINE_OK);
+  bloomline_view_free(view);
+  bloomline_filter_clear(filter);
+  bloomline_filter_set_seed(filter, 0x5eed);
+  insert_all(filter);
+  bytes = bloomline_filter_to_standalone(filter, &length);
+  CHECK(same_bytes(bytes, length, golden, n));
+  free(bytes);
+  free(golden);
+  bloomline_filter_free(filter);
+
+  golden = read_golden("compact-short-1.bin", &n);
+  CHECK(bloomline_compact_may_contain(golden, n, "ant", 3) && bloomline_compact_may_contain(golden, n, "bee", 3));
+  CHECK(bloomline_compact_may_contain(golden, n, "cat", 3) && !bloomline_compact_may_contain(golden, n, "dog", 3));
+  free(golden);
+}
+
+struct shared {
+  const bloomline_filter_t *filter;
+  const bloomline_policy_t *policy;
+  const char *bytes;
+  size_t n;
+};
+
+static void *look_up(void *argument) {
+  const struct shared *shared = (const struct shared *)argument;
+  for (unsigned round = 0; round < 20; ++round) {
+    CHECK(has_all(shared->filter));
+    for (unsigned i = 0; i < KEYS; ++i) {
+      char key[16];
+      const size_t length = key_of(i, key);
+      CHECK(bloomline_policy_key_may_match(shared->policy, key, length, shared->bytes, shared->n));
+      CHECK(bloomline_policy_key_may_match(shared->policy, key, length, shared->bytes, 1));
+    }
+  }
+  return NULL;
+}
+
+static void two_threads_look_up_at_once(void) {
+  bloomline_filter_t *filter = filter_of_keys();
+  bloomline_policy_t *policy = bloomline_policy_with_bits_per_key(10);
+  struct shared shared;
+  pthread_t threads[2];
+  void *bytes = bloomline_filter_to_compact(filter, &shared.n);
+  shared.filter = filter;
+  shared.policy = policy;
+  shared.bytes = (const char *)bytes;
+  for (int i = 0; i < 2; ++i) CHECK(pthread_create(&threads[i], NULL, look_up, &shared) == 0);
+  for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  CHECK(bloomline_policy_unusable_filters(policy) == 2 * 20 * KEYS);
+  free(bytes);
+  bloomline_policy_free(policy);
+  bloomline_filter_free(filter);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]), 2;
+  golden_directory = argv[1];
+  about();
+  errors();
+  errors_are_of_a_thread();
+  hashes();
+  sizes();
+  filters_are_made();
+  filters_hold_keys();
+  seeds();
+  hashes_of_keys_and_batches();
+  misaligned_hashes();
+  filters_are_combined();
+  a_null_filter();
+  bytes_of_filters();
+  views();
+  null_and_malformed_bytes();
+  builders();
+  policies();
+  goldens();
+  two_threads_look_up_at_once();
+  printf("bloomline %s on %s: passed\n", bloomline_version(), bloomline_kernel_name());
+  return 0;
+}
