@@ -1,0 +1,379 @@
+// Gets in LevelDB, of keys that it has and of keys that it has not, without a filter, with LevelDB's own and
+// with bloomline's: time, data blocks read, bytes of filters. Prints Markdown.
+//
+//   leveldb_readmissing [--keys N] [--rounds N] [--gets N] [--directory PATH]
+//
+// In each round every database is asked for the same keys, one after the other and another first each time,
+// so that what slows the machine down for a while slows all of them: ratios are medians of the rounds' own.
+#include <bloomline/leveldb.h>
+#include <leveldb/cache.h>
+#include <leveldb/env.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/iterator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "../tests/leveldb_support.h"
+
+namespace {
+
+struct Arguments {
+  size_t keys = 1'000'000;
+  size_t rounds = 15;
+  // Of each kind in a round.
+  size_t gets = 20'000;
+  std::string directory = std::filesystem::temp_directory_path();
+};
+
+using Policy = std::unique_ptr<const leveldb::FilterPolicy>;
+using Cache = std::unique_ptr<leveldb::Cache>;
+using Database = std::unique_ptr<leveldb::DB>;
+using Seconds = std::chrono::duration<double>;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return Seconds(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const size_t half = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
+// Reads of table files. With each table open and its index and filters in memory, those are its data blocks,
+// as far as they were not in the block cache. A policy's true answers would tell which blocks were wanted,
+// and not where they came from, nor anything where there is no policy.
+class CountingEnv : public leveldb::EnvWrapper {
+ public:
+  CountingEnv() : EnvWrapper(leveldb::Env::Default()) {}
+
+  leveldb::Status NewRandomAccessFile(const std::string &name, leveldb::RandomAccessFile **result) override {
+    const leveldb::Status status = target()->NewRandomAccessFile(name, result);
+    if (status.ok()) *result = new File(std::unique_ptr<leveldb::RandomAccessFile>(*result), &reads_);
+    return status;
+  }
+
+  uint64_t reads() const { return reads_; }
+
+ private:
+  class File : public leveldb::RandomAccessFile {
+   public:
+    File(std::unique_ptr<leveldb::RandomAccessFile> file, std::atomic<uint64_t> *reads)
+        : file_(std::move(file)), reads_(reads) {}
+
+    leveldb::Status Read(uint64_t offset, size_t n, leveldb::Slice *result, char *scratch) const override {
+      ++*reads_;
+      return file_->Read(offset, n, result, scratch);
+    }
+
+   private:
+    std::unique_ptr<leveldb::RandomAccessFile> file_;
+    std::atomic<uint64_t> *reads_;
+  };
+
+  std::atomic<uint64_t> reads_{0};
+};
+
+// How many of a policy's answers were "may be in".
+class CountingPolicy : public leveldb::FilterPolicy {
+ public:
+  explicit CountingPolicy(const leveldb::FilterPolicy *policy) : policy_(policy) {}
+
+  const char *Name() const override { return policy_->Name(); }
+  void CreateFilter(const leveldb::Slice *keys, int n, std::string *filters) const override {
+    policy_->CreateFilter(keys, n, filters);
+  }
+  bool KeyMayMatch(const leveldb::Slice &key, const leveldb::Slice &filter) const override {
+    const bool answer = policy_->KeyMayMatch(key, filter);
+    matched_ += answer;
+    return answer;
+  }
+
+  uint64_t matched() const { return matched_; }
+
+ private:
+  const leveldb::FilterPolicy *policy_;
+  mutable std::atomic<uint64_t> matched_{0};
+};
+
+// Keys end to end, as strings of their own would each be a cache miss more.
+class Keys {
+ public:
+  Keys(size_t n, size_t first, size_t span, uint64_t seed) : n_(n) {
+    for (size_t i = 0; i < n; ++i) bytes_ += key_of(first + mix(mix(seed) + i) % span);
+  }
+
+  size_t size() const { return n_; }
+  leveldb::Slice operator[](size_t i) const { return leveldb::Slice(bytes_.data() + 16 * i, 16); }
+
+ private:
+  size_t n_;
+  std::string bytes_;
+};
+
+void get_all(leveldb::DB *database, const Keys &keys, bool present) {
+  std::string value;
+  size_t found = 0;
+  for (size_t i = 0; i < keys.size(); ++i) found += database->Get({}, keys[i], &value).ok();
+  if (found != (present ? keys.size() : 0))
+    throw std::runtime_error("keys lost, or found that were never put");
+}
+
+struct Contender {
+  std::string name;
+  Policy policy;
+  std::string path;
+  double build_seconds = 0;
+  size_t filter_bytes = 0;
+};
+
+leveldb::Options options_of(const leveldb::FilterPolicy *policy) {
+  leveldb::Options options;
+  options.create_if_missing = true;
+  options.filter_policy = policy;
+  // Fewer tables, or LevelDB would map only those of the first databases into memory.
+  options.max_file_size = 8 << 20;
+  options.write_buffer_size = 32 << 20;
+  return options;
+}
+
+Database open(const std::string &path, const leveldb::Options &options) {
+  leveldb::DB *database = nullptr;
+  must(leveldb::DB::Open(options, path, &database));
+  return Database(database);
+}
+
+void build(Contender *contender, size_t n_keys) {
+  std::fprintf(stderr, "building: %s\n", contender->name.c_str());
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const Database database = open(contender->path, options_of(contender->policy.get()));
+    // Half of a value is of random bytes, as db_bench has it.
+    for (size_t i = 0; i < n_keys; ++i) must(database->Put({}, key_of(i), value_of(i, 100, 50)));
+    compact(database.get());
+  }
+  contender->build_seconds = seconds_since(start);
+  if (contender->policy == nullptr) return;
+  contender->filter_bytes = total_bytes(filters_of(contender->path, contender->policy->Name()));
+}
+
+// Of filters of each number of keys, the share of all keys that are in one of them.
+using Shares = std::map<size_t, double>;
+
+Shares shares_of(const std::vector<std::string> &built_in_filters) {
+  Shares shares;
+  size_t total = 0;
+  for (const std::string &filter : built_in_filters) {
+    // 10 bits for each key, in whole bytes, and a byte.
+    const size_t n_keys = 8 * (filter.size() - 1) / 10;
+    shares[n_keys] += static_cast<double>(n_keys);
+    total += n_keys;
+  }
+  for (auto &[_, share] : shares) share /= static_cast<double>(total);
+  return shares;
+}
+
+// The share of missing keys that a policy's filters of those numbers of keys let through.
+double rate_of(const leveldb::FilterPolicy &policy, const Shares &shares) {
+  constexpr double kQueries = 10e6;
+  constexpr size_t kQueriesEach = 5000;
+  double rate = 0;
+  uint64_t seed = 0;
+  for (const auto &[n_keys, share] : shares) {
+    const size_t n_filters = 1 + static_cast<size_t>(kQueries * share / kQueriesEach);
+    const Keys queries(kQueriesEach, size_t{1} << 42, size_t{1} << 40, 0);
+    size_t matched = 0;
+    for (size_t i = 0; i < n_filters; ++i) {
+      const Keys keys(n_keys, size_t{1} << 44, size_t{1} << 40, ++seed);
+      std::vector<leveldb::Slice> slices;
+      for (size_t j = 0; j < n_keys; ++j) slices.push_back(keys[j]);
+      std::string filter;
+      policy.CreateFilter(slices.data(), static_cast<int>(n_keys), &filter);
+      for (size_t j = 0; j < kQueriesEach; ++j) matched += policy.KeyMayMatch(queries[j], filter);
+    }
+    rate += share * static_cast<double>(matched) / static_cast<double>(n_filters * kQueriesEach);
+  }
+  return rate;
+}
+
+// The bits per key of ours with a false-positive rate as near another's as whole lanes allow.
+double bits_per_key_for(double rate, const Shares &shares) {
+  double low = 4, high = 20, best = 10, best_off = 1;
+  while (high - low > 0.02) {
+    const double middle = (low + high) / 2;
+    const double ours = rate_of(bloomline::LevelDBFilterPolicy(middle), shares);
+    const double off = std::abs(ours / rate - 1);
+    if (off < best_off) best = middle, best_off = off;
+    (ours > rate ? low : high) = middle;
+  }
+  return best;
+}
+
+struct Counts {
+  double false_positives = 0, missing_reads = 0, present_reads = 0;
+};
+
+Counts count(const Contender &contender, const Arguments &arguments, leveldb::Cache *cache, bool warm_all) {
+  CountingEnv env;
+  const CountingPolicy policy(contender.policy.get());
+  leveldb::Options options = options_of(contender.policy == nullptr ? nullptr : &policy);
+  options.env = &env;
+  options.block_cache = cache;
+  const Database database = open(contender.path, options);
+  if (warm_all) {
+    const std::unique_ptr<leveldb::Iterator> iterator(database->NewIterator({}));
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    }
+  }
+  get_all(database.get(), Keys(100'000, 0, arguments.keys, 1), true);
+  const size_t n = 200'000;
+  const auto per_get = [&](uint64_t number) { return static_cast<double>(number) / static_cast<double>(n); };
+  Counts counts;
+  uint64_t reads = env.reads(), matched = policy.matched();
+  get_all(database.get(), Keys(n, arguments.keys, arguments.keys, 2), false);
+  counts.missing_reads = per_get(env.reads() - reads);
+  counts.false_positives = contender.policy == nullptr ? 1 : per_get(policy.matched() - matched);
+  reads = env.reads();
+  get_all(database.get(), Keys(n, 0, arguments.keys, 3), true);
+  counts.present_reads = per_get(env.reads() - reads);
+  return counts;
+}
+
+// Nanoseconds per get, of each round.
+struct Times {
+  std::vector<double> missing, present;
+};
+
+std::vector<Times> measure(const std::vector<Contender> &contenders, const Arguments &arguments,
+                           const std::vector<Cache> &caches, bool warm_all) {
+  std::vector<Database> databases;
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    leveldb::Options options = options_of(contenders[i].policy.get());
+    options.block_cache = caches[i].get();
+    databases.push_back(open(contenders[i].path, options));
+    if (warm_all) {
+      const std::unique_ptr<leveldb::Iterator> iterator(databases[i]->NewIterator({}));
+      for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      }
+    }
+    get_all(databases[i].get(), Keys(100'000, 0, arguments.keys, 1), true);
+  }
+  std::vector<Times> times(contenders.size());
+  for (size_t round = 0; round < arguments.rounds; ++round) {
+    const Keys missing(arguments.gets, arguments.keys, arguments.keys, 100 + round);
+    const Keys present(arguments.gets, 0, arguments.keys, 100 + round);
+    for (size_t turn = 0; turn < contenders.size(); ++turn) {
+      const size_t i = (round + turn) % contenders.size();
+      for (const bool there : {false, true}) {
+        const auto start = std::chrono::steady_clock::now();
+        get_all(databases[i].get(), there ? present : missing, there);
+        const double ns = seconds_since(start) * 1e9 / static_cast<double>(arguments.gets);
+        (there ? times[i].present : times[i].missing).push_back(ns);
+      }
+    }
+  }
+  return times;
+}
+
+double paired(const std::vector<double> &times, const std::vector<double> &others) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < times.size(); ++i) ratios.push_back(times[i] / others[i]);
+  return median(ratios);
+}
+
+void compare(const Arguments &arguments) {
+  const Directory directory(arguments.directory);
+  std::vector<Contender> contenders;
+  contenders.reserve(4);
+  const auto add = [&](const std::string &name, Policy policy) {
+    contenders.push_back({name, std::move(policy), directory / std::to_string(contenders.size())});
+    build(&contenders.back(), arguments.keys);
+  };
+  add("none", nullptr);
+  add("LevelDB's, 10", Policy(leveldb::NewBloomFilterPolicy(10)));
+  const size_t built_in = contenders.size() - 1;
+  const Policy &theirs = contenders[built_in].policy;
+  const Shares shares = shares_of(filters_of(contenders[built_in].path, theirs->Name()));
+  const double their_rate = rate_of(*theirs, shares);
+  const double bits_per_key = bits_per_key_for(their_rate, shares);
+  add("bloomline, 10", std::make_unique<bloomline::LevelDBFilterPolicy>(10));
+  add("bloomline, equal false positives", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
+
+  double mean_keys = 0;
+  for (const auto &[n_keys, share] : shares) mean_keys += share * static_cast<double>(n_keys);
+  std::printf(
+      "%zu keys of 16 bytes, values of 100 that compress to half; filters of %.0f keys in the mean.\n",
+      arguments.keys, mean_keys);
+  std::printf(
+      "Medians of %zu rounds of %zu gets of each kind; in brackets how many times that of LevelDB's own\n"
+      "filter in the same round.\n\n",
+      arguments.rounds, arguments.gets);
+  const std::vector<const char *> titles = {"block cache",         "filter",      "bits per key",
+                                            "filter bytes",        "build, s",    "false positives",
+                                            "missing, ns per get", "blocks read", "present, ns per get",
+                                            "blocks read"};
+  for (const char *title : titles) std::printf("| %s ", title);
+  std::printf("|\n|---|---");
+  for (size_t i = 2; i < titles.size(); ++i) std::printf("|---:");
+  std::printf("|\n");
+  for (const bool large : {false, true}) {
+    const size_t capacity = large ? 400 * arguments.keys : 8 << 20;
+    std::vector<Counts> counts;
+    for (const Contender &contender : contenders) {
+      const Cache cache(leveldb::NewLRUCache(capacity));
+      counts.push_back(count(contender, arguments, cache.get(), large));
+    }
+    std::vector<Cache> caches;
+    for (size_t i = 0; i < contenders.size(); ++i) caches.emplace_back(leveldb::NewLRUCache(capacity));
+    const std::vector<Times> times = measure(contenders, arguments, caches, large);
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      std::printf("| %s | %s | %.2f | %zu | %.1f | %.3f %% | %.0f (%.2f) | %.4f | %.0f (%.2f) | %.4f |\n",
+                  large ? "holds all" : "8 MiB", contenders[i].name.c_str(),
+                  8 * static_cast<double>(contenders[i].filter_bytes) / static_cast<double>(arguments.keys),
+                  contenders[i].filter_bytes, contenders[i].build_seconds, 100 * counts[i].false_positives,
+                  median(times[i].missing), paired(times[i].missing, times[built_in].missing),
+                  counts[i].missing_reads, median(times[i].present),
+                  paired(times[i].present, times[built_in].present), counts[i].present_reads);
+    }
+  }
+}
+
+bool parse(int argc, char **argv, Arguments *arguments) {
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) return false;
+    if (name == "--directory") {
+      arguments->directory = argv[i + 1];
+      continue;
+    }
+    size_t *number = name == "--keys"     ? &arguments->keys
+                     : name == "--rounds" ? &arguments->rounds
+                     : name == "--gets"   ? &arguments->gets
+                                          : nullptr;
+    if (number == nullptr || (*number = std::strtoull(argv[i + 1], nullptr, 10)) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  Arguments arguments;
+  if (!parse(argc, argv, &arguments)) {
+    std::fprintf(stderr, "usage: %s [--keys N] [--rounds N] [--gets N] [--directory PATH]\n", argv[0]);
+    return 2;
+  }
+  try {
+    compare(arguments);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

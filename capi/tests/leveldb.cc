@@ -1,0 +1,855 @@
+// The filter policy in LevelDB itself: it loses no key whatever the database does with its tables, lets
+// through what its filters let through, and what is damaged on disk costs time, not keys.
+//
+//   leveldb [KEYS]      200,000 for all tests; with fewer, shares are too uncertain to be held to their bars
+#include <bloomline/bloomline.h>
+#include <bloomline/leveldb.h>
+#include <leveldb/db.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/options.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <unordered_map>
+
+#include "leveldb_support.h"
+
+namespace {
+
+// `found` is streamed, with what was expected of it.
+#define CHECK(condition, found)                                                         \
+  do {                                                                                  \
+    if (!(condition)) {                                                                 \
+      std::ostringstream text;                                                          \
+      text << __FILE__ ":" << __LINE__ << ": expected " #condition "; found " << found; \
+      throw std::runtime_error(text.str());                                             \
+    }                                                                                   \
+  } while (false)
+
+constexpr size_t kAllKeys = 200'000;
+size_t keys = kAllKeys;
+
+using Policy = std::unique_ptr<const leveldb::FilterPolicy>;
+using Database = std::unique_ptr<leveldb::DB>;
+
+Policy bloomline_of(double bits_per_key) {
+  return std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key);
+}
+Policy built_in_of(int bits_per_key) { return Policy(leveldb::NewBloomFilterPolicy(bits_per_key)); }
+
+// Passes everything on to another policy, and counts it.
+class Watched : public leveldb::FilterPolicy {
+ public:
+  struct Call {
+    std::string filter;
+    bool answer;
+  };
+
+  explicit Watched(Policy policy) : policy_(std::move(policy)) {}
+
+  const char *Name() const override { return policy_->Name(); }
+
+  void CreateFilter(const leveldb::Slice *keys, int n, std::string *filters) const override {
+    const size_t start = filters->size();
+    policy_->CreateFilter(keys, n, filters);
+    size_t distinct = n > 0;
+    for (int i = 1; i < n; ++i) distinct += keys[i] != keys[i - 1];
+    std::lock_guard<std::mutex> lock(mutex_);
+    repeats_ += static_cast<size_t>(n) - distinct;
+    n_keys_[filters->substr(start)] = distinct;
+  }
+
+  bool KeyMayMatch(const leveldb::Slice &key, const leveldb::Slice &filter) const override {
+    if (calls_ != nullptr) return recorded(key, filter);
+    const bool answer = policy_->KeyMayMatch(key, filter);
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++asked_;
+    matched_ += answer;
+    const auto known = n_keys_.find(filter.ToString());
+    ++asked_by_keys_[known == n_keys_.end() ? 0 : known->second];
+    return answer;
+  }
+
+  void record(std::vector<Call> *calls) { calls_ = calls; }
+
+  void forget_calls() {
+    asked_ = matched_ = 0;
+    asked_by_keys_.clear();
+  }
+
+  size_t asked() const { return asked_; }
+  size_t matched() const { return matched_; }
+  // Keys given to filters that already had them.
+  size_t repeats() const { return repeats_; }
+  // How often filters of so many keys were asked; of 0 keys those that this policy did not create.
+  const std::map<size_t, size_t> &asked_by_keys() const { return asked_by_keys_; }
+  size_t keys_of(const std::string &filter) const { return n_keys_.at(filter); }
+  const leveldb::FilterPolicy *inner() const { return policy_.get(); }
+
+ private:
+  // In memory of just their size, so that no byte beside them is read unseen.
+  bool recorded(const leveldb::Slice &key, const leveldb::Slice &filter) const {
+    const std::vector<char> key_copy(key.data(), key.data() + key.size());
+    const std::vector<char> filter_copy(filter.data(), filter.data() + filter.size());
+    const bool answer = policy_->KeyMayMatch(leveldb::Slice(key_copy.data(), key_copy.size()),
+                                             leveldb::Slice(filter_copy.data(), filter_copy.size()));
+    calls_->push_back({filter.ToString(), answer});
+    return answer;
+  }
+
+  const Policy policy_;
+  std::vector<Call> *calls_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable size_t asked_ = 0, matched_ = 0, repeats_ = 0;
+  mutable std::map<size_t, size_t> asked_by_keys_;
+  mutable std::unordered_map<std::string, size_t> n_keys_;
+};
+
+leveldb::Options options_of(const leveldb::FilterPolicy *policy) {
+  leveldb::Options options;
+  options.create_if_missing = true;
+  // Small, for several levels of tables from few keys.
+  options.write_buffer_size = 1 << 20;
+  options.filter_policy = policy;
+  return options;
+}
+
+Database open(const std::string &path, const leveldb::Options &options) {
+  leveldb::DB *database = nullptr;
+  must(leveldb::DB::Open(options, path, &database));
+  return Database(database);
+}
+
+Database open(const std::string &path, const leveldb::FilterPolicy *policy) {
+  return open(path, options_of(policy));
+}
+
+// What a database must hold.
+class Model {
+ public:
+  Model(size_t n_keys, size_t distinct) : versions_(n_keys), distinct_(distinct) {}
+
+  // Each key once, in no order.
+  void fill(leveldb::DB *database) {
+    for (size_t i = 0; i < versions_.size(); ++i) put(database, i, 1);
+  }
+
+  // Puts, overwrites and deletes of keys at random.
+  void change(leveldb::DB *database, size_t changes, uint32_t seed) {
+    for (size_t change = 1; change <= changes; ++change) {
+      const size_t i = mix(mix(seed) + change) % versions_.size();
+      if (change % 7 == 0) {
+        must(database->Delete({}, key_of(i)));
+        versions_[i] = 0;
+      } else {
+        put(database, i, (seed << 24) + static_cast<uint32_t>(change));
+        // Twice in a row is twice in one filter.
+        if (change % 5 == 0) put(database, i, versions_[i] + (1 << 23));
+      }
+    }
+  }
+
+  void check(leveldb::DB *database) const {
+    size_t wrong = 0, first = 0;
+    std::string value;
+    for (size_t i = 0; i < versions_.size(); ++i) {
+      const leveldb::Status status = database->Get({}, key_of(i), &value);
+      const bool right = versions_[i] == 0 ? status.IsNotFound() : status.ok() && value == value_at(i);
+      if (!right && wrong++ == 0) first = i;
+    }
+    CHECK(wrong == 0, wrong << " of " << versions_.size() << " keys lost or with another value, key " << first
+                            << " first");
+  }
+
+  size_t size() const { return versions_.size(); }
+
+ private:
+  std::string value_at(size_t i) const { return value_of(i << 32 | versions_[i], 100, distinct_); }
+
+  void put(leveldb::DB *database, size_t i, uint32_t version) {
+    versions_[i] = version;
+    must(database->Put({}, key_of(i), value_at(i)));
+  }
+
+  // 0 where the key is not there.
+  std::vector<uint32_t> versions_;
+  size_t distinct_;
+};
+
+// Gets of `n` keys that were never put, of which none may be found.
+void get_missing(leveldb::DB *database, size_t present, size_t n) {
+  std::string value;
+  for (size_t i = 0; i < n; ++i) {
+    const leveldb::Status status = database->Get({}, key_of(present + i), &value);
+    CHECK(status.IsNotFound(), status.ToString());
+  }
+}
+
+std::vector<std::string> new_keys(size_t n, uint64_t first) {
+  std::vector<std::string> keys(n);
+  for (size_t i = 0; i < n; ++i) keys[i] = key_of(first + i);
+  return keys;
+}
+
+// Through the C functions, with no LevelDB between.
+class Direct {
+ public:
+  explicit Direct(double bits_per_key)
+      : policy_(bloomline_policy_with_bits_per_key(bits_per_key), bloomline_policy_free) {
+    CHECK(policy_ != nullptr, "no policy of " << bits_per_key << " bits per key");
+  }
+
+  std::string filter(const std::vector<std::string> &keys) const {
+    std::vector<const char *> pointers;
+    std::vector<size_t> lengths;
+    for (const std::string &key : keys) {
+      pointers.push_back(key.data());
+      lengths.push_back(key.size());
+    }
+    size_t length = 0;
+    char *bytes =
+        bloomline_policy_create_filter(policy_.get(), pointers.data(), lengths.data(), keys.size(), &length);
+    CHECK(bytes != nullptr, "no filter");
+    std::string filter(bytes, length);
+    std::free(bytes);
+    return filter;
+  }
+
+  bool may_match(const std::string &key, const std::string &filter) const {
+    return bloomline_policy_key_may_match(policy_.get(), key.data(), key.size(), filter.data(),
+                                          filter.size());
+  }
+
+  // The share of random missing keys that filters of so many random keys let through.
+  double rate(size_t n_keys) const {
+    const size_t queries = 1000, filters = std::clamp<size_t>(keys / 100, 20, 400);
+    uint64_t next = uint64_t{1} << 40;
+    size_t matched = 0;
+    for (size_t i = 0; i < filters; ++i) {
+      const std::string one = filter(new_keys(n_keys, next));
+      next += n_keys;
+      for (const std::string &key : new_keys(queries, next)) matched += may_match(key, one);
+      next += queries;
+    }
+    return static_cast<double>(matched) / static_cast<double>(queries * filters);
+  }
+
+ private:
+  std::unique_ptr<bloomline_policy_t, decltype(&bloomline_policy_free)> policy_;
+};
+
+double percent(size_t part, size_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// The database may have filters of any number of keys, so the model is the sum over all that were asked of
+// what a filter of so many random keys lets through: made and asked by the same code, but away from LevelDB.
+void check_false_positives(const char *what, const Watched &policy, double bits_per_key) {
+  const Direct direct(bits_per_key);
+  double expected = 0;
+  size_t most = 0;
+  for (const auto &[n_keys, asked] : policy.asked_by_keys()) {
+    CHECK(n_keys != 0, asked << " questions to filters that this policy did not create");
+    expected += static_cast<double>(asked) * direct.rate(n_keys);
+    most = n_keys;
+  }
+  const auto found = static_cast<double>(policy.matched());
+  // A tenth, or what so few of them vary by.
+  const double tolerance = std::max(expected / 10, 5 * std::sqrt(expected));
+  std::printf("  %-14s false positives %.3f %%, model %.3f %%; %zu gets, at most %zu keys in a filter\n",
+              what, percent(policy.matched(), policy.asked()),
+              100 * expected / static_cast<double>(policy.asked()), policy.asked(), most);
+  CHECK(std::abs(found - expected) <= tolerance,
+        found << " false positives where the model has " << expected);
+  CHECK(expected < 0.02 * static_cast<double>(policy.asked()), expected << " expected of " << policy.asked());
+}
+
+void survives(const char *what, size_t distinct) {
+  const Directory directory;
+  const std::string path = directory / "database";
+  Watched policy(bloomline_of(10));
+  Model model(keys, distinct);
+  Database database = open(path, &policy);
+  model.fill(database.get());
+  model.change(database.get(), keys, 1);
+  model.check(database.get());
+  compact(database.get());
+  model.check(database.get());
+  model.change(database.get(), keys / 2, 2);
+  compact(database.get());
+  model.check(database.get());
+  database.reset();
+  database = open(path, &policy);
+  model.check(database.get());
+  CHECK(policy.repeats() > 0, "no filter of keys that repeat");
+  policy.forget_calls();
+  get_missing(database.get(), keys, 4 * keys);
+  check_false_positives(what, policy, 10);
+}
+
+void survives_compressible_values() { survives("compressible", 10); }
+void survives_random_values() { survives("random values", 100); }
+
+void appends_to_what_is_there() {
+  const Policy policy = bloomline_of(10);
+  const std::string before = "earlier filters";
+  std::string filters = before;
+  const leveldb::Slice some[] = {"ant", "bee", "bee"};
+  policy->CreateFilter(some, 3, &filters);
+  CHECK(filters.compare(0, before.size(), before) == 0, "what was there written over");
+  const leveldb::Slice filter(filters.data() + before.size(), filters.size() - before.size());
+  for (const leveldb::Slice &key : some) CHECK(policy->KeyMayMatch(key, filter), key.ToString() << " lost");
+  CHECK(!policy->KeyMayMatch("cat", filter), "a key that is not there");
+  const size_t size = filters.size();
+  policy->CreateFilter(nullptr, 0, &filters);
+  CHECK(filters.size() > size, "nothing appended for no keys, which LevelDB may take for a filter of none");
+  CHECK(policy->KeyMayMatch("ant", leveldb::Slice()), "bytes that are no filter to hide a key");
+}
+
+// Of any length, zero included, with any bytes.
+void keeps_odd_keys() {
+  std::map<std::string, std::string> expected;
+  std::vector<std::string> missing;
+  const auto add = [&](const std::string &key) { expected[key] = std::to_string(mix(expected.size())); };
+  add("");
+  for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
+  for (size_t length = 2; length <= 300; ++length) {
+    add(std::string(length, '\0'));
+    add(std::string(length, '\xff'));
+    missing.push_back(std::string(length, '\x7f'));
+  }
+  for (const size_t length : {1000u, 10'000u, 100'000u}) {
+    for (size_t at = 0; at < length; at += length / 50) {
+      std::string key(length, 'x');
+      key[at] = '\0';
+      add(key);
+      key[at] = '\1';
+      missing.push_back(key);
+    }
+  }
+  const Directory directory;
+  const std::string path = directory / "database";
+  const Policy policy = bloomline_of(10);
+  for (const bool again : {false, true}) {
+    const Database database = open(path, policy.get());
+    if (!again) {
+      for (const auto &[key, value] : expected) must(database->Put({}, key, value));
+      compact(database.get());
+    }
+    std::string value;
+    for (const auto &[key, wanted] : expected) {
+      const leveldb::Status status = database->Get({}, key, &value);
+      CHECK(status.ok() && value == wanted, status.ToString() << " for a key of " << key.size() << " bytes");
+    }
+    for (const std::string &key : missing) {
+      CHECK(database->Get({}, key, &value).IsNotFound(), "a missing key of " << key.size() << " bytes");
+    }
+  }
+}
+
+// Its filters are read by several threads while another makes new ones.
+void serves_several_threads() {
+  const Directory directory;
+  const Policy policy = bloomline_of(10);
+  const Database database = open(directory / "database", policy.get());
+  Model model(keys / 10, 50);
+  model.fill(database.get());
+  std::vector<std::string> failures(3);
+  std::vector<std::thread> threads;
+  for (std::string &failure : failures) {
+    threads.emplace_back([&] {
+      try {
+        for (int round = 0; round < 3; ++round) model.check(database.get());
+      } catch (const std::exception &error) {
+        failure = error.what();
+      }
+    });
+  }
+  compact(database.get());
+  for (std::thread &thread : threads) thread.join();
+  for (const std::string &failure : failures) CHECK(failure.empty(), failure);
+}
+
+// Another policy's filters are not this one's: they are ignored until compaction writes new ones.
+void change_of_policy(const std::function<Policy()> &first, const std::function<Policy()> &second,
+                      bool same_name) {
+  const Directory directory;
+  const std::string path = directory / "database";
+  Model model(keys / 5, 50);
+  {
+    const Policy policy = first();
+    const Database database = open(path, policy.get());
+    model.fill(database.get());
+    compact(database.get());
+  }
+  for (const bool there : {true, false}) {
+    Watched policy(there ? second() : first());
+    Database database = open(path, &policy);
+    model.check(database.get());
+    CHECK((policy.asked() != 0) == same_name, policy.asked() << " questions to filters of a policy before");
+    model.change(database.get(), model.size() / 5, there ? 1 : 2);
+    compact(database.get());
+    model.check(database.get());
+    policy.forget_calls();
+    get_missing(database.get(), model.size(), model.size());
+    CHECK(policy.asked() > model.size() / 2, policy.asked() << " questions to its own filters");
+    CHECK(policy.matched() < policy.asked() / 10 + 50, policy.matched() << " matches of " << policy.asked());
+    database.reset();
+    database = open(path, nullptr);
+    model.check(database.get());
+  }
+}
+
+void policies_may_change() {
+  change_of_policy([] { return built_in_of(10); }, [] { return bloomline_of(10); }, false);
+  change_of_policy([] { return bloomline_of(10); }, [] { return built_in_of(10); }, false);
+  change_of_policy([] { return bloomline_of(6); }, [] { return bloomline_of(20); }, true);
+}
+
+// Two sizes next to each other, in bits per key: with the first, filters of so many keys take no more than
+// `bytes` altogether, with the second more.
+std::pair<double, double> bits_per_key_around(const std::map<size_t, size_t> &filters_by_keys, size_t bytes) {
+  double low = 1, high = 40;
+  while (high - low > 1e-3) {
+    const double middle = (low + high) / 2;
+    const Direct direct(middle);
+    size_t total = 0;
+    for (const auto &[n_keys, n_filters] : filters_by_keys) {
+      total += n_filters * direct.filter(new_keys(n_keys, uint64_t{1} << 40)).size();
+    }
+    (total <= bytes ? low : high) = middle;
+  }
+  return {low, high};
+}
+
+struct Filled {
+  std::map<size_t, size_t> filters_by_keys;
+  size_t bytes = 0;
+  double rate = 0;
+};
+
+// Fills a database, loses nothing, and lets false positives through.
+Filled fill(Policy policy, size_t n_keys) {
+  const Directory directory;
+  const std::string path = directory / "database";
+  Watched watched(std::move(policy));
+  leveldb::Options options = options_of(&watched);
+  options.write_buffer_size = 32 << 20;
+  const Database database = open(path, options);
+  Model model(n_keys, 50);
+  model.fill(database.get());
+  compact(database.get());
+  model.check(database.get());
+  watched.forget_calls();
+  get_missing(database.get(), n_keys, 2 * n_keys);
+  Filled filled;
+  for (const std::string &filter : filters_of(path, watched.Name())) {
+    ++filled.filters_by_keys[watched.keys_of(filter)];
+    filled.bytes += filter.size();
+  }
+  filled.rate = percent(watched.matched(), watched.asked());
+  return filled;
+}
+
+// LevelDB's own filters let no fewer keys through in as many bytes. Ours come in steps of 8 bytes, none of
+// which takes as many: the rate is read off between two, its logarithm being all but linear in the bytes.
+void is_as_good_in_as_many_bytes() {
+  const size_t n_keys = 5 * keys;
+  const Filled built_in = fill(built_in_of(10), n_keys);
+  const auto [bits_below, bits_above] = bits_per_key_around(built_in.filters_by_keys, built_in.bytes);
+  const Filled below = fill(bloomline_of(bits_below), n_keys), above = fill(bloomline_of(bits_above), n_keys);
+  CHECK(below.bytes < above.bytes, below.bytes << " and " << above.bytes << " bytes");
+  const double part = (static_cast<double>(built_in.bytes) - static_cast<double>(below.bytes)) /
+                      static_cast<double>(above.bytes - below.bytes);
+  const double between = below.rate * std::pow(above.rate / below.rate, part);
+  size_t n_filters = 0, most = 0, most_keys = 0;
+  for (const auto &[n_keys_each, n] : built_in.filters_by_keys) {
+    n_filters += n;
+    if (n > most) most = n, most_keys = n_keys_each;
+  }
+  std::printf("  %zu keys, %zu filters, most of %zu keys\n", n_keys, n_filters, most_keys);
+  const auto row = [&](const char *whose, double bits_per_key, size_t bytes, double rate) {
+    std::printf("    %-9s %7.3f bits per key %8zu bytes  false positives %.4f %%  ratio %.3f\n", whose,
+                bits_per_key, bytes, rate, rate / built_in.rate);
+  };
+  row("built-in", 10, built_in.bytes, built_in.rate);
+  row("bloomline", bits_below, below.bytes, below.rate);
+  row("bloomline", bits_above, above.bytes, above.rate);
+  row("between", bits_below + part * (bits_above - bits_below), built_in.bytes, between);
+  if (keys < kAllKeys) return;
+  CHECK(part > -0.01 && part < 1,
+        below.bytes << " and " << above.bytes << " bytes around " << built_in.bytes);
+  CHECK(between <= 1.05 * built_in.rate, between / built_in.rate << " times as many as LevelDB's own");
+}
+
+// One filter for a whole table, as other databases have: no LevelDB writes one, but its policy can.
+void is_better_for_a_whole_table() {
+  const size_t n_keys = 5 * keys;
+  const std::vector<std::string> present = new_keys(n_keys, 0);
+  const std::vector<leveldb::Slice> slices(present.begin(), present.end());
+  const auto filter_of = [&](const leveldb::FilterPolicy &policy) {
+    std::string filter;
+    policy.CreateFilter(slices.data(), static_cast<int>(slices.size()), &filter);
+    return filter;
+  };
+  const auto rate_of = [&](const leveldb::FilterPolicy &policy, const std::string &filter) {
+    for (const leveldb::Slice &key : slices)
+      CHECK(policy.KeyMayMatch(key, filter), key.ToString() << " lost");
+    size_t matched = 0;
+    for (size_t i = 0; i < 4 * n_keys; ++i) matched += policy.KeyMayMatch(key_of(n_keys + i), filter);
+    return percent(matched, 4 * n_keys);
+  };
+  const Policy theirs = built_in_of(10);
+  const std::string their_filter = filter_of(*theirs);
+  // Blocks are 64 bytes; no search, as the bits are then all but exact.
+  const Policy ours = bloomline_of(10 - 1024 / static_cast<double>(n_keys));
+  const std::string our_filter = filter_of(*ours);
+  CHECK(our_filter.size() <= their_filter.size(), our_filter.size()
+                                                      << " bytes and not " << their_filter.size());
+  const double their_rate = rate_of(*theirs, their_filter), our_rate = rate_of(*ours, our_filter);
+  std::printf("  one filter of %zu keys:\n", n_keys);
+  std::printf("    built-in  %8zu bytes  %.4f %%\n", their_filter.size(), their_rate);
+  std::printf("    bloomline %8zu bytes  %.4f %%  ratio %.3f\n", our_filter.size(), our_rate,
+              our_rate / their_rate);
+  if (keys == kAllKeys) CHECK(our_rate <= 0.8 * their_rate, our_rate / their_rate << " times as many");
+}
+
+// By docs/format.md alone: whether bytes can be a filter, and so nothing in them tells whose.
+bool well_formed(const std::string &filter) {
+  const size_t lanes = filter.size() / 8;
+  return filter.size() % 8 == 1 && lanes > 0 && (lanes < 64 || lanes % 8 == 0) &&
+         static_cast<unsigned char>(filter.back()) >> 4 == 1;
+}
+
+// A filter block written over on disk. What is done to it may hang on the round.
+struct Damage {
+  const char *name;
+  int rounds;
+  // No key may be lost, as what is wrong can be seen. By other damage LevelDB may hand the policy a
+  // well-formed filter of other keys, or hide keys by itself.
+  bool visible;
+  std::function<void(const Table &, uint32_t round, std::string *block, char *type)> apply;
+};
+
+uint32_t number_at(const std::string &block, size_t at) {
+  uint32_t number = 0;
+  for (size_t i = 4; i-- > 0;) number = number << 8 | static_cast<unsigned char>(block[at + i]);
+  return number;
+}
+
+void put_number(std::string *block, size_t at, uint32_t number) {
+  for (size_t i = 0; i < 4; ++i) (*block)[at + i] = static_cast<char>(number >> (8 * i));
+}
+
+void each_filter(const Table &table, const std::function<void(size_t start, size_t end)> &apply) {
+  for (size_t i = 0; i < table.n_filters(); ++i) {
+    const auto [start, end] = table.filter(i);
+    if (start != end) apply(start, end);
+  }
+}
+
+void fill_bytes(std::string *block, size_t start, size_t end, uint32_t seed) {
+  for (size_t i = start; i < end; ++i) (*block)[i] = static_cast<char>(mix(mix(seed) + i));
+}
+
+void each_offset(const Table &table, std::string *block,
+                 const std::function<uint32_t(uint32_t, size_t)> &change) {
+  for (size_t i = 0; i < table.n_filters(); ++i) {
+    const size_t at = table.array() + 4 * i;
+    put_number(block, at, change(number_at(*block, at), i));
+  }
+}
+
+const std::vector<Damage> &damages() {
+  static const std::vector<Damage> all = {
+      {"trailers of no version there is", 240, true,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         const auto trailer = static_cast<char>(round < 16 ? round : round + 16);
+         each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = trailer; });
+       }},
+      {"trailers of another k", 16, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = static_cast<char>(16 + round); });
+       }},
+      {"lanes all ones", 1, true,
+       [](const Table &table, uint32_t, std::string *block, char *) {
+         each_filter(table, [&](size_t start, size_t end) {
+           block->replace(start, end - 1 - start, end - 1 - start, '\xff');
+         });
+       }},
+      {"block all zeros", 1, true,
+       [](const Table &, uint32_t, std::string *block, char *) { block->assign(block->size(), '\0'); }},
+      {"block all ones", 1, true,
+       [](const Table &, uint32_t, std::string *block, char *) { block->assign(block->size(), '\xff'); }},
+      {"another type of compression", 255, true,
+       [](const Table &, uint32_t round, std::string *, char *type) {
+         *type = static_cast<char>(round + 1);
+       }},
+      {"offsets of filters all zero", 1, true,
+       [](const Table &table, uint32_t, std::string *block, char *) {
+         each_offset(table, block, [](uint32_t, size_t) { return 0; });
+       }},
+      {"offsets of filters too large", 32, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         each_offset(table, block, [&](uint32_t offset, size_t) { return offset + (1u << 31 >> round); });
+       }},
+      {"offsets of filters all ones", 1, false,
+       [](const Table &table, uint32_t, std::string *block, char *) {
+         each_offset(table, block, [](uint32_t, size_t) { return ~uint32_t{0}; });
+       }},
+      {"offsets of filters a little off", 64, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         each_offset(table, block, [&](uint32_t offset, size_t) { return offset + round - 32; });
+       }},
+      {"offsets of filters at random", 60, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         each_offset(table, block,
+                     [&](uint32_t, size_t i) { return mix(mix(round) + i) % (table.array() + 20); });
+       }},
+      {"offset of the array", 60, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         const auto end = static_cast<uint32_t>(block->size()), array = static_cast<uint32_t>(table.array());
+         const uint32_t offsets[] = {0,       1,       array - 4, array - 1, array + 1, array + 4,
+                                     end - 9, end - 5, end - 4,   end,       ~0u};
+         const size_t n = std::size(offsets);
+         put_number(block, end - 5, round < n ? offsets[round] : static_cast<uint32_t>(mix(round) % end));
+       }},
+      {"span of a filter", 256, false,
+       [](const Table &, uint32_t round, std::string *block, char *) {
+         block->back() = static_cast<char>(round);
+       }},
+      {"block cut short", 100, false,
+       [](const Table &, uint32_t round, std::string *block, char *) {
+         block->resize(round < 12 ? round : mix(round) % block->size());
+       }},
+      {"filters cut away", 100, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         const auto cut = static_cast<uint32_t>(round < 50 ? round + 1 : mix(round) % table.array());
+         block->erase(0, cut);
+         put_number(block, block->size() - 5, static_cast<uint32_t>(table.array()) - cut);
+       }},
+      {"bits of the array and behind it", 150, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         const size_t n_bits = 8 * (block->size() - table.array());
+         for (uint32_t i = 0; i <= round / 10; ++i) {
+           const size_t bit = mix(mix(round) + i) % n_bits;
+           (*block)[table.array() + bit / 8] ^= static_cast<char>(1 << bit % 8);
+         }
+       }},
+      {"block of random bytes", 40, false,
+       [](const Table &, uint32_t round, std::string *block, char *) {
+         fill_bytes(block, 0, block->size(), round);
+       }},
+      {"filters of random bytes", 40, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         fill_bytes(block, 0, table.array(), round);
+       }},
+      // Nothing but a checksum can see this.
+      {"bits of lanes", 10, false,
+       [](const Table &table, uint32_t round, std::string *block, char *) {
+         each_filter(table, [&](size_t start, size_t end) {
+           const size_t bit = mix(mix(round) + start) % (8 * (end - 1 - start));
+           (*block)[start + bit / 8] ^= static_cast<char>(1 << bit % 8);
+         });
+       }},
+  };
+  return all;
+}
+
+void damage(const std::string &path, const std::string &policy, const Damage &damage, uint32_t round) {
+  for (const auto &file : tables_of(path)) {
+    const Table table(file, policy);
+    std::string block = table.block();
+    char type = 0;
+    damage.apply(table, round, &block, &type);
+    table.write(block, type);
+  }
+}
+
+// A database whose tables can be damaged, and read as often as one likes.
+class Damaged {
+ public:
+  Damaged(std::function<Policy()> policy, size_t n_keys) : make_policy_(std::move(policy)), n_keys_(n_keys) {
+    policy_ = make_policy_();
+    const Database database = open(path_, policy_.get());
+    Model model(n_keys_, 50);
+    model.fill(database.get());
+    compact(database.get());
+    model.check(database.get());
+  }
+
+  struct Lost {
+    size_t by_filter = 0;
+    // The policy was not asked.
+    size_t by_leveldb = 0;
+    size_t asked = 0;
+    uint64_t unusable = 0;
+  };
+
+  // `see` gets each key's number, and the calls for it.
+  Lost read(const leveldb::Options &extra, const leveldb::ReadOptions &how,
+            const std::function<void(size_t, const Watched::Call &)> &see) const {
+    Watched policy(make_policy_());
+    std::vector<Watched::Call> calls;
+    policy.record(&calls);
+    leveldb::Options options = options_of(&policy);
+    options.paranoid_checks = extra.paranoid_checks;
+    const Database database = open(path_, options);
+    Lost lost;
+    std::string value;
+    for (size_t i = 0; i < n_keys_; ++i) {
+      calls.clear();
+      const leveldb::Status status = database->Get(how, key_of(i), &value);
+      CHECK(status.ok() || status.IsNotFound(), status.ToString());
+      for (const Watched::Call &call : calls) see(i, call);
+      lost.asked += calls.size();
+      if (status.ok()) continue;
+      const bool hidden =
+          std::any_of(calls.begin(), calls.end(), [](const auto &call) { return !call.answer; });
+      ++(hidden ? lost.by_filter : lost.by_leveldb);
+    }
+    // LevelDB may be built without what dynamic_cast needs.
+    if (std::strcmp(policy.Name(), bloomline_policy_name()) == 0) {
+      lost.unusable = static_cast<const bloomline::LevelDBFilterPolicy *>(policy.inner())->unusable_filters();
+    }
+    return lost;
+  }
+
+  // With one kind of damage, repaired after each round.
+  template <typename Use>
+  void each_round(const Damage &kind, Use use) const {
+    std::vector<Table> whole;
+    for (const auto &file : tables_of(path_)) whole.emplace_back(file, policy_->Name());
+    const int step = keys < kAllKeys ? 8 : 1;
+    for (int round = 0; round < kind.rounds; round += step) {
+      damage(path_, policy_->Name(), kind, static_cast<uint32_t>(round));
+      use(round);
+      for (const Table &table : whole) table.restore();
+    }
+  }
+
+  size_t n_keys() const { return n_keys_; }
+
+ private:
+  const Directory directory_;
+  const std::string path_ = directory_ / "database";
+  std::function<Policy()> make_policy_;
+  Policy policy_;
+  size_t n_keys_;
+};
+
+// LevelDB reads filters without looking at their checksums unless told to. It also hides keys by itself where
+// two neighbouring offsets are equal and lie behind the filters: it takes that for a filter of no keys. That
+// no policy can help; nor can it where it is handed a well-formed filter of other keys.
+void damaged_filter_blocks() {
+  const size_t n_keys = std::min<size_t>(keys / 5, 2000);
+  const Damaged ours([] { return bloomline_of(10); }, n_keys), theirs([] { return built_in_of(10); }, n_keys);
+  std::vector<std::string> own(n_keys);
+  const auto ignore = [](size_t, const Watched::Call &) {};
+  ours.read({}, {}, [&](size_t i, const Watched::Call &call) { own[i] = call.filter; });
+
+  std::printf("  %-34s %6s %10s %18s %12s %18s\n", "gets of keys that are there", "gets", "unusable",
+              "lost: other filter", "by LevelDB", "built-in: lost");
+  for (const Damage &kind : damages()) {
+    Damaged::Lost sum, their_sum;
+    size_t gets = 0;
+    ours.each_round(kind, [&](int round) {
+      uint64_t malformed = 0;
+      const Damaged::Lost lost = ours.read({}, {}, [&](size_t i, const Watched::Call &call) {
+        malformed += !well_formed(call.filter);
+        if (call.answer) return;
+        CHECK(well_formed(call.filter),
+              kind.name << ", round " << round << ": bytes that are no filter hide a key");
+        CHECK(call.filter != own[i], kind.name << ", round " << round << ": its own filter hides a key");
+      });
+      CHECK(lost.unusable == malformed, kind.name << ", round " << round << ": " << lost.unusable
+                                                  << " counted as unusable of " << malformed);
+      CHECK(!kind.visible || lost.by_filter + lost.by_leveldb == 0,
+            kind.name << ", round " << round << ": " << lost.by_filter << " keys lost");
+      sum.by_filter += lost.by_filter;
+      sum.by_leveldb += lost.by_leveldb;
+      sum.unusable += lost.unusable;
+      gets += n_keys;
+    });
+    theirs.each_round(kind, [&](int) {
+      const Damaged::Lost lost = theirs.read({}, {}, ignore);
+      their_sum.by_filter += lost.by_filter;
+      their_sum.by_leveldb += lost.by_leveldb;
+    });
+    std::printf("  %-34s %6zu %10llu %18zu %12zu %18zu\n", kind.name, gets,
+                static_cast<unsigned long long>(sum.unusable), sum.by_filter, sum.by_leveldb,
+                their_sum.by_filter + their_sum.by_leveldb);
+  }
+}
+
+// Lanes of zeros hide every key, and only a checksum can tell. LevelDB looks at a filter block's where the
+// database was opened with paranoid_checks, and then ignores the block; verify_checksums of a read does not
+// reach filters.
+void paranoid_checks_see_damaged_lanes() {
+  const Damage zeros = {"lanes all zeros", 1, false,
+                        [](const Table &table, uint32_t, std::string *block, char *) {
+                          each_filter(table, [&](size_t start, size_t end) {
+                            block->replace(start, end - 1 - start, end - 1 - start, '\0');
+                          });
+                        }};
+  const Damaged database([] { return bloomline_of(10); }, std::min<size_t>(keys / 5, 2000));
+  const auto ignore = [](size_t, const Watched::Call &) {};
+  database.each_round(zeros, [&](int) {
+    leveldb::Options paranoid;
+    paranoid.paranoid_checks = true;
+    leveldb::ReadOptions verify;
+    verify.verify_checksums = true;
+    const Damaged::Lost plain = database.read({}, {}, ignore), verified = database.read({}, verify, ignore);
+    CHECK(plain.by_filter == database.n_keys(), plain.by_filter << " keys hidden by filters of no keys");
+    CHECK(verified.by_filter == database.n_keys(),
+          verified.by_filter << " keys hidden, with verify_checksums");
+    const Damaged::Lost seen = database.read(paranoid, {}, ignore);
+    CHECK(seen.by_filter + seen.by_leveldb == 0, seen.by_filter << " keys lost, with paranoid_checks");
+    CHECK(seen.asked == 0, seen.asked << " questions to filters with a wrong checksum");
+  });
+}
+
+struct Test {
+  const char *name;
+  void (*run)();
+};
+
+#define TEST(function) {#function, function}
+constexpr Test kTests[] = {
+    TEST(appends_to_what_is_there),    TEST(survives_compressible_values),
+    TEST(survives_random_values),      TEST(keeps_odd_keys),
+    TEST(serves_several_threads),      TEST(policies_may_change),
+    TEST(is_as_good_in_as_many_bytes), TEST(is_better_for_a_whole_table),
+    TEST(damaged_filter_blocks),       TEST(paranoid_checks_see_damaged_lanes),
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc > 1) keys = std::strtoull(argv[1], nullptr, 10);
+  if (argc > 2 || keys < 500 || keys > kAllKeys) {
+    std::fprintf(stderr, "usage: %s [KEYS], 500 to %zu\n", argv[0], kAllKeys);
+    return 2;
+  }
+  int failed = 0;
+  for (const Test &test : kTests) {
+    std::printf("%s\n", test.name);
+    std::fflush(stdout);
+    try {
+      test.run();
+    } catch (const std::exception &error) {
+      std::printf("  FAILED: %s\n", error.what());
+      ++failed;
+    }
+  }
+  std::printf("%d of %zu tests failed\n", failed, std::size(kTests));
+  return failed == 0 ? 0 : 1;
+}

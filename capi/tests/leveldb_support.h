@@ -1,0 +1,194 @@
+// What the tests and the benchmarks in LevelDB share: keys, values, directories, and the filters of tables.
+#pragma once
+
+#include <leveldb/db.h>
+#include <leveldb/slice.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+// One to one, so keys made from different numbers differ.
+inline uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// 16 bytes; keys of neighbouring numbers lie anywhere, so missing keys fall between those that are there.
+inline std::string key_of(uint64_t number) {
+  static const char digits[] = "0123456789abcdef";
+  std::string key(16, '0');
+  uint64_t bits = mix(number);
+  for (char &digit : key) {
+    digit = digits[bits & 15];
+    bits >>= 4;
+  }
+  return key;
+}
+
+// The first `distinct` bytes are random, the rest repeats them.
+inline std::string value_of(uint64_t number, size_t length, size_t distinct) {
+  std::string value(length, '\0');
+  uint64_t bits = 0;
+  for (size_t i = 0; i < length; ++i) {
+    if (i % 8 == 0) bits = mix(number * 1000 + i);
+    value[i] = i < distinct ? static_cast<char>(bits >> (i % 8 * 8)) : value[i - distinct];
+  }
+  return value;
+}
+
+inline void must(const leveldb::Status &status) {
+  if (!status.ok()) throw std::runtime_error("LevelDB: " + status.ToString());
+}
+
+inline void compact(leveldb::DB *db) { db->CompactRange(nullptr, nullptr); }
+
+// A directory of its own, gone at the end.
+class Directory {
+ public:
+  explicit Directory(const std::filesystem::path &parent = std::filesystem::temp_directory_path()) {
+    std::string name = parent / "bloomline-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr)
+      throw std::runtime_error("no directory can be made in " + parent.string());
+    path_ = name;
+  }
+  Directory(const Directory &) = delete;
+  Directory &operator=(const Directory &) = delete;
+  ~Directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::string operator/(const std::string &name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_file(const std::filesystem::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_file(const std::filesystem::path &path, const std::string &bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
+    throw std::runtime_error("cannot write " + path.string());
+  }
+}
+
+inline std::vector<std::filesystem::path> tables_of(const std::string &database) {
+  std::vector<std::filesystem::path> tables;
+  for (const auto &entry : std::filesystem::directory_iterator(database)) {
+    if (entry.path().extension() == ".ldb") tables.push_back(entry.path());
+  }
+  return tables;
+}
+
+// One of LevelDB's tables, taken apart as far as its filters: LevelDB's doc/table_format.md.
+class Table {
+ public:
+  Table(std::filesystem::path path, const std::string &policy)
+      : path_(std::move(path)), file_(read_file(path_)) {
+    need(file_.size() > 48 && fixed(file_.size() - 8, 8) == 0xdb4775248b80fb57, "no footer");
+    size_t at = file_.size() - 48;
+    const uint64_t metaindex = varint(&at);
+    const uint64_t metaindex_size = varint(&at);
+    // The metaindex is a block of one entry: shared, unshared and value's length, key, value.
+    const std::string key = "filter." + policy;
+    const size_t found = file_.find(key, metaindex);
+    need(found < metaindex + metaindex_size, "no filter of " + policy);
+    handle_ = at = found + key.size();
+    offset_ = varint(&at);
+    size_ = varint(&at);
+    handle_end_ = at;
+    need(offset_ + size_ < file_.size(), "no filter block");
+    array_ = fixed(offset_ + size_ - 5, 4);
+    need(array_ + 5 <= size_, "no array of offsets");
+  }
+
+  // As LevelDB wrote it: filters, array of their offsets, offset of the array, logarithm of a filter's span.
+  std::string block() const { return file_.substr(offset_, size_); }
+  size_t array() const { return array_; }
+  size_t n_filters() const { return (size_ - 5 - array_) / 4; }
+
+  // The start and the end of a filter in the block. Of no data block's keys it is empty.
+  std::pair<size_t, size_t> filter(size_t index) const {
+    const size_t at = offset_ + array_ + 4 * index;
+    return {fixed(at, 4), fixed(at + 4, 4)};
+  }
+
+  // The file with another filter block, no longer than its own, and the type that says how it is compressed.
+  // The checksum stays that of the old.
+  void write(const std::string &block, char type) const {
+    need(block.size() <= size_, "the block does not fit");
+    std::string file = file_;
+    file.replace(offset_, block.size(), block);
+    file[offset_ + block.size()] = type;
+    size_t at = handle_;
+    varint(&at);
+    uint64_t size = block.size();
+    // LevelDB reads numbers in more bytes than they need.
+    for (; at < handle_end_; ++at, size >>= 7) {
+      file[at] = static_cast<char>((size & 127) | (at + 1 < handle_end_ ? 128 : 0));
+    }
+    write_file(path_, file);
+  }
+
+  void restore() const { write_file(path_, file_); }
+
+ private:
+  void need(bool condition, const std::string &what) const {
+    if (!condition) throw std::runtime_error(path_.string() + ": " + what);
+  }
+
+  uint64_t fixed(size_t at, size_t bytes) const {
+    uint64_t number = 0;
+    for (size_t i = 0; i < bytes; ++i)
+      number |= uint64_t{static_cast<unsigned char>(file_.at(at + i))} << (8 * i);
+    return number;
+  }
+
+  uint64_t varint(size_t *at) const {
+    uint64_t number = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(file_.at((*at)++));
+      number |= uint64_t{byte & 127u} << shift;
+      if (byte < 128) break;
+    }
+    return number;
+  }
+
+  std::filesystem::path path_;
+  std::string file_;
+  uint64_t offset_, size_, array_;
+  size_t handle_, handle_end_;
+};
+
+// The bytes of each filter of a database, of all its tables.
+inline std::vector<std::string> filters_of(const std::string &database, const std::string &policy) {
+  std::vector<std::string> filters;
+  for (const auto &path : tables_of(database)) {
+    const Table table(path, policy);
+    const std::string block = table.block();
+    for (size_t i = 0; i < table.n_filters(); ++i) {
+      const auto [start, end] = table.filter(i);
+      if (start != end) filters.push_back(block.substr(start, end - start));
+    }
+  }
+  return filters;
+}
+
+inline size_t total_bytes(const std::vector<std::string> &filters) {
+  size_t bytes = 0;
+  for (const std::string &filter : filters) bytes += filter.size();
+  return bytes;
+}

@@ -1,0 +1,52 @@
+# The filter policy in the C++ LevelDB: its tests, under the sanitizers and valgrind as well, and its benchmark.
+
+leveldb() {
+    leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
+    cargo build --release --quiet -p bloomline-capi
+    local tests=capi/tests plain=(-O2) watched=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+    leveldb_build "$scratch/c++" "$tests/leveldb.cc" "${plain[@]}"
+    leveldb_build "$scratch/c" "$tests/leveldb_c.c" "${plain[@]}"
+    step "$scratch/c++"
+    step "$scratch/c"
+
+    leveldb_build "$scratch/c++-watched" "$tests/leveldb.cc" "${watched[@]}"
+    leveldb_build "$scratch/c-watched" "$tests/leveldb_c.c" "${watched[@]}"
+    step "$scratch/c++-watched" 20000
+    step "$scratch/c-watched"
+
+    install valgrind valgrind || { skip "the tests under valgrind" "it could not be installed"; return; }
+    # LevelDB's own thread never ends, and its stack is "possibly lost".
+    local valgrind=(valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite,indirect
+        --show-leak-kinds=definite,indirect)
+    step "${valgrind[@]}" "$scratch/c++" 500
+    step "${valgrind[@]}" "$scratch/c" 2000
+}
+
+# Arguments go to the benchmark of gets.
+leveldb_bench() {
+    leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
+    cargo build --release --quiet -p bloomline-capi
+    local name
+    for name in policy readmissing; do
+        leveldb_build "$scratch/$name" "capi/bench/leveldb_$name.cc" -O2
+    done
+    step "$scratch/policy"
+    step "$scratch/readmissing" "$@"
+}
+
+leveldb_tools() {
+    install g++ g++ && { compiles_with leveldb/db.h || install "" libleveldb-dev || compiles_with leveldb/db.h; }
+}
+
+compiles_with() {
+    echo "#include <$1>" | g++ -x c++ -fsyntax-only - 2>/dev/null
+}
+
+# `leveldb_build OUTPUT SOURCE FLAG...`
+leveldb_build() {
+    local output=$1 source=$2 compiler=(g++ -std=c++17)
+    shift 2
+    [[ $source != *.c ]] || compiler=(gcc -std=c99)
+    "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "$@" -I capi/include "$source" -o "$output" \
+        "${CARGO_TARGET_DIR:-target}/release/libbloomline.a" -lleveldb -lpthread -ldl -lm
+}
