@@ -28,6 +28,19 @@ pub(super) fn insert_batch(
     mut on_unchanged: impl FnMut(u64),
 ) {
     let rows = Rows::of(k);
+    if let [block] = blocks.as_mut_slice() {
+        // In memory each insert would wait for the one before it.
+        let mut bits = load(block);
+        for hash in hashes.flatten() {
+            let mask = mask(hash, rows);
+            if lacks_none(bits, mask) {
+                on_unchanged(hash);
+            }
+            bits = [_mm256_or_si256(bits[0], mask[0]), _mm256_or_si256(bits[1], mask[1])];
+        }
+        store(block, bits);
+        return;
+    }
     for pair in hashes {
         for hash in pair {
             if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
@@ -79,24 +92,34 @@ fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
-    let halves = block.as_mut_ptr().cast::<__m256i>();
-    // SAFETY: a borrowed block is 64 readable and writable bytes, and `loadu` and `storeu` need no alignment.
-    let old = unsafe {
-        let old = [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))];
-        _mm256_storeu_si256(halves, _mm256_or_si256(old[0], mask[0]));
-        _mm256_storeu_si256(halves.add(1), _mm256_or_si256(old[1], mask[1]));
-        old
-    };
-    let missing = _mm256_or_si256(_mm256_andnot_si256(old[0], mask[0]), _mm256_andnot_si256(old[1], mask[1]));
-    _mm256_testz_si256(missing, missing) == 0
+    let old = load(block);
+    store(block, [_mm256_or_si256(old[0], mask[0]), _mm256_or_si256(old[1], mask[1])]);
+    !lacks_none(old, mask)
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
+    lacks_none(load(block), mask)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(block: &Block) -> [__m256i; 2] {
     let halves = block.as_ptr().cast::<__m256i>();
     // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
-    lacks_none(unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] }, mask)
+    unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(block: &mut Block, bits: [__m256i; 2]) {
+    let halves = block.as_mut_ptr().cast::<__m256i>();
+    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
+    unsafe {
+        _mm256_storeu_si256(halves, bits[0]);
+        _mm256_storeu_si256(halves.add(1), bits[1]);
+    }
 }
 
 #[inline]

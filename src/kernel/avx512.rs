@@ -28,6 +28,19 @@ pub(super) fn insert_batch(
     mut on_unchanged: impl FnMut(u64),
 ) {
     let rows = Rows::of(k);
+    if let [block] = blocks.as_mut_slice() {
+        // In memory each insert would wait for the one before it.
+        let mut old = load(block);
+        for hash in hashes.flatten() {
+            let new = _mm512_or_si512(old, mask(hash, rows));
+            if _mm512_cmpneq_epi64_mask(old, new) == 0 {
+                on_unchanged(hash);
+            }
+            old = new;
+        }
+        store(block, old);
+        return;
+    }
     for pair in hashes {
         for hash in pair {
             if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
@@ -86,20 +99,30 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
-    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
-    let old = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+    let old = load(block);
     let new = _mm512_or_si512(old, mask);
-    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
-    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), new) };
+    store(block, new);
     _mm512_cmpneq_epi64_mask(old, new) != 0
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn contains_mask(block: &Block, mask: __m512i) -> bool {
+fn load(block: &Block) -> __m512i {
     // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
-    let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-    _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask) == 0
+    unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(block: &mut Block, bits: __m512i) {
+    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
+    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), bits) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn contains_mask(block: &Block, mask: __m512i) -> bool {
+    _mm512_cmpneq_epi64_mask(_mm512_and_si512(load(block), mask), mask) == 0
 }
 
 #[inline]
