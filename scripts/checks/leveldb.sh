@@ -22,16 +22,31 @@ leveldb() {
     step "${valgrind[@]}" "$scratch/c" 2000
 }
 
-# Arguments go to the benchmark of gets.
+# Arguments are the numbers of keys in the databases.
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --release --quiet -p bloomline-capi
-    local name
+    local name keys
     for name in policy readmissing; do
         leveldb_build "$scratch/$name" "capi/bench/leveldb_$name.cc" -O2
     done
-    step "$scratch/policy"
-    step "$scratch/readmissing" "$@"
+    [ $# != 0 ] || set -- 1000000 5000000
+    {
+        echo "## In LevelDB"
+        echo
+        echo "Written by \`scripts/check leveldb_bench\` on $(date -u +%F): LevelDB 1.23," \
+            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), default build."
+        echo
+        echo "### The policies by themselves"
+        echo
+        "$scratch/policy"
+        for keys; do
+            printf "\n### Gets from %'d keys of 16 bytes with values of 100\n\n" "$keys"
+            "$scratch/readmissing" --keys "$keys"
+        done
+    } >"$scratch/leveldb.md"
+    cp "$scratch/leveldb.md" docs/leveldb.md
+    cat docs/leveldb.md
 }
 
 leveldb_tools() {

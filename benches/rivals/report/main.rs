@@ -58,6 +58,10 @@ fn main() -> Result<()> {
     }
     page += &tables::all(&default, "Default build");
     page += &tables::all(&native, &format!("Build with `{}`", native.machine.flags));
+    // A benchmark of its own, in C++, whose last results stay.
+    if let Ok(leveldb) = std::fs::read_to_string(arguments.to.join("leveldb.md")) {
+        page += &leveldb;
+    }
     let page = format!("{}\n", page.trim_end());
     let path = arguments.to.join("performance.md");
     std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
