@@ -226,6 +226,12 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
     assert_same_bytes(&view.to_owned().to_standalone(), golden, "9 lanes");
 }
 
+/// Tables remember it: under another name their filters would be left alone, and nobody told.
+#[test]
+fn the_name_of_the_policy_stays() {
+    assert_eq!(bloomline::sstable::FilterPolicy::NAME, "bloomline.BlockedBloom1");
+}
+
 #[test]
 fn mix_is_one_step_of_splitmix64() {
     // The generator's first outputs from state 0, as published; its state grows by this constant.
