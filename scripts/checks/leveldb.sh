@@ -2,7 +2,7 @@
 
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
-    cargo build --release --quiet -p bloomline-capi
+    cargo build --profile capi --quiet -p bloomline-capi
     local tests=capi/tests plain=(-O2) watched=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined)
     leveldb_build "$scratch/c++" "$tests/leveldb.cc" "${plain[@]}"
     leveldb_build "$scratch/c" "$tests/leveldb_c.c" "${plain[@]}"
@@ -25,7 +25,7 @@ leveldb() {
 # Arguments are the numbers of keys in the databases.
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
-    cargo build --release --quiet -p bloomline-capi
+    cargo build --profile capi --quiet -p bloomline-capi
     local name keys
     for name in policy readmissing; do
         leveldb_build "$scratch/$name" "capi/bench/leveldb_$name.cc" -O2
@@ -35,7 +35,7 @@ leveldb_bench() {
         echo "## In LevelDB"
         echo
         echo "Written by \`scripts/check leveldb_bench\` on $(date -u +%F): LevelDB 1.23," \
-            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), default build."
+            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), as \`make -C capi\` builds it."
         echo
         echo "### The policies by themselves"
         echo
@@ -63,5 +63,5 @@ leveldb_build() {
     shift 2
     [[ $source != *.c ]] || compiler=(gcc -std=c99)
     "${compiler[@]}" -Wall -Wextra -Wpedantic -Werror "$@" -I capi/include "$source" -o "$output" \
-        "${CARGO_TARGET_DIR:-target}/release/libbloomline.a" -lleveldb -lpthread -ldl -lm
+        "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a" -lleveldb -lpthread -ldl -lm
 }

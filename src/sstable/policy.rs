@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::builder::FilterBuilder;
 use crate::error::{DecodeError, SizingError};
+use crate::hash::hash_key;
 use crate::view::BloomView;
 
 /// What the filters of a table are made and asked by: [`FilterPolicy`], or one of your own, to read tables with other
@@ -104,7 +105,9 @@ impl FilterPolicy {
     /// If the bytes are no filter, or one of a newer version. The key may be there then.
     #[inline]
     pub fn try_key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> Result<bool, DecodeError> {
-        BloomView::from_compact(filter).map(|view| view.contains(key))
+        // Before the filter is opened, so that nothing has to be kept over the call.
+        let hash = hash_key(key, 0);
+        BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
     }
 }
 
