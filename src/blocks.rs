@@ -47,6 +47,10 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
+    pub(crate) fn is_zero(self) -> bool {
+        self.0.iter().all(|block| *block == [0; BLOCK_BYTES])
+    }
+
     /// The one block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {

@@ -89,8 +89,8 @@ impl FilterBuilder {
         Self { kernel, ..self }
     }
 
-    /// Makes room for so many more keys, or the first of them: for filters of few keys, to grow step by step would take
-    /// a tenth of the time.
+    /// Makes room for so many more keys, or the first of them. Without, growing step by step is a tenth of the cost of a
+    /// filter of few keys.
     pub fn reserve(&mut self, keys: usize) {
         self.hashes.reserve(keys.min(PIECE - self.hashes.len()));
     }
@@ -123,7 +123,8 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
-    /// Makes the filter of the keys added, in whole blocks, and empties the builder.
+    /// Makes the filter of the keys added, in whole blocks, and empties the builder. Of few keys,
+    /// [`finish_compact`](Self::finish_compact) makes a shorter one.
     ///
     /// Takes two passes over the keys, and a third where some were added more than once.
     pub fn finish(&mut self) -> BloomFilter {

@@ -150,9 +150,12 @@ impl<'a> BloomView<'a> {
     /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        // The few lines of short lanes end with the trailer, which opening has read.
-        if let Lanes::Blocks(blocks) = self.lanes {
-            kernel::prefetch(blocks.block_of(hash));
+        match self.lanes {
+            Lanes::Blocks(blocks) => kernel::prefetch(blocks.block_of(hash)),
+            // Those at the circle's end are with the trailer, which opening has read, and at its start.
+            Lanes::Short(short) => {
+                kernel::prefetch(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
+            }
         }
     }
 
@@ -188,15 +191,20 @@ impl<'a> BloomView<'a> {
         self.keys
     }
 
-    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes, or up to eight times as much
-    /// if they are fewer than 513.
+    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes.
+    ///
+    /// Or up to eight times as much if they are fewer than 513, of a short filter, whose blocks overlap: in the copy they
+    /// lie side by side. Once it is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too many by as much.
     #[must_use]
     pub fn to_owned(&self) -> BloomFilter {
         let blocks = match self.lanes {
             Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
             Lanes::Short(short) => short.to_blocks(),
         };
-        BloomFilter::from_parts(blocks, self.k, self.kernel, self.seed, self.keys)
+        // Without keys a filter may be given another seed, so damaged bytes must not say so.
+        let keys = self.keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        BloomFilter::from_parts(blocks, self.k, self.kernel, self.seed, keys)
     }
 }
 

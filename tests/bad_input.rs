@@ -127,6 +127,23 @@ fn each_check_of_the_footer_says_what_is_wrong() {
     }
 }
 
+/// A filter without keys may be given another seed. One that is not empty must not say that it is.
+#[test]
+fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+    let filter = |keys: &[&str]| {
+        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+        builder.extend(keys);
+        builder.finish().to_standalone()
+    };
+    let owned = |bytes: &[u8]| BloomView::from_standalone(bytes).unwrap().to_owned();
+    assert_eq!(owned(&filter(&["ant"])).known_keys(), Some(1));
+    let forged = owned(&forge(&filter(&["ant"]), 8, &[0]));
+    assert_eq!(forged.known_keys(), None);
+    assert!(forged.contains("ant"));
+    let empty = owned(&filter(&[]));
+    assert_eq!((empty.known_keys(), empty.with_seed(5).seed()), (Some(0), 5));
+}
+
 #[test]
 fn compact_bytes_have_a_length_and_a_version() {
     let open = |bytes: &[u8]| BloomView::from_compact(bytes).map(|view| (view.n_blocks(), view.k()));

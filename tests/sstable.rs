@@ -273,25 +273,40 @@ fn a_damaged_index_is_an_error() {
         PartitionIndex::new(&good[at + 1..]).unwrap_err();
     }
     // What no checksum tells: keys out of order, or twice, and keys that end where they cannot.
-    let index_of = |keys: [&str; 2]| {
-        let mut index = PartitionIndexBuilder::new();
-        keys.iter().for_each(|key| index.add(key, 0, 9));
-        index.finish()
-    };
-    PartitionIndex::new(&index_of(["a", "b"])).unwrap();
-    for keys in [["b", "a"], ["a", "a"]] {
-        let error = PartitionIndex::new(&index_of(keys)).unwrap_err();
-        assert_eq!(error, PartitionIndexError::Entries { n_entries: 2 });
-    }
-    for end in [0_u64, 1, 3, u64::MAX] {
-        let mut bytes = index_of(["a", "b"]);
-        let at = bytes.len() - 24 - 24;
-        bytes[at..at + 8].copy_from_slice(&end.to_le_bytes());
+    let mut index = PartitionIndexBuilder::new();
+    index.add("a", 100, 9);
+    index.add("b", 109, 9);
+    let good = index.finish();
+    PartitionIndex::new(&good).unwrap();
+    let entry = good.len() - 24 - 24;
+    let changes: [(usize, &[u8]); 8] = [
+        (0, b"ba"),
+        (0, b"aa"),
+        (entry, &[0; 8]),
+        (entry, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        (entry, &[3, 0, 0, 0, 0, 0, 0, 0]),
+        (entry, &[255; 8]),
+        (entry + 8, &[119, 0, 0, 0, 0, 0, 0, 0]),
+        (entry + 16, &[108, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    for (at, change) in changes {
+        let mut bytes = good.clone();
+        bytes[at..at + change.len()].copy_from_slice(change);
         let body = bytes.len() - 8;
         let checksum = xxhash_rust::xxh64::xxh64(&bytes[..body], 0).to_le_bytes();
         bytes[body..].copy_from_slice(&checksum);
-        assert_eq!(PartitionIndex::new(&bytes).unwrap_err(), PartitionIndexError::Entries { n_entries: 2 });
+        let error = PartitionIndex::new(&bytes).unwrap_err();
+        assert_eq!(error, PartitionIndexError::Entries { n_entries: 2 }, "{change:?} at {at}");
     }
+}
+
+#[test]
+#[should_panic(expected = "in the order of their keys")]
+fn partitions_out_of_order_are_refused() {
+    let mut index = PartitionIndexBuilder::new();
+    index.add("", 0, 9);
+    index.add("b", 9, 9);
+    index.add("b", 18, 9);
 }
 
 #[test]

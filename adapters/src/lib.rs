@@ -8,6 +8,10 @@
 //! Tables tell by a name which policy made their filters. Those of other policies are then read without filters, and
 //! get bloomline's when they are rewritten.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(any(feature = "rusty-leveldb", feature = "sstable")),
+    allow(dead_code, reason = "a feature names the database")
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

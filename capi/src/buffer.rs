@@ -37,12 +37,14 @@ pub(crate) unsafe fn lent_bytes<'a>(
 /// than any object holds are refused, and so are misaligned ones.
 #[inline]
 pub(crate) unsafe fn lent<'a, T>(start: *const T, n: usize, what: &'static str) -> Result<&'a [T], Error> {
-    if n > isize::MAX as usize / size_of::<T>() {
+    if n == 0 {
+        Ok(&[])
+    } else if n > isize::MAX as usize / size_of::<T>() {
         Err(Error::TooLong(what))
+    } else if start.is_null() {
+        Err(Error::Null(what))
     } else if !start.is_aligned() {
         Err(Error::Misaligned(what))
-    } else if start.is_null() {
-        if n == 0 { Ok(&[]) } else { Err(Error::Null(what)) }
     } else {
         // SAFETY: not null, aligned, of a possible size; readable and unchanged by this function's contract.
         Ok(unsafe { slice::from_raw_parts(start, n) })

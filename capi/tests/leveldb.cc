@@ -312,6 +312,9 @@ void appends_to_what_is_there() {
   policy->CreateFilter(nullptr, 0, &filters);
   CHECK(filters.size() > size, "nothing appended for no keys, which LevelDB may take for a filter of none");
   CHECK(policy->KeyMayMatch("ant", leveldb::Slice()), "bytes that are no filter to hide a key");
+  std::string of_no_number;
+  policy->CreateFilter(some, -1, &of_no_number);
+  CHECK(policy->KeyMayMatch("ant", of_no_number), "a filter of a negative number of keys to hide a key");
 }
 
 // Of any length, zero included, with any bytes.

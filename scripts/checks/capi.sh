@@ -26,6 +26,7 @@ capi() {
         skip "valgrind" "it could not be installed"
     fi
     step the_examples_run
+    step beside_another_rust_library "${static[@]}"
     step cmake_finds_it "$prefix"
 }
 
@@ -73,6 +74,24 @@ the_examples_run() {
         g++ $options "${strict[@]}" capi/examples/leveldb.cc -o "$scratch/leveldb-cxx" "${flags[@]}" -lleveldb
         "$scratch/leveldb-cxx" "$scratch/db"
     done
+}
+
+# Each brings the standard library.
+beside_another_rust_library() {
+    cat >"$scratch/other.rs" <<'END'
+#[unsafe(no_mangle)]
+pub extern "C" fn other() -> i32 {
+    std::panic::catch_unwind(|| std::env::args().count() as i32).unwrap_or(0)
+}
+END
+    cat >"$scratch/both.c" <<'END'
+#include <bloomline/bloomline.h>
+int other(void);
+int main(void) { return other() != 1 || bloomline_hash_key("", 0, 0) == 0; }
+END
+    rustc --edition 2024 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
+    gcc "$scratch/both.c" -o "$scratch/both" -L"$scratch" -lother "$@"
+    "$scratch/both"
 }
 
 cmake_finds_it() {

@@ -73,26 +73,41 @@ pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) ->
 }
 
 /// Eight lanes from `first` on, in a circle.
+///
+/// By loads of lanes that are there: a load under a mask does not fault beyond them, but takes twenty times as long where
+/// the next page is not in memory.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn short_block(lanes: &[Lane], first: usize) -> __m512i {
+    let n_lanes = lanes.len();
     let start = lanes.as_ptr().cast::<i64>();
-    if lanes.len() < LANES {
-        // SAFETY: reads as many lanes as there are, each 8 bytes.
-        let lanes_once = unsafe { _mm512_maskz_loadu_epi64((1 << lanes.len()) - 1, start) };
-        // SAFETY: steps are 32 readable bytes.
-        let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
-        let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
-        // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
-        let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(lanes.len() as i64)));
-        _mm512_permutexvar_epi64(lane, lanes_once)
+    if n_lanes >= LANES {
+        let from = first.min(n_lanes - LANES);
+        // SAFETY: there are eight lanes, and eight from `from` on.
+        let [begin, near] =
+            unsafe { [_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(from).cast())] };
+        // Where `first` is among the last seven, those beyond the eighth of `near` are the first ones.
+        let lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        let lane = _mm512_add_epi64(lane, _mm512_set1_epi64((first - from) as i64));
+        return _mm512_permutex2var_epi64(near, lane, begin);
+    }
+    // SAFETY: steps are 32 readable bytes.
+    let steps = unsafe { _mm256_loadu_si256(steps(n_lanes).as_ptr().cast()) };
+    let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
+    // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
+    let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(n_lanes as i64)));
+    if n_lanes >= 4 {
+        // SAFETY: there are four lanes, the first ones, and the last ones.
+        let [begin, end] =
+            unsafe { [_mm256_loadu_si256(start.cast()), _mm256_loadu_si256(start.add(n_lanes - 4).cast())] };
+        let [begin, end] = [begin, end].map(|lanes| _mm512_castsi256_si512(lanes));
+        // From the fourth on, of `end`, whose first lane counts as the eighth.
+        let to_end = _mm512_set1_epi64((8 - (n_lanes - 4)) as i64);
+        let is_of_end = _mm512_cmpge_epu64_mask(lane, _mm512_set1_epi64(4));
+        _mm512_permutex2var_epi64(begin, _mm512_mask_add_epi64(lane, is_of_end, lane, to_end), end)
     } else {
-        let before_end = (lanes.len() - first).min(LANES);
-        let is_before_end = ((1_u32 << before_end) - 1) as u8;
-        // SAFETY: `first` is one of the lanes, and of the eight that follow those before the end are read.
-        let block = unsafe { _mm512_maskz_loadu_epi64(is_before_end, start.add(first)) };
-        // SAFETY: the others are read from the first lane on, fewer than eight, and there are eight or more.
-        unsafe { _mm512_mask_loadu_epi64(block, !is_before_end, start.wrapping_sub(before_end)) }
+        // SAFETY: reads 8 bytes at each of these lanes, all below the number of lanes.
+        unsafe { _mm512_i64gather_epi64::<8>(lane, start) }
     }
 }
 

@@ -77,7 +77,8 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
         }
     }
 
-    /// The keys that follow are in the data block at this offset of the table.
+    /// The keys that follow are in the data block at this offset of the table. Takes memory for each range up to it: 4
+    /// bytes in the block.
     ///
     /// # Panics
     ///

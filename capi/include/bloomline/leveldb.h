@@ -22,8 +22,9 @@ static inline void bloomline_leveldb_destroy(void *policy) {
 
 static inline char *bloomline_leveldb_create_filter(void *policy, const char *const *keys, const size_t *lengths,
                                                     int n, size_t *filter_length) {
-  char *filter = bloomline_policy_create_filter((const bloomline_policy_t *)policy, keys, lengths,
-                                                n > 0 ? (size_t)n : 0, filter_length);
+  char *filter = n < 0 ? NULL
+                       : bloomline_policy_create_filter((const bloomline_policy_t *)policy, keys, lengths,
+                                                        (size_t)n, filter_length);
   /* LevelDB knows no failure here. One byte is no filter, so lookups answer true. */
   if (filter == NULL && (filter = (char *)malloc(1)) != NULL) {
     *filter = 0;
@@ -71,6 +72,7 @@ static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_create(doub
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -118,11 +120,11 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
       starts[i] = keys[i].data();
       lengths[i] = keys[i].size();
     }
-    size_t length;
-    char *filter = bloomline_policy_create_filter(policy_, starts, lengths, n_keys, &length);
+    size_t length = 0;
+    const std::unique_ptr<char, decltype(&std::free)> filter(
+        n < 0 ? nullptr : bloomline_policy_create_filter(policy_, starts, lengths, n_keys, &length), &std::free);
     if (filter != nullptr) {
-      dst->append(filter, length);
-      std::free(filter);
+      dst->append(filter.get(), length);
     } else {
       // LevelDB knows no failure here. One byte is no filter, so lookups answer true.
       dst->push_back('\0');
