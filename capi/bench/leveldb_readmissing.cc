@@ -304,7 +304,7 @@ void compare(const Arguments &arguments) {
   const double their_rate = rate_of(*theirs, shares);
   const double bits_per_key = bits_per_key_for(their_rate, shares);
   add("bloomline, 10", std::make_unique<bloomline::LevelDBFilterPolicy>(10));
-  add("bloomline, equal false positives", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
+  add("bloomline, about as many false positives", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
 
   double mean_keys = 0;
   for (const auto &[n_keys, share] : shares) mean_keys += share * static_cast<double>(n_keys);
