@@ -118,7 +118,6 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
         let end = self.filters.len() as u64;
         let too_large = FilterBlockError::TooLarge { bytes: end };
         let mut block = self.filters;
-        block.reserve(4 * self.starts.len() + TAIL_BYTES);
         for offset in self.starts.into_iter().chain([end]) {
             block.extend(u32::try_from(offset).map_err(|_| too_large)?.to_le_bytes());
         }

@@ -171,7 +171,6 @@ impl PartitionIndexBuilder {
     /// The index's bytes.
     pub fn finish(self) -> Vec<u8> {
         let mut index = self.keys;
-        index.reserve(self.entries.len() * ENTRY_BYTES + FOOTER_BYTES);
         let footer = [self.entries.len() as u64, VERSION];
         index.extend(self.entries.into_iter().flatten().chain(footer).flat_map(u64::to_le_bytes));
         let checksum = xxh64(&index, 0);
