@@ -171,6 +171,7 @@ fn damage_is_named_and_hides_no_key() {
 #[test]
 fn a_policy_tells_of_filters_that_it_cannot_use() {
     let (policy, mut filter) = (policy(), Vec::new());
+    assert_eq!(policy.name(), FilterPolicy::NAME);
     policy.create_filter(["ant"], &mut filter);
     assert_eq!(policy.try_key_may_match("ant", &filter), Ok(true));
     assert_eq!(policy.try_key_may_match("bee", &filter), Ok(false));
@@ -298,6 +299,30 @@ fn a_damaged_index_is_an_error() {
         let error = PartitionIndex::new(&bytes).unwrap_err();
         assert_eq!(error, PartitionIndexError::Entries { n_entries: 2 }, "{change:?} at {at}");
     }
+}
+
+#[test]
+fn errors_of_an_index_say_what_is_wrong() {
+    let texts = [
+        (PartitionIndexError::TooShort { found: 3 }, "an index of partitions has at least 24 bytes, not 3"),
+        (
+            PartitionIndexError::Version { found: 2 },
+            "the index is of version 2, this crate reads 1: upgrade it, or rewrite the table",
+        ),
+        (
+            PartitionIndexError::Checksum { stored: 1, computed: 2 },
+            "the index is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
+        ),
+        (
+            PartitionIndexError::Entries { n_entries: 7 },
+            "the index's 7 entries contradict each other, or their keys are not in order",
+        ),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
+    assert_eq!(PartitionIndex::new(&[0; 3]).unwrap_err(), texts[0].0);
+    assert!(matches!(PartitionIndex::new(&[0; 24]).unwrap_err(), PartitionIndexError::Version { found: 0 }));
 }
 
 #[test]
