@@ -73,6 +73,7 @@ impl Rows {
 }
 
 /// From the first lane of a short filter's block to each of the eight, less whole rounds of the circle of `n_lanes`.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn steps(n_lanes: usize) -> &'static [u32; LANES] {
     static STEPS: [[u32; LANES]; LANES + 1] = {
