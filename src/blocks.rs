@@ -6,6 +6,8 @@
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::ptr::NonNull;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(all(target_os = "linux", feature = "huge-pages"))]
 use memmap2::{Advice, MmapMut};
@@ -154,6 +156,54 @@ impl Blocks {
         let index = block_index(hash, self.n_blocks);
         // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `zeroed` refuses 0.
         unsafe { self.as_mut_slice().get_unchecked_mut(index) }
+    }
+}
+
+/// A block's lanes, each to be read and changed as a whole.
+#[cfg(target_has_atomic = "64")]
+pub(crate) type SharedBlock = [AtomicU64; LANES];
+
+/// Blocks that several threads change at once.
+#[cfg(target_has_atomic = "64")]
+pub(crate) struct SharedBlocks(Blocks);
+
+#[cfg(target_has_atomic = "64")]
+impl SharedBlocks {
+    pub(crate) fn new(blocks: Blocks) -> Self {
+        Self(blocks)
+    }
+
+    pub(crate) fn into_inner(self) -> Blocks {
+        self.0
+    }
+
+    /// The bits, of each lane as they are at some time during the call. Aborts where memory is out, as
+    /// [`Blocks::from_slice`].
+    pub(crate) fn copy(&self) -> Blocks {
+        let blocks = self.as_slice();
+        let Ok(mut copy) = Blocks::zeroed(blocks.len()) else {
+            handle_alloc_error(Layout::for_value(blocks));
+        };
+        for (copy, block) in copy.as_mut_slice().iter_mut().zip(blocks) {
+            *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
+        }
+        copy
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[SharedBlock] {
+        const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
+        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they are
+        // shared, this is the only way to them, so all that reads or writes them is atomic.
+        unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
+    }
+
+    /// The one block that a hash falls in.
+    #[inline]
+    pub(crate) fn block_of(&self, hash: u64) -> &SharedBlock {
+        let index = block_index(hash, self.0.n_blocks);
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `zeroed` refuses 0.
+        unsafe { self.as_slice().get_unchecked(index) }
     }
 }
 

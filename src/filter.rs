@@ -92,6 +92,11 @@ impl BloomFilter {
         Self { blocks, k, kernel, seed, keys }
     }
 
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn into_parts(self) -> (Blocks, ProbeCount, Kernel, Seed) {
+        (self.blocks, self.k, self.kernel, self.seed)
+    }
+
     /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
     /// present another does not.
     ///

@@ -6,6 +6,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(target_has_atomic = "64")]
+mod atomic;
 mod blocks;
 mod builder;
 mod encoding;
@@ -19,6 +21,8 @@ pub mod sizing;
 pub mod sstable;
 mod view;
 
+#[cfg(target_has_atomic = "64")]
+pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
 pub use error::{DecodeError, HashChanged, MismatchError, SizingError};
 pub use filter::BloomFilter;

@@ -1,10 +1,11 @@
 //! Threads that share filters, and the choice of the kernel, which all make at once. The thread sanitizer watches.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomFilter, Kernel, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, Kernel, mix};
 
 const THREADS: u64 = 4;
 
@@ -44,6 +45,59 @@ fn a_filter_is_read_by_many_threads() {
         assert!(found.iter().all(|&found| found));
         assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
     });
+}
+
+/// Keys of their own, keys that all have, and few blocks, so that threads meet in most lanes.
+#[test]
+fn no_thread_loses_a_bit_of_another() {
+    let keys = if cfg!(miri) { 20 } else { 5_000 };
+    let hash = |thread: u64, i: u64| mix(if i.is_multiple_of(4) { i } else { thread << 32 | i });
+    for kernel in Kernel::available() {
+        let empty =
+            BloomFilter::with_blocks(if cfg!(miri) { 2 } else { 300 }, 11).unwrap().with_kernel(kernel);
+        let filter = AtomicBloomFilter::from(empty.clone());
+        at_once(|thread| {
+            for i in 0..keys {
+                filter.insert_hash(hash(thread, i));
+                // Its own so far, while the others go on.
+                assert!(
+                    (i.saturating_sub(20)..=i).all(|i| filter.contains_hash(hash(thread, i))),
+                    "{kernel}"
+                );
+            }
+            let batch: Vec<u64> = (keys..keys + 100).map(|i| hash(thread, i)).collect();
+            filter.insert_batch(&batch);
+            let mut found = [false; 100];
+            filter.contains_batch(&batch, &mut found);
+            assert_eq!(found, [true; 100], "{kernel}");
+        });
+        let mut expected = empty;
+        for thread in 0..THREADS {
+            (0..keys + 100).for_each(|i| _ = expected.insert_hash(hash(thread, i)));
+        }
+        assert!(filter.to_filter() == expected, "{kernel}: a copy");
+        assert!(BloomFilter::from(filter) == expected, "{kernel}");
+    }
+}
+
+/// Of several threads that insert a new key at once, one at least is told that it is new; of a key that is in, none.
+#[test]
+fn a_new_key_is_new_to_someone() {
+    let keys = if cfg!(miri) { 10 } else { 2_000 };
+    let filter = AtomicBloomFilter::with_bits_per_key(keys, 20.0).unwrap();
+    let told: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
+    let mut alone = filter.to_filter();
+    let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i as u64))).collect();
+    at_once(|_| {
+        for (i, told) in told.iter().enumerate() {
+            told.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
+        }
+    });
+    for (i, told) in told.iter().enumerate() {
+        // A key that was a false positive alone may have come earlier here.
+        assert!(told.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
+    }
+    at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i as u64)))));
 }
 
 #[test]

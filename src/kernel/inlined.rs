@@ -7,7 +7,7 @@
 use core::arch::asm;
 
 use super::rows::{LaneRows, Row, Rows, SECOND, first_word, rotation};
-use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::blocks::{Block, BlockSlice, Blocks, SharedBlock};
 use crate::mask::{ProbeCount, block_index};
 
 /// Where in a word the bits of each lane start.
@@ -235,5 +235,40 @@ pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, k: ProbeCo
     // SAFETY: the caller promises avx2. Reads as said above, and declares all that it changes.
     let missing =
         unsafe { avx2!(operands, blocks.as_slice().as_ptr(), [], options(pure, readonly, nostack)) };
+    missing == 0
+}
+
+// Blocks that other threads change by atomic instructions are read in pieces as large as theirs: x86-64 CPUs read each
+// aligned 8 bytes of a vector as a whole. So these lookups stand for a relaxed load of each lane; and as `pure` is not
+// among the options, each is made anew, like such loads.
+
+/// # Safety
+///
+/// The CPU has avx512f.
+#[inline(always)]
+pub(super) unsafe fn contains_shared_avx512(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
+    // SAFETY: the caller promises avx512f. Reads as said above, and declares all that it changes.
+    let missing = unsafe {
+        avx512!(
+            Operands::of(hash, k, 1),
+            block.as_ptr(),
+            [
+                "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
+                "vptestmq k1, zmm16, zmm16",
+                "kmovw {answer:e}, k1"
+            ],
+            options(readonly, nostack)
+        )
+    };
+    missing == 0
+}
+
+/// # Safety
+///
+/// The CPU has avx2.
+#[inline(always)]
+pub(super) unsafe fn contains_shared_avx2(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
+    // SAFETY: the caller promises avx2. Reads as said above, and declares all that it changes.
+    let missing = unsafe { avx2!(Operands::of(hash, k, 1), block.as_ptr(), [], options(readonly, nostack)) };
     missing == 0
 }

@@ -6,6 +6,8 @@
 use core::fmt;
 use core::sync::atomic;
 
+#[cfg(target_has_atomic = "64")]
+use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
 use crate::mask::ProbeCount;
 use crate::short::ShortLanes;
@@ -23,6 +25,8 @@ mod portable;
 mod prefetch;
 mod reference;
 mod rows;
+#[cfg(target_has_atomic = "64")]
+mod shared;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
@@ -231,6 +235,26 @@ impl Kernel {
             // others' loads (Zen 5, 2026-11), but no code for each kernel.
             _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
         }
+    }
+
+    /// [`insert`](Self::insert) into a block that other threads may be changing.
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    pub(crate) fn insert_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
+        if self.contains_shared(block, hash, k) {
+            return false;
+        }
+        let mut mask = [0; size_of::<Block>()];
+        Self::insert_by_call(&mut mask, hash, k, self);
+        shared::insert(block, bytemuck::cast(mask))
+    }
+
+    /// [`contains`](Self::contains) in a block that other threads may be changing.
+    #[cfg(target_has_atomic = "64")]
+    #[inline]
+    pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
+        try_inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
+        Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self)
     }
 
     /// Whether this build may use the kernel's instructions anywhere: the compiler then inlines the kernel and

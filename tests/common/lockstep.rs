@@ -1,7 +1,7 @@
 //! Every kernel sets the bits of the reference and gives its answers.
 
 use arbitrary::Arbitrary;
-use bloomline::{BloomFilter, BloomView, Kernel};
+use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, Kernel};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -64,6 +64,14 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
         let mut batch = empty.clone().with_kernel(kernel);
         batch.insert_batch(inserted);
         assert!(batch == reference, "{kernel}: bits after a batch, k {k}, {n_blocks} blocks");
+
+        let shared = AtomicBloomFilter::from(empty.clone().with_kernel(kernel));
+        for (&hash, &changed) in inserted.iter().zip(&changed) {
+            assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, k {k}");
+        }
+        let answered = asked.iter().map(|&hash| shared.contains_hash(hash));
+        assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, k {k}, {n_blocks} blocks");
+        assert!(shared.to_filter() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
         assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_owned().kernel()], [kernel; 4]);

@@ -1,0 +1,201 @@
+//! `AtomicBloomFilter`: inserts and lookups by many threads at once.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::blocks::SharedBlocks;
+use crate::error::SizingError;
+use crate::filter::BloomFilter;
+use crate::hash::Seed;
+use crate::kernel::{self, Kernel};
+use crate::mask::ProbeCount;
+
+/// A [`BloomFilter`] that any number of threads insert into and look up in at once, without locks.
+///
+/// An insert sets bits by lanes of 64, and writes only to those that lack some: no thread undoes another's bits, and an
+/// insert of a key that is in leaves its cache line with all who read it. Once an insert has returned, lookups find its
+/// key: those of the same thread, and those of threads that have heard of it, through a channel, a lock or a join. Others
+/// may miss it for a moment.
+///
+/// It is made of a filter and becomes one again without copying. For what is not here, such as bytes and estimates, turn
+/// it into a filter, or take a [copy](Self::to_filter) while other threads go on.
+///
+/// # Examples
+///
+/// ```
+/// use std::thread;
+/// use bloomline::{AtomicBloomFilter, BloomFilter};
+///
+/// let seen = AtomicBloomFilter::with_fpr(4_000, 0.01)?;
+/// thread::scope(|scope| {
+///     for worker in 0..4 {
+///         let seen = &seen;
+///         scope.spawn(move || (0..1_000).for_each(|page| _ = seen.insert(format!("{worker}/{page}"))));
+///     }
+/// });
+/// assert!(seen.contains("3/999"));
+/// let filter = BloomFilter::from(seen);
+/// assert!(filter.contains("0/0"));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+pub struct AtomicBloomFilter {
+    blocks: SharedBlocks,
+    k: ProbeCount,
+    kernel: Kernel,
+    seed: Seed,
+}
+
+impl AtomicBloomFilter {
+    /// An empty filter of the size of [`BloomFilter::with_fpr`].
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be had.
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+        BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
+    }
+
+    /// An empty filter of the size of [`BloomFilter::with_bits_per_key`].
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for
+    /// the filter cannot be had.
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+        BloomFilter::with_bits_per_key(expected_keys, bits_per_key).map(Self::from)
+    }
+
+    /// An empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+    ///
+    /// # Errors
+    ///
+    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be had.
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+        BloomFilter::with_blocks(n_blocks, k).map(Self::from)
+    }
+
+    /// Adds `key`; whether that changed a bit. Of threads that add the same key at once, at least one is told so.
+    #[inline]
+    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.seed.hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) by hash.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        self.kernel.insert_shared(self.blocks.block_of(hash), hash, self.k)
+    }
+
+    /// Adds many keys by hash: faster than one by one where the filter is larger than the caches.
+    pub fn insert_batch(&self, hashes: &[u64]) {
+        self.each_ahead(hashes, |hash| _ = self.insert_hash(hash));
+    }
+
+    /// Whether `key` may have been inserted: `false` is certain for keys whose insert this thread has heard of. See
+    /// [`BloomFilter::contains`].
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.seed.hash(key.as_ref()))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    // As for `BloomFilter::contains_hash`.
+    #[inline(always)]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.kernel.contains_shared(self.blocks.block_of(hash), hash, self.k)
+    }
+
+    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "one answer per hash");
+        let mut found = found.iter_mut();
+        self.each_ahead(hashes, |hash| {
+            if let Some(found) = found.next() {
+                *found = self.contains_hash(hash);
+            }
+        });
+    }
+
+    /// Calls `with` with each hash, its line on the way for some time.
+    fn each_ahead(&self, hashes: &[u64], mut with: impl FnMut(u64)) {
+        const AHEAD: usize = 16;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                self.prefetch(later);
+            }
+            with(hash);
+        }
+    }
+
+    /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        kernel::prefetch(self.blocks.block_of(hash).as_ptr().cast());
+    }
+
+    /// A copy with the keys whose inserts have been heard of, and of inserts that run meanwhile perhaps some bits.
+    pub fn to_filter(&self) -> BloomFilter {
+        BloomFilter::from_parts(self.blocks.copy(), self.k, self.kernel, self.seed, None)
+    }
+
+    /// Probes per key, 1 to 16.
+    #[inline]
+    pub fn k(&self) -> u32 {
+        self.k.get()
+    }
+
+    /// Blocks of 64 bytes.
+    #[inline]
+    pub fn n_blocks(&self) -> usize {
+        self.blocks.as_slice().len()
+    }
+
+    /// Bytes that the blocks take in memory.
+    #[inline]
+    pub fn size_bytes(&self) -> usize {
+        size_of_val(self.blocks.as_slice())
+    }
+
+    /// What keys are hashed with.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.seed.get()
+    }
+
+    /// The kernel in use.
+    #[inline]
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+}
+
+/// The same memory, to be shared: with the filter's keys, seed and kernel.
+impl From<BloomFilter> for AtomicBloomFilter {
+    fn from(filter: BloomFilter) -> Self {
+        let (blocks, k, kernel, seed) = filter.into_parts();
+        Self { blocks: SharedBlocks::new(blocks), k, kernel, seed }
+    }
+}
+
+/// The same memory, by itself again.
+impl From<AtomicBloomFilter> for BloomFilter {
+    fn from(filter: AtomicBloomFilter) -> Self {
+        let AtomicBloomFilter { blocks, k, kernel, seed } = filter;
+        Self::from_parts(blocks.into_inner(), k, kernel, seed, None)
+    }
+}
+
+impl fmt::Debug for AtomicBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtomicBloomFilter")
+            .field("n_blocks", &self.n_blocks())
+            .field("k", &self.k())
+            .field("seed", &self.seed())
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}
