@@ -216,11 +216,15 @@ impl Clone for Blocks {
 impl Blocks {
     /// A copy. Aborts where memory is out, as `Vec` does: the size is one that memory already holds.
     pub(crate) fn from_slice(blocks: BlockSlice<'_>) -> Self {
-        let blocks = blocks.as_slice();
-        let Ok(mut copy) = Self::zeroed(blocks.len()) else {
-            handle_alloc_error(Layout::for_value(blocks));
+        Self::from_bytes(blocks.as_slice().as_flattened())
+    }
+
+    /// A copy of bytes, at least one, with zeros to the end of the last block. Aborts as [`Blocks::from_slice`].
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let Ok(mut copy) = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES)) else {
+            handle_alloc_error(Layout::for_value(bytes));
         };
-        copy.as_mut_slice().copy_from_slice(blocks);
+        copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
         copy
     }
 }

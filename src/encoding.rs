@@ -10,6 +10,7 @@ use crate::error::{DecodeError, HashChanged};
 use crate::hash::{self, Seed};
 use crate::mask::ProbeCount;
 use crate::short::{self, Lane, MOST_LANES, ShortLanes};
+use crate::sizing::StandardProbeCount;
 
 /// The version that this crate writes, and the newest that it reads.
 const VERSION: u8 = 1;
@@ -18,6 +19,8 @@ const LANE_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 64;
 /// As in PNG's: a byte that is no text, the name, and the line ends that a text-mode transfer would change.
 const MAGIC: [u8; 8] = *b"\x89bloom\r\n";
+/// The same of a standard filter.
+const STANDARD_MAGIC: [u8; 8] = *b"\x89blstd\r\n";
 /// Stored in place of a count of keys that is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -124,18 +127,31 @@ pub(crate) fn write_standalone(
     keys: Option<u64>,
 ) -> Result<(), HashChanged> {
     hash::check_output()?;
-    with_fewest_lanes(blocks, |lanes| write_with_footer(out, lanes.as_bytes(), k, seed, keys));
+    with_fewest_lanes(blocks, |lanes| {
+        let lanes = lanes.as_bytes();
+        let fields = Fields { size: (lanes.len() / LANE_BYTES) as u64, k: k.get() as u8, seed, keys };
+        write_with_footer(out, lanes, MAGIC, fields);
+    });
     Ok(())
 }
 
-fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], k: ProbeCount, seed: Seed, keys: Option<u64>) {
+/// What the footers of all kinds of standalone bytes say of the filter.
+struct Fields {
+    /// Of the lanes, in the unit of the kind.
+    size: u64,
+    k: u8,
+    seed: Seed,
+    keys: Option<u64>,
+}
+
+fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], magic: [u8; 8], fields: Fields) {
     let words = [
-        (lanes.len() / LANE_BYTES) as u64,
-        keys.unwrap_or(UNKNOWN_KEYS),
-        seed.get(),
+        fields.size,
+        fields.keys.unwrap_or(UNKNOWN_KEYS),
+        fields.seed.get(),
         hash::CHECK_VALUE,
         xxh64(lanes, 0),
-        u64::from_le_bytes([VERSION, k.get() as u8, hash::HASH_ID, 0, 0, 0, 0, 0]),
+        u64::from_le_bytes([VERSION, fields.k, hash::HASH_ID, 0, 0, 0, 0, 0]),
     ];
     out.reserve(lanes.len() + FOOTER_BYTES);
     out.extend_from_slice(lanes);
@@ -143,16 +159,30 @@ fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], k: ProbeCount, seed: Seed,
     out.extend(words.into_iter().flat_map(u64::to_le_bytes));
     let checksum = xxh64(&out[footer..], 0);
     out.extend(checksum.to_le_bytes());
-    out.extend(MAGIC);
+    out.extend(magic);
 }
 
 pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), DecodeError> {
+    let (lanes, fields, lanes_checksum) = read_footer(bytes, MAGIC)?;
+    let Fields { size: n_lanes, k, seed, keys } = fields;
+    let k =
+        ProbeCount::new(u32::from(k)).map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })?;
+    let wrong_lanes = DecodeError::Lanes { stored: n_lanes, found_bytes: lanes.len() };
+    if n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64) {
+        return Err(wrong_lanes);
+    }
+    let lanes = Lanes::new(lanes).ok_or(wrong_lanes)?;
+    Ok((lanes, Footer { k, seed, keys, lanes_checksum }))
+}
+
+/// The bytes before the footer, what it says, and its checksum of them. Neither size nor k is checked here.
+fn read_footer(bytes: &[u8], magic: [u8; 8]) -> Result<(&[u8], Fields, u64), DecodeError> {
     hash::check_output()?;
     let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
     let (lanes, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
     let (words, _) = footer.as_chunks::<8>();
     let word = |i: usize| u64::from_le_bytes(words[i]);
-    if words[7] != MAGIC {
+    if words[7] != magic {
         return Err(DecodeError::Magic { found: words[7] });
     }
     let [version, k, hash_id, reserved @ ..] = words[5];
@@ -167,25 +197,59 @@ pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), Decod
     if reserved != [0; 5] {
         return Err(DecodeError::Footer { field: "reserved bytes", found: word(5) >> 24 });
     }
-    let k =
-        ProbeCount::new(u32::from(k)).map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })?;
     let stored = word(3);
     if stored != hash::CHECK_VALUE {
         return Err(DecodeError::HashValue { stored, expected: hash::CHECK_VALUE });
     }
-    let n_lanes = word(0);
-    let wrong_lanes = DecodeError::Lanes { stored: n_lanes, found_bytes: lanes.len() };
-    if n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64) {
-        return Err(wrong_lanes);
-    }
-    let lanes = Lanes::new(lanes).ok_or(wrong_lanes)?;
     let keys = Some(word(1)).filter(|&keys| keys != UNKNOWN_KEYS);
-    let footer = Footer { k, seed: Seed::new(word(2)), keys, lanes_checksum: word(4) };
-    Ok((lanes, footer))
+    Ok((lanes, Fields { size: word(0), k, seed: Seed::new(word(2)), keys }, word(4)))
 }
 
 /// Compares the lanes with the checksum of their footer.
 pub(crate) fn verify_lanes(lanes: Lanes<'_>, stored: u64) -> Result<(), DecodeError> {
-    let computed = xxh64(lanes.as_bytes(), 0);
+    verify_bytes(lanes.as_bytes(), stored)
+}
+
+fn verify_bytes(lanes: &[u8], stored: u64) -> Result<(), DecodeError> {
+    let computed = xxh64(lanes, 0);
     if computed == stored { Ok(()) } else { Err(DecodeError::LanesChecksum { stored, computed }) }
+}
+
+/// What stands in the standalone bytes of a standard filter, beside its lanes.
+pub(crate) struct Standard {
+    pub(crate) size_bits: u64,
+    pub(crate) k: StandardProbeCount,
+    pub(crate) seed: Seed,
+    pub(crate) keys: Option<u64>,
+}
+
+/// `lanes` are blocks: what is written ends with the lane of the last bit.
+pub(crate) fn write_standard(
+    out: &mut Vec<u8>,
+    lanes: BlockSlice<'_>,
+    standard: Standard,
+) -> Result<(), HashChanged> {
+    hash::check_output()?;
+    let Standard { size_bits, k, seed, keys } = standard;
+    let lanes = &lanes.as_slice().as_flattened()[..size_bits.div_ceil(64) as usize * LANE_BYTES];
+    write_with_footer(out, lanes, STANDARD_MAGIC, Fields { size: size_bits, k: k.get() as u8, seed, keys });
+    Ok(())
+}
+
+/// Reads the lanes as well: who opens these bytes copies them anyhow.
+pub(crate) fn read_standard(bytes: &[u8]) -> Result<(&[u8], Standard), DecodeError> {
+    let (lanes, fields, lanes_checksum) = read_footer(bytes, STANDARD_MAGIC)?;
+    let Fields { size: size_bits, k, seed, keys } = fields;
+    let k = StandardProbeCount::new(u32::from(k))
+        .map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })?;
+    let n_lanes = size_bits.div_ceil(64);
+    if n_lanes == 0 || n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64) {
+        return Err(DecodeError::Bits { stored: size_bits, found_bytes: lanes.len() });
+    }
+    verify_bytes(lanes, lanes_checksum)?;
+    let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
+    if !size_bits.is_multiple_of(64) && last_lane >> (size_bits % 64) != 0 {
+        return Err(DecodeError::Footer { field: "number of bits", found: size_bits });
+    }
+    Ok((lanes, Standard { size_bits, k, seed, keys }))
 }

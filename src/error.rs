@@ -4,7 +4,7 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::sizing::MAX_BITS_PER_KEY;
+use crate::sizing::{MAX_BITS_PER_KEY, STANDARD_MAX_K};
 
 /// A filter of the size or rate asked for cannot be made.
 #[non_exhaustive]
@@ -29,6 +29,11 @@ pub enum SizingError {
     },
     /// Probes per key must be 1 to 16.
     Probes {
+        /// The value given.
+        k: u32,
+    },
+    /// Probes per key of a standard filter must be 1 to 64.
+    StandardProbes {
         /// The value given.
         k: u32,
     },
@@ -68,6 +73,9 @@ impl fmt::Display for SizingError {
                  {lowest:.2e}; ask for more than that, or use an exact structure"
             ),
             Self::Probes { k } => write!(f, "probes per key must be 1 to 16, not {k}"),
+            Self::StandardProbes { k } => {
+                write!(f, "probes per key of a standard filter must be 1 to {STANDARD_MAX_K}, not {k}")
+            }
             Self::Blocks { n_blocks: 0, .. } => write!(f, "a filter needs at least one block"),
             Self::Blocks { n_blocks, most } => {
                 write!(
@@ -104,6 +112,13 @@ pub enum MismatchError {
         /// Blocks of the other.
         theirs: usize,
     },
+    /// The sizes differ: standard filters of other sizes have nothing in common.
+    Bits {
+        /// Bits of the filter to be changed.
+        ours: u64,
+        /// Bits of the other.
+        theirs: u64,
+    },
     /// The probes per key differ.
     Probes {
         /// k of the filter to be changed.
@@ -128,6 +143,9 @@ impl fmt::Display for MismatchError {
                 "filters of {ours} and {theirs} blocks cannot be combined; the larger can be folded first if its \
                  count is a multiple of the other's"
             ),
+            Self::Bits { ours, theirs } => {
+                write!(f, "standard filters of {ours} and {theirs} bits cannot be combined")
+            }
             Self::Probes { ours, theirs } => {
                 write!(f, "filters of {ours} and {theirs} probes per key cannot be combined")
             }
@@ -189,6 +207,14 @@ pub enum DecodeError {
         /// Bytes before the footer.
         found_bytes: usize,
     },
+    /// The footer of a standard filter speaks of another number of bits than there is room for: the bytes were cut or
+    /// joined.
+    Bits {
+        /// Bits by the footer.
+        stored: u64,
+        /// Bytes before the footer.
+        found_bytes: usize,
+    },
     /// The lanes do not match their checksum: the bytes are damaged.
     LanesChecksum {
         /// Checksum in the footer.
@@ -236,6 +262,10 @@ impl fmt::Display for DecodeError {
                     "the footer speaks of {stored} lanes of 8 bytes, but {found_bytes} bytes precede it"
                 )
             }
+            Self::Bits { stored, found_bytes } => write!(
+                f,
+                "the footer speaks of {stored} bits in lanes of 8 bytes, but {found_bytes} bytes precede it"
+            ),
             Self::LanesChecksum { stored, computed } => {
                 write!(f, "the lanes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
             }

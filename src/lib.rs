@@ -12,6 +12,7 @@ mod blocks;
 mod builder;
 mod encoding;
 mod error;
+pub mod family;
 mod filter;
 mod hash;
 mod kernel;

@@ -16,6 +16,14 @@
 //! | 24 | 12 | 0.00544 % |
 #![forbid(unsafe_code)]
 
+mod standard;
+
+pub use standard::{
+    Parameters, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing, parameters, standard_best_k,
+    standard_bits_per_key, standard_fpr, standard_fpr_approximate, standard_parameters,
+};
+pub(crate) use standard::{StandardProbeCount, estimated_standard_keys, power_of};
+
 use crate::blocks::{LANES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::mask::ProbeCount;
@@ -151,7 +159,11 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
     if fpr < MIN_FPR {
         return Err(SizingError::FprTooLow { value: fpr, lowest: MIN_FPR });
     }
-    let reaches = |bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr;
+    Ok(least_bits_per_key(|bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr))
+}
+
+/// Where `reaches` begins to be true, to a millionth.
+fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     // Up from below and not down from the maximum: the model costs more the higher k is.
     let mut enough = 1.0 / 64.0;
     while !reaches(enough) {
@@ -166,7 +178,7 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
             too_few = middle;
         }
     }
-    Ok(enough)
+    enough
 }
 
 pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
@@ -270,7 +282,7 @@ fn power(x: f64, n: usize) -> f64 {
 
 /// e^(−x) for x ≥ 0, by basic operations only: the libraries' own differ between platforms in the last bit, and
 /// sizes must not.
-fn exp_of_minus(x: f64) -> f64 {
+pub(crate) fn exp_of_minus(x: f64) -> f64 {
     use core::f64::consts::LOG2_E;
     // ln 2 in two parts, the first with zeros at its end, so that its products with small integers are exact.
     const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];

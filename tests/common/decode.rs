@@ -1,6 +1,7 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
+use bloomline::family::StandardBloomFilter;
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
@@ -19,9 +20,12 @@ pub fn check(input: Input<'_>) {
     let bytes: Box<[u8]> = bytes.into();
     decoders_survive(&bytes, key);
     // No fuzzer guesses checksums, or the check value of the hash: with the right ones, what is behind them is reached.
-    if let Some(forged) = forge(&bytes) {
+    if let Some(mut forged) = forge(&bytes) {
         decoders_survive(&forged, key);
+        forged.last_chunk_mut::<64>().expect("a footer")[56..].copy_from_slice(b"\x89blstd\r\n");
+        standard_decoder_survives(&forged);
     }
+    standard_decoder_survives(&bytes);
     filter_block_survives(&bytes, key);
     partition_index_survives(&bytes, key);
     if let Some(forged) = forge_index(&bytes) {
@@ -108,6 +112,25 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
         if view.verify().is_ok() && filter.known_keys() == view.known_keys() {
             assert_same_or_shorter(&filter.to_standalone(), bytes, 64);
         }
+    }
+}
+
+/// What decodes is written as the same bytes again, and takes memory only then.
+pub fn standard_decoder_survives(bytes: &[u8]) {
+    let (allocated, filter) = allocated(|| StandardBloomFilter::from_standalone(bytes));
+    let Ok(mut filter) = filter else {
+        assert_eq!(allocated, 0);
+        return;
+    };
+    // In whole blocks, and what they are moved by to start at a cache line.
+    assert!(allocated < filter.size_bytes() + 64 && filter.size_bytes() < bytes.len() + 64);
+    assert!(filter.to_standalone() == bytes || filter.known_keys().is_none());
+    assert!((0.0..=1.0).contains(&filter.fill_ratio()) && (0.0..=1.0).contains(&filter.estimated_fpr()));
+    assert!(filter.fill_ratio() > 0.0 || filter.estimated_keys() == 0);
+    for hash in (0..64).map(bloomline::mix) {
+        let found = filter.contains_hash(hash);
+        assert_eq!(filter.insert_hash(hash), !found);
+        assert!(filter.contains_hash(hash));
     }
 }
 

@@ -4,9 +4,9 @@ Everything here is written from docs/format.md (and, for XXH64, from Yann Collet
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with the values made here. Where the two disagree, docs/format.md says which one is wrong.
 
-    python3 tests/golden/make.py           writes values.rs and the .bin files beside this script
+    python3 tests/golden/make.py           writes values.rs, standard.rs and the .bin files beside this script
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
-    python3 tests/golden/make.py --worked  prints the worked example of docs/format.md, section 6
+    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md, sections 6 and 7
 
 Python 3, standard library only.
 """
@@ -210,6 +210,26 @@ def standalone(lanes, k, seed, keys):
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89bloom\r\n"
 
 
+# Section 7: standard filters.
+
+def standard_probes(hash_, size_bits, k):
+    h2 = hash_ * 0x6A09E667F3BCC908 & WORD
+    for j in range(k):
+        word = hash_ + j * h2 + (j ** 3 - j) // 6 * 0x9E3779B97F4A7C15 & WORD
+        yield word * size_bits >> 64
+
+
+def standard(keys, size_bits, k, seed, known_keys):
+    lanes = [0] * ((size_bits + 63) // 64)
+    for key in keys:
+        for bit in standard_probes(hash_key(key, seed), size_bits, k):
+            lanes[bit // 64] |= 1 << bit % 64
+    body = b"".join(bits.to_bytes(8, "little") for bits in lanes)
+    fields = (size_bits, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(body))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blstd\r\n"
+
+
 # What is made of them.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -228,6 +248,10 @@ def binary_files():
         "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
         "standalone-short-2.bin": standalone(build_short(ANIMALS, 2, 6), 6, 0, 3),
         "standalone-short-9.bin": standalone(build_short(NUMBERS[:50], 9, 11, 0x5EED), 11, 0x5EED, 50),
+        "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
+        "standard-empty.bin": standard([], 1000, 7, 0, 0),
+        "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
+        "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
     }
 
 
@@ -276,6 +300,17 @@ def rust_values():
     out += ["/// The check value of the hash: section 5 of docs/format.md."]
     out += [f"pub const CHECK_VALUE: u64 = {literal(check_value())};", ""]
     return "\n".join(out).encode()
+
+
+def rust_standard_values():
+    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
+    out += ["/// (hash, bits of a standard filter, the bits of its first six probes in their order)."]
+    out += ["pub const STANDARD_PROBES: &[(u64, u64, [u64; 6])] = &["]
+    for hash_ in [0, 1, WORD, 0x0123456789ABCDEF, 1 << 63, (1 << 63) - 1] + hash_of_each_rotation():
+        for size_bits in (1, 64, 1000, 1 << 20, 12_345_678):
+            bits = ", ".join(map(str, standard_probes(hash_, size_bits, 6)))
+            out += [f"    ({literal(hash_)}, {size_bits}, [{bits}]),"]
+    return "\n".join(out + ["];", ""]).encode()
 
 
 def shown_mum(name, a, b):
@@ -332,6 +367,17 @@ def worked_example():
     return "\n".join(out)
 
 
+def worked_standard():
+    """The example of docs/format.md, section 7."""
+    hash_, size_bits, k = hash_key(ANIMALS[0]), 1000, 4
+    h2 = hash_ * 0x6A09E667F3BCC908 & WORD
+    out = [f"hash         = 0x{hash_:016x}", f"h2           = 0x{h2:016x}"]
+    for j, bit in enumerate(standard_probes(hash_, size_bits, k)):
+        word = hash_ + j * h2 + (j ** 3 - j) // 6 * 0x9E3779B97F4A7C15 & WORD
+        out += [f"probe {j}      w = 0x{word:016x}, bit {bit}"]
+    return "\n".join(out + [""])
+
+
 def check_self():
     """The values which docs/format.md and other people's tests pin stand here, to find a slip in this script."""
     assert len(CHECK_TEXT) == 64
@@ -349,14 +395,15 @@ def check_self():
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_example(), end="")
+        print(worked_example(), worked_standard(), sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    for name, content in {"values.rs": rust_values(), **binary_files()}.items():
+    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values()}
+    for name, content in {**values, **binary_files()}.items():
         path = folder / name
         if sys.argv[1:] == []:
             path.write_bytes(content)

@@ -1,0 +1,330 @@
+//! Standard filters, whose probes go anywhere: the textbook's formulas.
+#![forbid(unsafe_code)]
+
+use core::f64::consts::{LN_2, SQRT_2};
+
+use super::{MAX_BITS_PER_KEY, bits_per_key, ceil, checked_bits_per_key, exp_of_minus, least_bits_per_key};
+use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
+use crate::error::SizingError;
+
+/// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
+pub const STANDARD_MAX_K: u32 = 64;
+
+/// The lowest false-positive rate that can be asked of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
+pub const STANDARD_MIN_FPR: f64 = 4.43e-14;
+
+/// As many hashes as there are.
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+/// Probes per key of a standard filter, 1 to 64. Checked here and nowhere below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StandardProbeCount(u8);
+
+impl StandardProbeCount {
+    pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
+        if (1..=STANDARD_MAX_K).contains(&k) {
+            Ok(Self(k as u8))
+        } else {
+            Err(SizingError::StandardProbes { k })
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> u32 {
+        u32::from(self.0)
+    }
+}
+
+/// What a false-positive rate takes, for each key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Bits of the filter for each of its keys.
+    pub bits_per_key: f64,
+    /// Probes per key.
+    pub k: u32,
+}
+
+/// The least bits per key, and their k, that give [`BloomFilter`](crate::BloomFilter) the rate `fpr`.
+///
+/// [`standard_parameters`] is the same for filters whose probes go anywhere; the difference is what one cache line per
+/// lookup costs. Takes as long as [`bits_per_key`].
+///
+/// # Errors
+///
+/// If `fpr` is not between [`MIN_FPR`](super::MIN_FPR) and 1.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::sizing::{parameters, standard_parameters};
+///
+/// let (blocked, standard) = (parameters(0.001)?, standard_parameters(0.001)?);
+/// assert_eq!((format!("{:.2}", blocked.bits_per_key), blocked.k), ("15.59".into(), 9));
+/// assert_eq!((format!("{:.2}", standard.bits_per_key), standard.k), ("14.38".into(), 10));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+pub fn parameters(fpr: f64) -> Result<Parameters, SizingError> {
+    let bits_per_key = bits_per_key(fpr)?;
+    Ok(Parameters { bits_per_key, k: super::best_k(bits_per_key)? })
+}
+
+/// The least bits per key, and their k, that give a standard filter of many keys the rate `fpr`, by
+/// [`standard_fpr_approximate`]. About 5 µs.
+///
+/// # Errors
+///
+/// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
+pub fn standard_parameters(fpr: f64) -> Result<Parameters, SizingError> {
+    let bits_per_key = standard_bits_per_key(fpr)?;
+    Ok(Parameters { bits_per_key, k: standard_best_k(bits_per_key)? })
+}
+
+/// The bits per key at which the best k gives a standard filter the rate `fpr`: the inverse of
+/// [`standard_fpr_approximate`]. About 1.44 · log2(1/fpr), and a little more as k is a whole number.
+///
+/// # Errors
+///
+/// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
+pub fn standard_bits_per_key(fpr: f64) -> Result<f64, SizingError> {
+    if !(fpr > 0.0 && fpr < 1.0) {
+        return Err(SizingError::Fpr { value: fpr });
+    }
+    if fpr < STANDARD_MIN_FPR {
+        return Err(SizingError::FprTooLow { value: fpr, lowest: STANDARD_MIN_FPR });
+    }
+    Ok(least_bits_per_key(|bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= fpr))
+}
+
+/// The k of the lowest rate of a standard filter: ln 2 · bits per key, rounded to the better side.
+///
+/// # Errors
+///
+/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
+pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
+    checked_bits_per_key(bits_per_key).map(best_k)
+}
+
+/// The false-positive rate of a standard filter of `size_bits` that holds `keys` distinct keys, with `k` probes each:
+/// (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
+///
+/// The inner part is exactly the share of bits that are set, in the mean. The rate itself is a little above its k-th
+/// power, as filters differ in their fill (Bose and others, "On the false-positive rate of Bloom filters", 2008): 0.7 %
+/// above for 100 keys, 0.007 % for 10,000, at ten bits per key.
+///
+/// # Errors
+///
+/// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
+pub fn standard_fpr(size_bits: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
+    if size_bits == 0 {
+        return Err(no_bits());
+    }
+    StandardProbeCount::new(k).map(|k| exact(size_bits, keys, k))
+}
+
+/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c bits per key. It is what
+/// [`standard_fpr`] comes to as keys and bits grow together.
+///
+/// # Errors
+///
+/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to [`STANDARD_MAX_K`].
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::sizing;
+///
+/// let approximate = sizing::standard_fpr_approximate(20.0, 10)?;
+/// let exact = sizing::standard_fpr(20_000_000, 1_000_000, 10)?;
+/// assert_eq!((format!("{approximate:.7}"), format!("{exact:.7}")), ("0.0000889".into(), "0.0000889".into()));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
+    Ok(approximate(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
+}
+
+/// The shape of a [`StandardBloomFilter`](crate::family::StandardBloomFilter): how many bits, and how many probes per
+/// key.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::sizing::StandardSizing;
+///
+/// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
+/// assert_eq!((sizing.size_bits, sizing.k), (9_592_957, 7));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandardSizing {
+    /// Bits, at least 1.
+    pub size_bits: u64,
+    /// Probes per key, 1 to [`STANDARD_MAX_K`].
+    pub k: u32,
+}
+
+impl StandardSizing {
+    /// The least bits, but for one in a million, whose false-positive rate is at most `fpr` once they hold
+    /// `expected_keys` distinct keys.
+    ///
+    /// The rate counted is [`standard_fpr`] and `expected_keys` ÷ 2^64, the probability that a missing key has the very
+    /// hash of one that is present: with a billion keys no filter over a 64-bit hash gets below 5.4e-11.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between [`STANDARD_MIN_FPR`], more with very many keys, and 1, or the filter is larger than the
+    /// address space.
+    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+        if !(fpr > 0.0 && fpr < 1.0) {
+            return Err(SizingError::Fpr { value: fpr });
+        }
+        let keys = expected_keys.max(1) as u64;
+        let same_hash = keys as f64 / TWO_TO_64;
+        let lowest = STANDARD_MIN_FPR + same_hash;
+        if fpr < lowest {
+            return Err(SizingError::FprTooLow { value: fpr, lowest });
+        }
+        // Rounding must not take it below the lowest.
+        let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
+        let bits_per_key = standard_bits_per_key(of_bits)?;
+        let mut sizing = Self::for_bits_per_key(expected_keys, bits_per_key)?;
+        // The exact rate is above the approximate one by what a bit or two make good.
+        let mut more = 1;
+        while exact(sizing.size_bits, keys, StandardProbeCount::new(sizing.k)?) > of_bits {
+            sizing = Self::checked(sizing.size_bits.saturating_add(more), keys)?;
+            more *= 2;
+        }
+        Ok(sizing)
+    }
+
+    /// The bits that give each of `expected_keys` distinct keys `bits_per_key`, rounded up, with the k that is best for
+    /// what each then has.
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
+    /// space.
+    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+        let keys = expected_keys.max(1) as u64;
+        let size_bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
+        if size_bits >= TWO_TO_64 {
+            let n_blocks = ceil(size_bits / (8 * BLOCK_BYTES) as f64);
+            return Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 });
+        }
+        Self::checked(ceil(size_bits).max(1), keys)
+    }
+
+    fn checked(size_bits: u64, keys: u64) -> Result<Self, SizingError> {
+        blocks_for(size_bits)?;
+        Ok(Self { size_bits, k: best_k((size_bits as f64 / keys as f64).min(MAX_BITS_PER_KEY)) })
+    }
+
+    /// The false-positive rate of this filter once it holds `keys` distinct keys: [`standard_fpr`].
+    pub fn fpr(self, keys: u64) -> Result<f64, SizingError> {
+        standard_fpr(self.size_bits, keys, self.k)
+    }
+
+    /// The blocks of memory that hold the bits.
+    pub(crate) fn n_blocks(self) -> Result<usize, SizingError> {
+        blocks_for(self.size_bits)
+    }
+}
+
+fn blocks_for(size_bits: u64) -> Result<usize, SizingError> {
+    let n_blocks = size_bits.div_ceil(8 * BLOCK_BYTES as u64);
+    usize::try_from(n_blocks)
+        .ok()
+        .filter(|n_blocks| (1..=MAX_BLOCKS).contains(n_blocks))
+        .ok_or(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 })
+}
+
+fn no_bits() -> SizingError {
+    SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 }
+}
+
+fn best_k(bits_per_key: f64) -> u32 {
+    let below = ((LN_2 * bits_per_key) as u32).max(1);
+    if approximate(bits_per_key, below + 1) < approximate(bits_per_key, below) { below + 1 } else { below }
+}
+
+fn approximate(bits_per_key: f64, k: u32) -> f64 {
+    power_of(one_less_exp_of_minus(f64::from(k) / bits_per_key), k)
+}
+
+fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
+    if keys == 0 {
+        return 0.0;
+    }
+    let probes = keys as f64 * f64::from(k.get());
+    power_of(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
+}
+
+/// How many keys set `ones` of `size_bits`: −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for
+/// fingerprint similarity measures to improve chemical retrieval", 2007); `u64::MAX` where all are set.
+pub(crate) fn estimated_standard_keys(ones: u64, size_bits: u64, k: StandardProbeCount) -> u64 {
+    if ones >= size_bits {
+        return u64::MAX;
+    }
+    let size = size_bits as f64;
+    (size / f64::from(k.get()) * minus_ln_of_one_less(ones as f64 / size) + 0.5) as u64
+}
+
+/// x^n, the same on every CPU, which `f64::powi` does not promise.
+pub(crate) fn power_of(x: f64, n: u32) -> f64 {
+    (0..n).fold(1.0, |product, _| product * x)
+}
+
+/// 1 − e^(−x) for x ≥ 0, true to the last digits for small x as well.
+fn one_less_exp_of_minus(x: f64) -> f64 {
+    if x >= 0.5 {
+        return 1.0 - exp_of_minus(x);
+    }
+    x * (2..=15).rev().fold(1.0, |series, i| 1.0 - x / f64::from(i) * series)
+}
+
+/// −ln(1 − x) for 0 ≤ x ≤ 1, by basic operations only, as [`exp_of_minus`] is.
+fn minus_ln_of_one_less(x: f64) -> f64 {
+    // ln((1 + s)/(1 − s)) = 2·(s + s³/3 + s⁵/5 + …), here for |s| ≤ 0.18.
+    let series =
+        |s: f64| 2.0 * s * (0..12).rev().fold(0.0, |sum, i| sum * s * s + 1.0 / f64::from(2 * i + 1));
+    if x < 0.25 {
+        return series(x / (2.0 - x));
+    }
+    let mut rest = 1.0 - x;
+    if rest <= 0.0 {
+        return f64::INFINITY;
+    }
+    let mut halvings = 0.0;
+    while rest < 1.0 / SQRT_2 {
+        rest *= 2.0;
+        halvings += 1.0;
+    }
+    halvings * LN_2 + series((1.0 - rest) / (1.0 + rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_are_the_inverse_of_exponentials() {
+        for i in 1..1_000 {
+            let x = f64::from(i) / 1_000.0;
+            for x in [x, x / 1e6, x / 1e12] {
+                let there_and_back = one_less_exp_of_minus(minus_ln_of_one_less(x));
+                assert!((there_and_back / x - 1.0).abs() < 1e-13, "{x}: {there_and_back}");
+            }
+        }
+        // By bc, to twenty digits.
+        for (x, ln) in [
+            (0.1, 0.105_360_515_657_826_3),
+            (0.25, 0.287_682_072_451_780_93),
+            (0.5, LN_2),
+            (0.9, core::f64::consts::LN_10),
+            (0.999, 6.907_755_278_982_137),
+            (1e-12, 1.000_000_000_000_5e-12),
+        ] {
+            assert!((minus_ln_of_one_less(x) / ln - 1.0).abs() < 1e-14, "{x}");
+        }
+        assert_eq!((minus_ln_of_one_less(0.0), minus_ln_of_one_less(1.0)), (0.0, f64::INFINITY));
+    }
+}
