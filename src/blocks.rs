@@ -118,6 +118,12 @@ impl Blocks {
         Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
     }
 
+    /// [`zeroed`](Self::zeroed) for a size that does not come from outside. Aborts where memory is out, as `Vec` does.
+    pub(crate) fn zeroed_or_abort(n_blocks: usize) -> Self {
+        Self::zeroed(n_blocks)
+            .unwrap_or_else(|_| handle_alloc_error(layout(n_blocks).unwrap_or(Layout::new::<Block>())))
+    }
+
     /// Zeros in huge pages where the system grants them, else in pages as usual.
     #[cfg(all(target_os = "linux", feature = "huge-pages"))]
     fn mapped(n_blocks: usize) -> Result<Self, SizingError> {
@@ -177,14 +183,10 @@ impl SharedBlocks {
         self.0
     }
 
-    /// The bits, of each lane as they are at some time during the call. Aborts where memory is out, as
-    /// [`Blocks::from_slice`].
+    /// The bits, of each lane as they are at some time during the call.
     pub(crate) fn copy(&self) -> Blocks {
-        let blocks = self.as_slice();
-        let Ok(mut copy) = Blocks::zeroed(blocks.len()) else {
-            handle_alloc_error(Layout::for_value(blocks));
-        };
-        for (copy, block) in copy.as_mut_slice().iter_mut().zip(blocks) {
+        let mut copy = Blocks::zeroed_or_abort(self.0.n_blocks);
+        for (copy, block) in copy.as_mut_slice().iter_mut().zip(self.as_slice()) {
             *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
         }
         copy
@@ -214,16 +216,14 @@ impl Clone for Blocks {
 }
 
 impl Blocks {
-    /// A copy. Aborts where memory is out, as `Vec` does: the size is one that memory already holds.
+    /// A copy, of a size that memory already holds.
     pub(crate) fn from_slice(blocks: BlockSlice<'_>) -> Self {
         Self::from_bytes(blocks.as_slice().as_flattened())
     }
 
-    /// A copy of bytes, at least one, with zeros to the end of the last block. Aborts as [`Blocks::from_slice`].
+    /// A copy of bytes, at least one, with zeros to the end of the last block.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let Ok(mut copy) = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES)) else {
-            handle_alloc_error(Layout::for_value(bytes));
-        };
+        let mut copy = Self::zeroed_or_abort(bytes.len().div_ceil(BLOCK_BYTES));
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
         copy
     }

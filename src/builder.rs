@@ -1,12 +1,10 @@
 //! `FilterBuilder`: from keys whose number is not known in advance to a filter that fits them.
 #![forbid(unsafe_code)]
 
-use alloc::alloc::handle_alloc_error;
 use alloc::vec::Vec;
-use core::alloc::Layout;
 use core::mem;
 
-use crate::blocks::{Block, Blocks, LANES};
+use crate::blocks::{Blocks, LANES};
 use crate::encoding;
 use crate::error::SizingError;
 use crate::filter::BloomFilter;
@@ -163,11 +161,8 @@ impl FilterBuilder {
     }
 
     fn build(&self, n_lanes: usize, k: ProbeCount, mut on_unchanged: impl FnMut(u64)) -> Blocks {
-        let n_blocks = short::n_blocks(n_lanes);
-        let Ok(mut blocks) = Blocks::zeroed(n_blocks) else {
-            // Not a size that comes from outside: at most eight times what the hashes took.
-            handle_alloc_error(Layout::array::<Block>(n_blocks).unwrap_or(Layout::new::<Block>()));
-        };
+        // At most eight times what the hashes took.
+        let mut blocks = Blocks::zeroed_or_abort(short::n_blocks(n_lanes));
         for hashes in self.pieces() {
             self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
         }

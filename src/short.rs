@@ -1,9 +1,6 @@
 //! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap, in a circle.
 #![forbid(unsafe_code)]
 
-use alloc::alloc::handle_alloc_error;
-use core::alloc::Layout;
-
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, lanes};
 use crate::mask::block_index;
 
@@ -86,9 +83,7 @@ impl<'a> ShortLanes<'a> {
 
     /// The filter of whole blocks that answers alike.
     pub(crate) fn to_blocks(self) -> Blocks {
-        let Ok(mut blocks) = Blocks::zeroed(self.n_blocks()) else {
-            handle_alloc_error(Layout::new::<[Block; MOST_LANES]>());
-        };
+        let mut blocks = Blocks::zeroed_or_abort(self.n_blocks());
         for (index, block) in blocks.as_mut_slice().iter_mut().enumerate() {
             *block = self.block(index);
         }

@@ -5,22 +5,13 @@ mod common;
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, BloomView, DecodeError, FilterBuilder, HashChanged, mix};
 use common::allocations::{allocated, kept};
-use common::decode::{decoders_survive, sign};
+use common::decode::{decoders_survive, forge_footer as forge};
 use proptest::prelude::*;
 
 fn sample() -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(99);
     filter.extend(["ant", "bee", "cat"]);
     filter
-}
-
-/// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
-fn forge(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
-    let mut forged = standalone.to_vec();
-    let footer = forged.last_chunk_mut().expect("a footer");
-    footer[offset..][..bytes.len()].copy_from_slice(bytes);
-    sign(footer);
-    forged
 }
 
 proptest! {

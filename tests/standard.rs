@@ -10,7 +10,7 @@ use bloomline::family::StandardBloomFilter;
 use bloomline::sizing::{self, MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing};
 use bloomline::{BloomView, DecodeError, MismatchError, SizingError, mix};
 use common::allocations::allocated;
-use common::decode::{sign, standard_decoder_survives};
+use common::decode::{forge_footer as forge, standard_decoder_survives};
 use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
@@ -180,15 +180,6 @@ fn standalone_bytes_are_those_of_the_format() {
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
     let magic = DecodeError::Magic { found: *b"\x89bloom\r\n" };
     assert_eq!(StandardBloomFilter::from_standalone(blocked), Err(magic));
-}
-
-/// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
-fn forge(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
-    let mut forged = standalone.to_vec();
-    let footer = forged.last_chunk_mut().expect("a footer");
-    footer[offset..][..bytes.len()].copy_from_slice(bytes);
-    sign(footer);
-    forged
 }
 
 #[test]

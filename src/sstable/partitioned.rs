@@ -141,8 +141,6 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, Default)]
 pub struct PartitionIndexBuilder {
     keys: Vec<u8>,
-    /// Where the last one starts.
-    last_key: usize,
     entries: Vec<[u64; 3]>,
 }
 
@@ -161,9 +159,9 @@ impl PartitionIndexBuilder {
     pub fn add(&mut self, first_key: impl AsRef<[u8]>, filter_offset: u64, filter_bytes: u64) {
         let (first_key, filter_end) = (first_key.as_ref(), filter_offset.checked_add(filter_bytes));
         let filter_end = filter_end.expect("a place in a file");
-        let is_next = self.entries.is_empty() || &self.keys[self.last_key..] < first_key;
+        let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
+        let is_next = self.entries.is_empty() || &self.keys[last_start..] < first_key;
         assert!(is_next, "partitions are added in the order of their keys");
-        self.last_key = self.keys.len();
         self.keys.extend_from_slice(first_key);
         self.entries.push([self.keys.len() as u64, filter_offset, filter_end]);
     }

@@ -86,8 +86,17 @@ fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
     Some(forged)
 }
 
+/// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
+pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut forged = standalone.to_vec();
+    let footer = forged.last_chunk_mut().expect("a footer");
+    footer[offset..][..bytes.len()].copy_from_slice(bytes);
+    sign(footer);
+    forged
+}
+
 /// Makes a footer's checksum right.
-pub fn sign(footer: &mut [u8; 64]) {
+fn sign(footer: &mut [u8; 64]) {
     let checksum = xxh64(&footer[..48], 0);
     footer[48..56].copy_from_slice(&checksum.to_le_bytes());
 }
