@@ -88,7 +88,7 @@ impl AtomicBloomFilter {
 
     /// Adds many keys by hash: faster than one by one where the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
-        self.each_ahead(hashes, |hash| _ = self.insert_hash(hash));
+        kernel::each_ahead(hashes, |hash| self.prefetch(hash), |hash| _ = self.insert_hash(hash));
     }
 
     /// Whether `key` may have been inserted: `false` is certain for keys whose insert this thread has heard of. See
@@ -113,22 +113,15 @@ impl AtomicBloomFilter {
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         let mut found = found.iter_mut();
-        self.each_ahead(hashes, |hash| {
-            if let Some(found) = found.next() {
-                *found = self.contains_hash(hash);
-            }
-        });
-    }
-
-    /// Calls `with` with each hash, its line on the way for some time.
-    fn each_ahead(&self, hashes: &[u64], mut with: impl FnMut(u64)) {
-        const AHEAD: usize = 16;
-        for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD) {
-                self.prefetch(later);
-            }
-            with(hash);
-        }
+        kernel::each_ahead(
+            hashes,
+            |hash| self.prefetch(hash),
+            |hash| {
+                if let Some(found) = found.next() {
+                    *found = self.contains_hash(hash);
+                }
+            },
+        );
     }
 
     /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].

@@ -181,6 +181,8 @@ impl StandardBloomFilter {
     /// # Panics
     ///
     /// If the slices differ in length.
+    // Tried: asking for the lines of later keys. Of all probes, missing keys take three times as long and present ones a
+    // third of the time; of the first two, both take longer. A CPU runs ahead by itself, over lookups that end early.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         for (found, &hash) in found.iter_mut().zip(hashes) {

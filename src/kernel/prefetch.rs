@@ -37,6 +37,18 @@ fn prefetch_lines<const TWO: bool>(block: *const Block) {
     }
 }
 
+/// Calls `with` for each hash, and `prefetch` some time before.
+#[inline]
+pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl FnMut(u64)) {
+    const AHEAD: usize = 16;
+    for (i, &hash) in hashes.iter().enumerate() {
+        if let Some(&later) = hashes.get(i + AHEAD) {
+            prefetch(later);
+        }
+        with(hash);
+    }
+}
+
 /// Whether each block lies on two lines, as bytes read in place may.
 #[inline]
 pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
