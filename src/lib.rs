@@ -17,6 +17,8 @@ mod filter;
 mod hash;
 mod kernel;
 mod mask;
+#[cfg(feature = "serde")]
+mod serde;
 mod short;
 pub mod sizing;
 pub mod sstable;
