@@ -66,6 +66,20 @@ pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, write: impl FnOnce(La
     write(short::shortest(blocks, &mut room).map_or(Lanes::Blocks(blocks), Lanes::Short))
 }
 
+/// The same for two filters of as many blocks: calls `read` with the fewest lanes that stand for their union, and what
+/// each has of them.
+pub(crate) fn with_fewest_lanes_of_both<T>(
+    ours: BlockSlice<'_>,
+    theirs: BlockSlice<'_>,
+    read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+) -> T {
+    let mut rooms = [[Lane::default(); MOST_LANES]; 2];
+    match short::shortest_of_both(ours, theirs, &mut rooms) {
+        Some([ours, theirs]) => read(Lanes::Short(ours), Lanes::Short(theirs)),
+        None => read(Lanes::Blocks(ours), Lanes::Blocks(theirs)),
+    }
+}
+
 pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
     with_fewest_lanes(blocks, |lanes| {
         out.reserve(lanes.as_bytes().len() + 1);

@@ -7,6 +7,7 @@ use core::fmt;
 use crate::blocks::{Block, Blocks, LANES, lanes};
 use crate::encoding::{self, Lanes};
 use crate::error::{HashChanged, MismatchError, SizingError};
+use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
@@ -213,7 +214,9 @@ impl BloomFilter {
     }
 
     /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
-    /// either, but above that of a filter built of the common keys.
+    /// either, but above that of a filter built of the common keys: bits stay that different keys have set in the two.
+    /// [`estimated_keys`](Self::estimated_keys) takes them for keys and reads too high from then on; ask for
+    /// [`estimated_intersection`](Self::estimated_intersection) before.
     ///
     /// # Errors
     ///
@@ -222,7 +225,7 @@ impl BloomFilter {
         self.combine(other, |ours, theirs| *ours &= theirs)
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+    fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
         if self.n_blocks() != other.n_blocks() {
             return Err(MismatchError::Blocks { ours: self.n_blocks(), theirs: other.n_blocks() });
         }
@@ -232,6 +235,11 @@ impl BloomFilter {
         if self.seed != other.seed {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
+        Ok(())
+    }
+
+    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+        self.check_match(other)?;
         self.keys = None;
         for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice().as_slice()) {
             for (ours, theirs) in ours.iter_mut().zip(theirs) {
@@ -362,14 +370,61 @@ impl BloomFilter {
         ones as f64 / (8 * self.size_bytes()) as f64
     }
 
-    /// How many distinct keys were inserted, estimated from the bits: within 1 % from some thousand keys on, while
-    /// the filter is less than half full. `u64::MAX` where more than half the lanes are full, for the bits then
-    /// tell no more. Reads the whole filter.
-    pub fn estimated_keys(&self) -> u64 {
+    /// How many distinct keys were inserted, estimated from the bits. [`KeyEstimate`] says how good that is, and when
+    /// there is none. It holds after [`union_with`](Self::union_with) and [`fold`](Self::fold) as well, not after
+    /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
+    pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
-        encoding::with_fewest_lanes(self.blocks.as_slice(), |lanes| {
-            sizing::estimated_keys(lanes.iter(), self.k)
-        })
+        encoding::with_fewest_lanes(self.blocks.as_slice(), |lanes| estimate::keys(lanes.iter(), self.k()))
+    }
+
+    /// How many distinct keys are in one of two filters or in both: the [`estimated_keys`](Self::estimated_keys) of
+    /// their union, without making it. Reads both filters, does not allocate.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in blocks, k or seed.
+    pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
+        self.check_match(other)?;
+        Ok(encoding::with_fewest_lanes_of_both(
+            self.blocks.as_slice(),
+            other.blocks.as_slice(),
+            |ours, theirs| {
+                estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
+            },
+        ))
+    }
+
+    /// How many distinct keys are in both of two filters, and 0 where the bits would say less. Two large filters with few
+    /// keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters, does
+    /// not allocate.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in blocks, k or seed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, mix};
+    ///
+    /// let mut monday = BloomFilter::with_bits_per_key(200_000, 10.0)?;
+    /// let mut tuesday = monday.clone();
+    /// for visitor in 0..200_000 {
+    ///     monday.insert_hash(mix(visitor));
+    ///     tuesday.insert_hash(mix(visitor + 150_000));
+    /// }
+    /// let both_days = monday.estimated_intersection(&tuesday)?;
+    /// assert_eq!(both_days.to_string(), "about 50029 ± 150");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
+        self.check_match(other)?;
+        Ok(encoding::with_fewest_lanes_of_both(
+            self.blocks.as_slice(),
+            other.blocks.as_slice(),
+            |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()),
+        ))
     }
 
     /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the

@@ -125,3 +125,26 @@ pub(crate) fn shortest<'a>(
     )?;
     Some(ShortLanes(&room[..n_lanes]))
 }
+
+/// The same for the union of two filters of as many blocks: what each has of its lanes.
+pub(crate) fn shortest_of_both<'a>(
+    ours: BlockSlice<'_>,
+    theirs: BlockSlice<'_>,
+    rooms: &'a mut [[Lane; MOST_LANES]; 2],
+) -> Option<[ShortLanes<'a>; 2]> {
+    let n_blocks = ours.as_slice().len();
+    // A short filter has no more blocks than lanes.
+    let mut union = [[0; size_of::<Block>()]; MOST_LANES];
+    let union = union.get_mut(..n_blocks)?;
+    for (union, (ours, theirs)) in union.iter_mut().zip(ours.as_slice().iter().zip(theirs.as_slice())) {
+        for (union, (ours, theirs)) in union.iter_mut().zip(ours.iter().zip(theirs)) {
+            *union = ours | theirs;
+        }
+    }
+    let n_lanes = shortest(BlockSlice::new(union)?, &mut rooms[0])?.as_slice().len();
+    rooms.as_flattened_mut().fill(Lane::default());
+    let [our_lanes, their_lanes] = rooms.each_mut().map(|room| &mut room[..n_lanes]);
+    unite(ours, our_lanes);
+    unite(theirs, their_lanes);
+    Some([ShortLanes(our_lanes), ShortLanes(their_lanes)])
+}

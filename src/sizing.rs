@@ -22,7 +22,7 @@ pub use standard::{
     Parameters, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing, parameters, standard_best_k,
     standard_bits_per_key, standard_fpr, standard_fpr_approximate, standard_parameters,
 };
-pub(crate) use standard::{StandardProbeCount, estimated_standard_keys, power_of};
+pub(crate) use standard::{StandardProbeCount, minus_ln_of_one_less, power_of};
 
 use crate::blocks::{LANES, MAX_BLOCKS};
 use crate::error::SizingError;
@@ -255,24 +255,6 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
         n_blocks += 1;
     }
     sum / (n_blocks * LANES as u64) as f64
-}
-
-/// How many keys set these bits, or `u64::MAX` where more than half the lanes are full and tell no more.
-///
-/// Each lane is a coupon collector's album: to find x of 64 bits set takes 64/64 + 64/63 + … (x terms) probes in the
-/// mean, an estimate without bias for any number of keys until the lane is full.
-pub(crate) fn estimated_keys(lanes: impl Iterator<Item = u64>, k: ProbeCount) -> u64 {
-    let mut probes_for = [0.0; 65];
-    for x in 0..64 {
-        probes_for[x + 1] = probes_for[x] + 64.0 / (64 - x) as f64;
-    }
-    let (mut probes, mut full, mut n_lanes) = (0.0, 0_u64, 0_u64);
-    for lane in lanes {
-        probes += probes_for[lane.count_ones() as usize];
-        full += u64::from(lane == u64::MAX);
-        n_lanes += 1;
-    }
-    if full > n_lanes / 2 { u64::MAX } else { (probes / f64::from(k.get()) + 0.5) as u64 }
 }
 
 /// x^n for the 0 to 2 probes that a lane may have.

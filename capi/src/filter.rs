@@ -311,7 +311,7 @@ pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
 /// whole filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_keys(filter: Option<&Filter>) -> u64 {
-    or_record(u64::MAX, || Ok(given(filter, "filter")?.0.estimated_keys()))
+    or_record(u64::MAX, || Ok(given(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
 }
 
 /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the whole

@@ -7,6 +7,7 @@ use core::fmt;
 use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::encoding::{self, Standard};
 use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
+use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::sizing::{self, StandardProbeCount, StandardSizing};
 
@@ -200,7 +201,8 @@ impl StandardBloomFilter {
     }
 
     /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
-    /// either, but above that of a filter built of the common keys.
+    /// either, but above that of a filter built of the common keys, and [`estimated_keys`](Self::estimated_keys) reads
+    /// too high from then on: ask for [`estimated_intersection`](Self::estimated_intersection) before.
     ///
     /// # Errors
     ///
@@ -209,7 +211,7 @@ impl StandardBloomFilter {
         self.combine(other, |ours, theirs| *ours &= theirs)
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+    fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
         if self.size_bits != other.size_bits {
             return Err(MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits });
         }
@@ -219,6 +221,11 @@ impl StandardBloomFilter {
         if self.seed != other.seed {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
+        Ok(())
+    }
+
+    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+        self.check_match(other)?;
         self.keys = None;
         for (ours, theirs) in self.blocks.as_mut_slice().as_flattened_mut().iter_mut().zip(other.bytes()) {
             combine(ours, *theirs);
@@ -267,11 +274,33 @@ impl StandardBloomFilter {
         self.ones() as f64 / self.size_bits as f64
     }
 
-    /// How many distinct keys were inserted, estimated from the bits: −m/k · ln(1 − fill ratio). Within 1 % from some
-    /// thousand keys on, while the filter is not more than half full. `u64::MAX` where every bit is set, for the bits
-    /// then tell no more. Reads the whole filter.
-    pub fn estimated_keys(&self) -> u64 {
-        sizing::estimated_standard_keys(self.ones(), self.size_bits, self.k)
+    /// How many distinct keys were inserted, estimated from the bits: −m/k · ln(1 − fill ratio). [`KeyEstimate`] says how
+    /// good that is, and when there is none. Reads the whole filter.
+    pub fn estimated_keys(&self) -> KeyEstimate {
+        estimate::standard_keys(self.ones(), self.size_bits, self.k())
+    }
+
+    /// How many distinct keys are in one of two filters or in both. Reads both filters, does not allocate.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in size, k or seed.
+    pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
+        self.check_match(other)?;
+        let [_, _, union] = self.joint_ones(other);
+        Ok(estimate::standard_keys(union, self.size_bits, self.k()))
+    }
+
+    /// How many distinct keys are in both of two filters, and 0 where the bits would say less. Two large filters with few
+    /// keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters, does
+    /// not allocate.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in size, k or seed.
+    pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
+        self.check_match(other)?;
+        Ok(estimate::common_standard_keys(self.joint_ones(other), self.size_bits, self.k()))
     }
 
     /// The probability that a key never inserted is taken for present: the fill ratio to the power of k. Reads the
@@ -281,8 +310,24 @@ impl StandardBloomFilter {
     }
 
     fn ones(&self) -> u64 {
+        self.lanes().map(|lane| u64::from(lane.count_ones())).sum()
+    }
+
+    /// Ones of this filter, of the other and of their union.
+    fn joint_ones(&self, other: &Self) -> [u64; 3] {
+        let mut ones = [0; 3];
+        for (ours, theirs) in self.lanes().zip(other.lanes()) {
+            for (ones, lane) in ones.iter_mut().zip([ours, theirs, ours | theirs]) {
+                *ones += u64::from(lane.count_ones());
+            }
+        }
+        ones
+    }
+
+    /// The bits 64 at a time, in the CPU's own order of bytes.
+    fn lanes(&self) -> impl Iterator<Item = u64> {
         let (lanes, _) = self.bytes().as_chunks();
-        lanes.iter().map(|lane| u64::from(u64::from_ne_bytes(*lane).count_ones())).sum()
+        lanes.iter().copied().map(u64::from_ne_bytes)
     }
 
     #[inline]

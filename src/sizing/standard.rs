@@ -258,16 +258,6 @@ fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
     power_of(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
 }
 
-/// How many keys set `ones` of `size_bits`: −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for
-/// fingerprint similarity measures to improve chemical retrieval", 2007); `u64::MAX` where all are set.
-pub(crate) fn estimated_standard_keys(ones: u64, size_bits: u64, k: StandardProbeCount) -> u64 {
-    if ones >= size_bits {
-        return u64::MAX;
-    }
-    let size = size_bits as f64;
-    (size / f64::from(k.get()) * minus_ln_of_one_less(ones as f64 / size) + 0.5) as u64
-}
-
 /// x^n, the same on every CPU, which `f64::powi` does not promise.
 pub(crate) fn power_of(x: f64, n: u32) -> f64 {
     (0..n).fold(1.0, |product, _| product * x)
@@ -282,7 +272,7 @@ fn one_less_exp_of_minus(x: f64) -> f64 {
 }
 
 /// −ln(1 − x) for 0 ≤ x ≤ 1, by basic operations only, as [`exp_of_minus`] is.
-fn minus_ln_of_one_less(x: f64) -> f64 {
+pub(crate) fn minus_ln_of_one_less(x: f64) -> f64 {
     // ln((1 + s)/(1 − s)) = 2·(s + s³/3 + s⁵/5 + …), here for |s| ≤ 0.18.
     let series =
         |s: f64| 2.0 * s * (0..12).rev().fold(0.0, |sum, i| sum * s * s + 1.0 / f64::from(2 * i + 1));

@@ -163,7 +163,8 @@ fn check_view(view: &BloomView<'_>) -> BloomFilter {
     // That there are no keys is not believed where there are bits.
     assert_eq!(filter.known_keys(), view.known_keys().filter(|&keys| keys != 0 || fill == 0.0));
     assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&filter.estimated_fpr()));
-    assert!(fill > 0.0 || filter.estimated_keys() == 0);
+    assert!(fill > 0.0 || filter.estimated_keys().keys() == Some(0));
+    assert_eq!(filter.estimated_intersection(&filter), Ok(filter.estimated_keys()));
 
     let mut found = [false; 64];
     let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));

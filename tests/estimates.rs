@@ -1,0 +1,439 @@
+//! Estimates of distinct keys are as good as their standard errors say.
+//!
+//! The tests here are quick enough for a debug build; filters of up to ten million keys are in
+//! `cargo test --release --test estimates -- --include-ignored`.
+#![cfg(not(miri))]
+
+use bloomline::family::StandardBloomFilter;
+use bloomline::{BloomFilter, BloomView, FilterBuilder, KeyEstimate, MismatchError, mix};
+use proptest::prelude::*;
+
+/// Bits per key, the k that is best for them, and others.
+const SHAPES: &[(f64, u32)] = &[
+    (6.0, 4),
+    (6.0, 1),
+    (6.0, 8),
+    (6.0, 16),
+    (8.0, 5),
+    (10.0, 6),
+    (10.0, 8),
+    (12.0, 7),
+    (16.0, 9),
+    (16.0, 16),
+    (24.0, 12),
+    (24.0, 1),
+];
+
+/// A filter of either kind.
+trait Filter: Clone {
+    fn new(bits: f64, k: u32) -> Self;
+    fn insert_batch(&mut self, hashes: &[u64]);
+    fn keys(&self) -> KeyEstimate;
+    fn union(&self, other: &Self) -> KeyEstimate;
+    fn intersection(&self, other: &Self) -> KeyEstimate;
+
+    fn of(bits: f64, k: u32, hashes: impl Iterator<Item = u64>) -> Self {
+        let mut filter = Self::new(bits, k);
+        let mut hashes = hashes.peekable();
+        while hashes.peek().is_some() {
+            filter.insert_batch(&hashes.by_ref().take(10_000).collect::<Vec<_>>());
+        }
+        filter
+    }
+}
+
+macro_rules! filter {
+    ($filter:ty, $new:expr) => {
+        impl Filter for $filter {
+            fn new(bits: f64, k: u32) -> Self {
+                $new(bits, k).unwrap()
+            }
+            fn insert_batch(&mut self, hashes: &[u64]) {
+                self.insert_batch(hashes);
+            }
+            fn keys(&self) -> KeyEstimate {
+                self.estimated_keys()
+            }
+            fn union(&self, other: &Self) -> KeyEstimate {
+                self.estimated_union(other).unwrap()
+            }
+            fn intersection(&self, other: &Self) -> KeyEstimate {
+                self.estimated_intersection(other).unwrap()
+            }
+        }
+    };
+}
+filter!(BloomFilter, |bits: f64, k| BloomFilter::with_blocks((bits / 512.0).round() as usize, k));
+filter!(StandardBloomFilter, |bits, k| StandardBloomFilter::with_bits(bits as u64, k));
+
+fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    keys.map(move |key| mix((seed << 36) | key))
+}
+
+/// How many standard errors the estimate is off by.
+#[track_caller]
+fn errors(estimate: KeyEstimate, keys: u64) -> f64 {
+    let (Some(estimated), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
+        panic!("unbounded, for {keys} keys");
+    };
+    (estimated as f64 - keys as f64) / standard_error
+}
+
+/// Within four standard errors, and where those allow it within 2 %.
+#[track_caller]
+fn assert_about(estimate: KeyEstimate, keys: u64, what: &str) {
+    let errors = errors(estimate, keys);
+    assert!(errors.abs() <= 4.0, "{what}: {estimate} for {keys}, {errors:.2} standard errors off");
+}
+
+/// e^ρ − 1 − ρ.
+fn f(rho: f64) -> f64 {
+    rho.exp() - 1.0 - rho
+}
+
+/// The standard errors of one filter and of an intersection, by the formulas of the documentation.
+fn formula(bits: f64, k: u32, [a, b, common]: [u64; 3]) -> (f64, f64) {
+    let f = |keys: u64| f(keys as f64 * f64::from(k) / bits);
+    let of = |variance: f64| (variance * bits).sqrt() / f64::from(k);
+    (of(f(a)), of(f(a + b - common) - f(a) - f(b) + 2.0 * f(common)))
+}
+
+fn check_one<F: Filter>(keys: u64, filters: u64) {
+    for &(bits_per_key, k) in SHAPES {
+        for seed in 0..filters {
+            let filter = F::of(bits_per_key * keys as f64, k, hashes(seed, 0..keys));
+            let estimate = filter.keys();
+            assert_about(estimate, keys, &format!("{bits_per_key} bits, k {k}"));
+            let off = estimate.keys().unwrap().abs_diff(keys);
+            assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{estimate} for {keys}");
+        }
+    }
+}
+
+#[test]
+fn one_filter() {
+    for (keys, filters) in [(1_000, 3), (10_000, 2), (100_000, 1)] {
+        check_one::<BloomFilter>(keys, filters);
+        check_one::<StandardBloomFilter>(keys, filters);
+    }
+}
+
+#[test]
+#[ignore = "a minute in release"]
+fn one_filter_of_millions() {
+    for (keys, filters) in [(1_000_000, 5), (10_000_000, 1)] {
+        check_one::<BloomFilter>(keys, filters);
+        check_one::<StandardBloomFilter>(keys, filters);
+    }
+}
+
+fn check_pair<F: Filter>(keys: u64, seeds: u64) {
+    for &(bits_per_key, k) in SHAPES.iter().filter(|shape| **shape != (6.0, 16)) {
+        for percent in [1, 10, 50] {
+            let common = keys * percent / 100;
+            for seed in 0..seeds {
+                let bits = bits_per_key * keys as f64;
+                let a = F::of(bits, k, hashes(seed, 0..keys));
+                let b = F::of(bits, k, hashes(seed, keys - common..2 * keys - common));
+                let what = format!("{bits_per_key} bits, k {k}, {percent} % of {keys} in common");
+                let union = a.union(&b);
+                assert_about(union, 2 * keys - common, &what);
+                let off = union.keys().unwrap().abs_diff(2 * keys - common);
+                assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union}");
+                let intersection = a.intersection(&b);
+                assert_about(intersection, common, &what);
+                // So that "within four standard errors" is no empty phrase. Blocks at 2.7 probes per bit err more.
+                let (_, expected) = formula(bits, k, [keys, keys, common]);
+                let ratio = intersection.standard_error().unwrap() / expected;
+                assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_of_filters() {
+    for keys in [2_000, 10_000] {
+        check_pair::<BloomFilter>(keys, 1);
+        check_pair::<StandardBloomFilter>(keys, 1);
+    }
+}
+
+#[test]
+#[ignore = "a minute in release"]
+fn pairs_of_filters_of_millions() {
+    for (keys, seeds) in [(100_000, 5), (1_000_000, 2), (10_000_000, 1)] {
+        check_pair::<BloomFilter>(keys, seeds);
+        check_pair::<StandardBloomFilter>(keys, seeds);
+    }
+}
+
+/// The mean of errors in units of the standard error is 0, their standard deviation 1: of each over the seeds, with
+/// bounds that chance leaves once in ten thousand times.
+#[track_caller]
+fn assert_standard(errors: &[f64], what: &str) {
+    let n = errors.len() as f64;
+    let mean = errors.iter().sum::<f64>() / n;
+    let deviation = (errors.iter().map(|error| error * error).sum::<f64>() / n).sqrt();
+    println!("{what}: mean {mean:.3}, deviation {deviation:.3} of {n}");
+    assert!(mean.abs() <= 4.0 / n.sqrt(), "{what}: off by {mean:.3} standard errors in the mean");
+    assert!(
+        (deviation - 1.0).abs() <= 4.0 / (2.0 * n).sqrt(),
+        "{what}: deviation of {deviation:.3} standard errors"
+    );
+}
+
+fn check_errors<F: Filter>(shapes: &[(f64, u32)], keys: u64, seeds: u64) {
+    for &(bits_per_key, k) in shapes {
+        let bits = bits_per_key * keys as f64;
+        let (mut one, mut union, mut intersection) = (vec![], vec![], vec![]);
+        let common = keys / 2;
+        for seed in 0..seeds {
+            let a = F::of(bits, k, hashes(seed, 0..keys));
+            let b = F::of(bits, k, hashes(seed, keys - common..2 * keys - common));
+            one.push(errors(a.keys(), keys));
+            union.push(errors(a.union(&b), 2 * keys - common));
+            intersection.push(errors(a.intersection(&b), common));
+        }
+        let what = |which| format!("{which}, {bits_per_key} bits, k {k}, {keys} keys");
+        assert_standard(&one, &what("one"));
+        assert_standard(&union, &what("union"));
+        assert_standard(&intersection, &what("intersection"));
+    }
+}
+
+/// Up to 2.2 probes per bit, and 3.3 in unions.
+const WIDE: &[(f64, u32)] =
+    &[(1.0, 1), (3.0, 6), (4.0, 8), (5.0, 11), (6.0, 4), (8.0, 16), (10.0, 6), (24.0, 12), (64.0, 16)];
+
+#[test]
+fn errors_are_as_large_as_their_standard_error() {
+    check_errors::<BloomFilter>(WIDE, 1_200, 150);
+    check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 1_200, 150);
+}
+
+#[test]
+#[ignore = "a minute in release"]
+fn errors_are_as_large_as_their_standard_error_in_thousands_of_filters() {
+    check_errors::<BloomFilter>(WIDE, 2_000, 2_000);
+    check_errors::<BloomFilter>(WIDE, 100_000, 100);
+    check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 2_000, 2_000);
+}
+
+/// Rows of the documentation: bits per key, k, keys, percent in common, and the standard errors of one filter and of the
+/// intersection in percent.
+#[test]
+fn the_tables_of_the_documentation_are_right() {
+    for (bits_per_key, k, n, percent, one, common) in [
+        (6.0, 4, 10_000, 1, 0.33, 59.0),
+        (6.0, 4, 10_000, 10, 0.33, 5.4),
+        (6.0, 4, 10_000, 50, 0.33, 0.65),
+        (8.0, 5, 10_000, 1, 0.28, 50.0),
+        (10.0, 6, 10_000, 1, 0.25, 44.0),
+        (10.0, 6, 10_000, 10, 0.25, 4.0),
+        (10.0, 6, 10_000, 50, 0.25, 0.49),
+        (16.0, 9, 10_000, 1, 0.20, 34.0),
+        (24.0, 12, 10_000, 1, 0.16, 27.0),
+        (24.0, 12, 10_000, 10, 0.16, 2.4),
+        (24.0, 12, 10_000, 50, 0.16, 0.31),
+        (10.0, 6, 1_000_000, 1, 0.025, 4.4),
+        (10.0, 6, 1_000_000, 10, 0.025, 0.40),
+        (10.0, 6, 10_000_000, 1, 0.0079, 1.4),
+    ] {
+        let common_keys = n * percent / 100;
+        let (one_error, common_error) = formula(bits_per_key * n as f64, k, [n, n, common_keys]);
+        let ratio = 100.0 * one_error / n as f64 / one;
+        assert!((0.96..1.04).contains(&ratio), "{bits_per_key} bits, {n} keys: {ratio} of {one} %");
+        let ratio = 100.0 * common_error / common_keys as f64 / common;
+        assert!((0.96..1.04).contains(&ratio), "{bits_per_key} bits, {n} keys: {ratio} of {common} %");
+    }
+}
+
+/// No number is far off, however full the filter: past the range it is unbounded.
+fn check_overfull<F: Filter>(k: u32) {
+    let bits = 64.0 * 512.0;
+    let mut before = 0;
+    for eighths in 1..=80_u32 {
+        let keys = (bits * f64::from(eighths) / 8.0 / f64::from(k)) as u64;
+        let estimate = F::of(bits, k, hashes(u64::from(eighths), 0..keys)).keys();
+        let what = format!("k {k}, {} probes per bit: {estimate}", f64::from(eighths) / 8.0);
+        match estimate {
+            KeyEstimate::About { keys: estimated, .. } => {
+                assert!(eighths <= 33, "{what}");
+                assert_about(estimate, keys, &what);
+                assert!(estimated > before, "{what}");
+                before = estimated;
+            }
+            KeyEstimate::Unbounded => assert!(eighths >= 29, "{what}"),
+        }
+    }
+}
+
+#[test]
+fn past_saturation_there_is_no_number() {
+    for k in [1, 4, 6, 8, 11, 16] {
+        check_overfull::<BloomFilter>(k);
+        check_overfull::<StandardBloomFilter>(k);
+    }
+    let full = BloomFilter::of(512.0, 8, hashes(0, 0..10_000));
+    let empty = BloomFilter::new(512.0, 8);
+    assert_eq!(full.keys(), KeyEstimate::Unbounded);
+    assert_eq!(
+        (full.union(&empty), full.intersection(&empty)),
+        (KeyEstimate::Unbounded, KeyEstimate::Unbounded)
+    );
+    assert_eq!((full.keys().keys(), full.keys().standard_error()), (None, None));
+}
+
+/// A short filter as a table's reader sees it.
+fn short(hashes: impl Iterator<Item = u64>, bits_per_key: f64) -> BloomFilter {
+    let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
+    hashes.for_each(|hash| builder.add_hash(hash));
+    let mut compact = Vec::new();
+    builder.finish_compact(&mut compact);
+    BloomView::from_compact(&compact).unwrap().to_owned()
+}
+
+#[test]
+fn few_keys() {
+    for bits_per_key in [4.0, 10.0, 24.0] {
+        for keys in [1_u64, 2, 5, 10, 34, 100] {
+            let (mut one, mut union, mut intersection) = (vec![], vec![], vec![]);
+            let common = keys.div_ceil(2);
+            for seed in 0..400 {
+                let a = short(hashes(seed, 0..keys), bits_per_key);
+                let b = short(hashes(seed, keys - common..2 * keys - common), bits_per_key);
+                one.push(errors(a.keys(), keys));
+                union.push(errors(a.union(&b), 2 * keys - common));
+                intersection.push(errors(a.intersection(&b), common));
+            }
+            for errors in [one, union, intersection] {
+                let what = format!("{bits_per_key} bits, {keys} keys");
+                assert!(errors.iter().filter(|error| error.abs() > 4.0).count() <= 3, "{what}");
+                assert!(errors.iter().all(|error| error.abs() < 8.0), "{what}");
+                if keys >= 34 {
+                    assert_standard(&errors, &what);
+                } else {
+                    // Whole keys leave no smaller error to see.
+                    let deviation = errors.iter().map(|error| error * error).sum::<f64>() / 400.0;
+                    assert!(deviation < 1.5, "{what}: {deviation}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn folding_and_uniting_keep_the_estimate_and_intersecting_does_not() {
+    let a = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 0..8_000));
+    let b = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 6_000..14_000));
+    let mut folded = a.clone();
+    folded.fold(3).unwrap();
+    assert_about(folded.keys(), 8_000, "folded");
+    let mut united = a.clone();
+    united.union_with(&b).unwrap();
+    assert_eq!(a.union(&b), united.keys());
+    assert_about(a.intersection(&b), 2_000, "in both");
+    let mut intersected = a;
+    intersected.intersect_with(&b).unwrap();
+    assert!(errors(intersected.keys(), 2_000) > 4.0, "{} for 2000 keys", intersected.keys());
+}
+
+/// The last digit as well. The same formulas in another language, written from the documentation, gave these keys, and
+/// these standard errors but for the last bit.
+#[test]
+fn estimates_are_the_same_on_every_cpu() {
+    let a = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 0..2_000));
+    let b = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 1_500..5_000));
+    let estimates = [a.keys(), b.keys(), a.union(&b), a.intersection(&b)];
+    let bits =
+        estimates.map(|estimate| (estimate.keys().unwrap(), estimate.standard_error().unwrap().to_bits()));
+    let expected = [
+        (2_001, 12.415_700_750_830_51_f64),
+        (3_489, 26.182_154_714_030_027),
+        (4_917, 45.294_527_462_181_31),
+        (573, 35.112_730_193_808_545),
+    ];
+    assert_eq!(bits, expected.map(|(keys, standard_error)| (keys, standard_error.to_bits())));
+}
+
+#[test]
+fn mismatches_are_errors() {
+    let filter = BloomFilter::new(512.0 * 4.0, 6);
+    for (other, error) in [
+        (BloomFilter::new(512.0 * 8.0, 6), MismatchError::Blocks { ours: 4, theirs: 8 }),
+        (BloomFilter::new(512.0 * 4.0, 7), MismatchError::Probes { ours: 6, theirs: 7 }),
+        (BloomFilter::new(512.0 * 4.0, 6).with_seed(1), MismatchError::Seed { ours: 0, theirs: 1 }),
+    ] {
+        assert_eq!(filter.estimated_union(&other), Err(error));
+        assert_eq!(filter.estimated_intersection(&other), Err(error));
+    }
+    let filter = StandardBloomFilter::new(1_000.0, 6);
+    for (other, error) in [
+        (StandardBloomFilter::new(1_001.0, 6), MismatchError::Bits { ours: 1_000, theirs: 1_001 }),
+        (StandardBloomFilter::new(1_000.0, 7), MismatchError::Probes { ours: 6, theirs: 7 }),
+        (StandardBloomFilter::new(1_000.0, 6).with_seed(1), MismatchError::Seed { ours: 0, theirs: 1 }),
+    ] {
+        assert_eq!(filter.estimated_union(&other), Err(error));
+        assert_eq!(filter.estimated_intersection(&other), Err(error));
+    }
+}
+
+#[test]
+fn estimates_are_shown_with_their_error() {
+    let about = |keys, standard_error| KeyEstimate::About { keys, standard_error }.to_string();
+    assert_eq!(about(100_019, 81.4), "about 100019 ± 81");
+    assert_eq!(about(3, 0.289), "about 3 ± 0.3");
+    assert_eq!(KeyEstimate::Unbounded.to_string(), "unbounded: too full to tell");
+}
+
+/// What holds for any two filters, short ones as well.
+fn check_laws<F: Filter + PartialEq>(a: &F, b: &F, unite: impl Fn(&mut F)) {
+    let mut united = a.clone();
+    unite(&mut united);
+    assert_eq!(a.union(b), united.keys());
+    assert_eq!((a.union(b), a.intersection(b)), (b.union(a), b.intersection(a)));
+    assert_eq!((a.union(a), a.intersection(a)), (a.keys(), a.keys()));
+    let numbers = [a.keys(), b.keys(), a.union(b), a.intersection(b)].map(KeyEstimate::keys);
+    if let [Some(a), Some(b), Some(union), Some(intersection)] = numbers {
+        assert!(union >= a.max(b) && intersection <= a.min(b));
+        // Each is rounded; an intersection below 0 is 0.
+        assert!((a + b).abs_diff(union + intersection) <= 2 || intersection == 0 && a + b < union + 2);
+    } else {
+        // Whatever holds the bits of a filter that is too full is so itself.
+        assert_eq!((numbers[2], numbers[3]), (None, None));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn estimates_agree_with_each_other(
+        n_blocks in 1_usize..40,
+        k in 1_u32..=16,
+        a in 0_u64..3_000,
+        b in 0_u64..3_000,
+        from in 0_u64..3_000,
+        seed in 0_u64..1_000,
+    ) {
+        let bits = 512.0 * n_blocks as f64;
+        let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
+        let (x, y) = (BloomFilter::of(bits, k, ours), BloomFilter::of(bits, k, theirs));
+        check_laws(&x, &y, |x| x.union_with(&y).unwrap());
+        let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
+        let (x, y) = (StandardBloomFilter::of(bits - 7.0, k, ours), StandardBloomFilter::of(bits - 7.0, k, theirs));
+        check_laws(&x, &y, |x| x.union_with(&y).unwrap());
+    }
+
+    #[test]
+    fn estimates_of_short_filters_agree_with_each_other(
+        keys in 0_u64..100,
+        from in 0_u64..100,
+        bits_per_key in 1.0..20.0,
+    ) {
+        let a = short(hashes(0, 0..keys), bits_per_key);
+        let b = short(hashes(0, from..from + keys), bits_per_key);
+        check_laws(&a, &b, |a| a.union_with(&b).unwrap());
+    }
+}
