@@ -1,14 +1,14 @@
 //! How many keys are in there: estimates from the bits, each with its standard error.
 //!
 //! In blocks, a lane of 64 bits is a coupon collector's album: one more probe in it finds a clear bit with probability
-//! (64 − x)/64 where x are set, so 64/64 + 64/63 + … (x terms) less the probes made is a martingale, whatever other lanes
-//! do. Its sum over all lanes is therefore without bias, and its variance the sum of what each probe adds, x/(64 − x),
-//! which is estimated without bias from the same x. Neither takes a model of how keys spread over blocks.
+//! (64 − x)/64 where x are set, so 64/64 + 64/63 + … (x terms) less the probes made is a martingale, whatever other
+//! lanes do. Its sum over all lanes is therefore without bias, and its variance the sum of what each probe adds,
+//! x/(64 − x), which is estimated without bias from the same x. Neither takes a model of how keys spread over blocks.
 //!
 //! Tried: the logarithm of the share of clear bits, as for standard filters. Blocks that differ in their load make its
-//! error larger: by 2 % at 8 and 10 bits per key with their best k, by 4 % at k = 11, by 8 % at k = 16. What is best of all
-//! that weighs lanes by their count of bits, found numerically, gains less than 1 % below 1.5 probes per bit, 3 % at 2,
-//! 7 % at 3.
+//! error larger: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best that can be had of how
+//! many lanes have how many bits, found numerically, is better than the albums by 0.3 % at 0.6 probes per bit, 1.6 % at
+//! 1.5, 4 % at 2 and 8 % at 3; maximum likelihood under the model of blocks gains no more that simulation could show.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -28,17 +28,18 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// | 16 | 0.63 | 0.20 | 0.063 | 0.020 | 0.0063 |
 /// | 24 | 0.51 | 0.16 | 0.051 | 0.016 | 0.0051 |
 ///
-/// or √((e^ρ − 1 − ρ) · m)/k keys with ρ = k·n/m, the probes per bit of m bits; a few percent more in blocks whose ρ is
-/// above 2. Fewer than some hundred keys may be off by more than four standard errors once in a thousand times.
+/// or √((e^ρ − 1 − ρ) · m)/k keys with ρ = k·n/m, the probes per bit of m bits; in blocks 1 % more at ρ = 1, 4 % at
+/// 2 and 8 % at 3. Fewer than a hundred keys are off by more than four standard errors once in a thousand times or so,
+/// and five times in a thousand in a filter of few lanes that is nearly full.
 ///
 /// The hashes must be as good as random, as those of [`hash_key`](crate::hash_key) are.
 ///
 /// # Range
 ///
-/// There is an estimate up to 3.8 probes per bit: up to 6 times the keys at which a filter of 10 bits per key and k = 6 is
-/// sized, and 5 times those for k = 12 at 16. Past that it is [`Unbounded`](Self::Unbounded). Exactly, it is so once more than
-/// a quarter of the lanes of a [`BloomFilter`](crate::BloomFilter) are full, or fewer than one bit in fifty and four are
-/// clear.
+/// There is an estimate up to 3.8 probes per bit, which is 6 times the keys that a filter was made for at 10 bits per key
+/// and k = 6, or 5 times at 16 and k = 12. Past that it is [`Unbounded`](Self::Unbounded): exactly, once more than a
+/// quarter of the lanes of a [`BloomFilter`](crate::BloomFilter) are full, or fewer bits are clear than one in fifty and
+/// four. The four are for filters of one to five lanes, which so become unbounded at 2 to 3.8 probes per bit.
 ///
 /// # Keys that two filters have in common
 ///
@@ -54,17 +55,17 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// | 10 | 1 million | 4.4 | 0.40 | 0.049 |
 /// | 10 | 10 million | 1.4 | 0.13 | 0.016 |
 ///
-/// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys with f = e^ρ − 1 − ρ of each set. More bits per key help little; where
-/// the keys of one set are at hand, looking them up in the other's filter errs by its false positives alone.
+/// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys with f = e^ρ − 1 − ρ of each set. More bits per key help little;
+/// where the keys of one set are at hand, looking them up in the other's filter errs by its false positives alone.
 ///
 /// # Sources
 ///
 /// For standard filters, −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for fingerprint similarity
-/// measures to improve chemical retrieval", 2007), with the variance of linear counting (Whang, Vander-Zanden and Taylor,
-/// "A linear-time probabilistic counting algorithm for database applications", 1990); unions and intersections by the
-/// same of each (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic length adaptation for Bloom filters",
-/// 2010). For blocks, each lane of 64 bits is taken for a coupon collector's album, so that nothing need be known of how
-/// unevenly keys fill the blocks: x set bits stand for 64/64 + 64/63 + … (x terms) probes in the mean.
+/// measures to improve chemical retrieval", 2007), with the variance of linear counting (Whang, Vander-Zanden and
+/// Taylor, "A linear-time probabilistic counting algorithm for database applications", 1990); unions and intersections
+/// by the same of each (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic length adaptation for Bloom
+/// filters", 2010). For blocks, each lane of 64 bits is taken for a coupon collector's album, so that nothing need be
+/// known of how unevenly keys fill the blocks: x set bits stand for 64/64 + 64/63 + … (x terms) probes in the mean.
 ///
 /// # Examples
 ///
@@ -154,10 +155,12 @@ impl Probes {
     /// common keys alone would have. What is left is var(union) − var(a) − var(b) + 2·var(common).
     fn common(a: Self, b: Self, union: Self) -> Self {
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
-        // Of the union's variance, as much as the common keys have by the formula for independent bits.
-        let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(union.per_bit)).min(1.0);
+        // Of the smaller filter's variance, as much as the common keys have by the formula for independent bits: all of it
+        // where rounding leaves nothing of that.
+        let smaller = if (a.per_bit, a.variance) < (b.per_bit, b.variance) { a } else { b };
+        let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
         // Summed so that neither filter comes first.
-        let variance = union.variance - (a.variance + b.variance) + 2.0 * share * union.variance;
+        let variance = union.variance - (a.variance + b.variance) + 2.0 * share * smaller.variance;
         Self { per_bit, variance, ..union }
     }
 }
@@ -200,8 +203,8 @@ impl Occupancy {
 
 /// Probes per bit, by the mean of what the albums say: a full one has noticed no further probe.
 ///
-/// With keys that come as a Poisson process, a share p of bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes per bit,
-/// the albums' mean is the first 64 terms of that series. Past k = 8 keys bring some lanes two probes at once, so that
+/// With keys that come as a Poisson process, a share p of bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes per
+/// bit, the albums' mean is the first 64 terms of that series. Past k = 8 keys bring some lanes two probes at once, so that
 /// lanes differ more: by half the excess variance, ρ/64·(k − 8)/k, times the second derivative of the sum,
 /// −64·p^64·(1 − p) or nearly. Where no lane is near full, all of this is next to nothing.
 fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {

@@ -415,7 +415,7 @@ impl BloomFilter {
     ///     tuesday.insert_hash(mix(visitor + 150_000));
     /// }
     /// let both_days = monday.estimated_intersection(&tuesday)?;
-    /// assert_eq!(both_days.to_string(), "about 50029 ± 150");
+    /// assert_eq!(both_days.to_string(), "about 50176 ± 150");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {

@@ -250,7 +250,7 @@ fn the_tables_of_the_documentation_are_right() {
 }
 
 /// No number is far off, however full the filter: past the range it is unbounded.
-fn check_overfull<F: Filter>(k: u32) {
+fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
     let bits = 64.0 * 512.0;
     let mut before = 0;
     for eighths in 1..=80_u32 {
@@ -259,7 +259,7 @@ fn check_overfull<F: Filter>(k: u32) {
         let what = format!("k {k}, {} probes per bit: {estimate}", f64::from(eighths) / 8.0);
         match estimate {
             KeyEstimate::About { keys: estimated, .. } => {
-                assert!(eighths <= 33, "{what}");
+                assert!(eighths <= most_eighths, "{what}");
                 assert_about(estimate, keys, &what);
                 assert!(estimated > before, "{what}");
                 before = estimated;
@@ -272,8 +272,8 @@ fn check_overfull<F: Filter>(k: u32) {
 #[test]
 fn past_saturation_there_is_no_number() {
     for k in [1, 4, 6, 8, 11, 16] {
-        check_overfull::<BloomFilter>(k);
-        check_overfull::<StandardBloomFilter>(k);
+        check_overfull::<BloomFilter>(k, 31);
+        check_overfull::<StandardBloomFilter>(k, 33);
     }
     let full = BloomFilter::of(512.0, 8, hashes(0, 0..10_000));
     let empty = BloomFilter::new(512.0, 8);
@@ -283,6 +283,37 @@ fn past_saturation_there_is_no_number() {
         (KeyEstimate::Unbounded, KeyEstimate::Unbounded)
     );
     assert_eq!((full.keys().keys(), full.keys().standard_error()), (None, None));
+}
+
+/// Exactly where the documentation says so.
+#[test]
+fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
+    for bits in [1_u32, 5, 60, 1_000] {
+        let mut filter = StandardBloomFilter::new(f64::from(bits), 1);
+        assert_eq!(filter.keys().keys(), Some(0));
+        for key in 0..20 * bits {
+            filter.insert(key.to_le_bytes());
+            let clear = bits - (filter.fill_ratio() * f64::from(bits)).round() as u32;
+            assert_eq!(
+                filter.keys() == KeyEstimate::Unbounded,
+                clear < bits / 50 + 4,
+                "{clear} of {bits} clear"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_small_part_of_a_sparse_filter() {
+    let part = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..1_000));
+    let all = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..20_000));
+    assert_about(part.intersection(&all), 1_000, "part");
+    // Each key's second probes in its lanes are all that can err.
+    assert!(
+        (0.7..0.8).contains(&part.intersection(&all).standard_error().unwrap()),
+        "{}",
+        part.intersection(&all)
+    );
 }
 
 /// A short filter as a table's reader sees it.
@@ -352,7 +383,7 @@ fn estimates_are_the_same_on_every_cpu() {
         (2_001, 12.415_700_750_830_51_f64),
         (3_489, 26.182_154_714_030_027),
         (4_917, 45.294_527_462_181_31),
-        (573, 35.112_730_193_808_545),
+        (573, 35.086_932_546_292_94),
     ];
     assert_eq!(bits, expected.map(|(keys, standard_error)| (keys, standard_error.to_bits())));
 }
@@ -421,6 +452,8 @@ proptest! {
         let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
         let (x, y) = (BloomFilter::of(bits, k, ours), BloomFilter::of(bits, k, theirs));
         check_laws(&x, &y, |x| x.union_with(&y).unwrap());
+        let none = BloomFilter::new(bits, k);
+        check_laws(&none, &x, |none| none.union_with(&x).unwrap());
         let (ours, theirs) = (hashes(seed, 0..a), hashes(seed, from..from + b));
         let (x, y) = (StandardBloomFilter::of(bits - 7.0, k, ours), StandardBloomFilter::of(bits - 7.0, k, theirs));
         check_laws(&x, &y, |x| x.union_with(&y).unwrap());
