@@ -21,6 +21,10 @@ const FOOTER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"\x89bloom\r\n";
 /// The same of a standard filter.
 const STANDARD_MAGIC: [u8; 8] = *b"\x89blstd\r\n";
+/// The same of a counting filter.
+const COUNTING_MAGIC: [u8; 8] = *b"\x89blcnt\r\n";
+/// Blocks of counters for each block of bits.
+pub(crate) const COUNTER_BLOCKS: usize = 4;
 /// Stored in place of a count of keys that is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -179,14 +183,17 @@ fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], magic: [u8; 8], fields: Fi
 pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), DecodeError> {
     let (lanes, fields, lanes_checksum) = read_footer(bytes, MAGIC)?;
     let Fields { size: n_lanes, k, seed, keys } = fields;
-    let k =
-        ProbeCount::new(u32::from(k)).map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })?;
+    let k = probe_count(k)?;
     let wrong_lanes = DecodeError::Lanes { stored: n_lanes, found_bytes: lanes.len() };
     if n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64) {
         return Err(wrong_lanes);
     }
     let lanes = Lanes::new(lanes).ok_or(wrong_lanes)?;
     Ok((lanes, Footer { k, seed, keys, lanes_checksum }))
+}
+
+fn probe_count(k: u8) -> Result<ProbeCount, DecodeError> {
+    ProbeCount::new(u32::from(k)).map_err(|_| DecodeError::Footer { field: "k", found: u64::from(k) })
 }
 
 /// The bytes before the footer, what it says, and its checksum of them. Neither size nor k is checked here.
@@ -266,4 +273,33 @@ pub(crate) fn read_standard(bytes: &[u8]) -> Result<(&[u8], Standard), DecodeErr
         return Err(DecodeError::Footer { field: "number of bits", found: size_bits });
     }
     Ok((lanes, Standard { size_bits, k, seed, keys }))
+}
+
+/// `counters` are blocks, four for each of the filter.
+pub(crate) fn write_counting(
+    out: &mut Vec<u8>,
+    counters: BlockSlice<'_>,
+    k: u32,
+    seed: Seed,
+    keys: Option<u64>,
+) -> Result<(), HashChanged> {
+    hash::check_output()?;
+    let counters = counters.as_slice();
+    let fields = Fields { size: (counters.len() / COUNTER_BLOCKS) as u64, k: k as u8, seed, keys };
+    write_with_footer(out, counters.as_flattened(), COUNTING_MAGIC, fields);
+    Ok(())
+}
+
+/// Reads the counters as well, as [`read_standard`] does the lanes.
+pub(crate) fn read_counting(bytes: &[u8]) -> Result<(BlockSlice<'_>, Footer), DecodeError> {
+    let (counters, fields, lanes_checksum) = read_footer(bytes, COUNTING_MAGIC)?;
+    let Fields { size: n_blocks, k, seed, keys } = fields;
+    let k = probe_count(k)?;
+    let wrong_blocks = DecodeError::Blocks { stored: n_blocks, found_bytes: counters.len() };
+    let (blocks, odd) = counters.as_chunks();
+    if n_blocks.checked_mul(COUNTER_BLOCKS as u64) != Some(blocks.len() as u64) || !odd.is_empty() {
+        return Err(wrong_blocks);
+    }
+    verify_bytes(counters, lanes_checksum)?;
+    Ok((BlockSlice::new(blocks).ok_or(wrong_blocks)?, Footer { k, seed, keys, lanes_checksum }))
 }

@@ -215,7 +215,15 @@ pub enum DecodeError {
         /// Bytes before the footer.
         found_bytes: usize,
     },
-    /// The lanes do not match their checksum: the bytes are damaged.
+    /// The footer of a counting filter speaks of another number of blocks than there are counters for: the bytes were
+    /// cut or joined.
+    Blocks {
+        /// Blocks by the footer.
+        stored: u64,
+        /// Bytes before the footer.
+        found_bytes: usize,
+    },
+    /// The lanes, or counters in their place, do not match their checksum: the bytes are damaged.
     LanesChecksum {
         /// Checksum in the footer.
         stored: u64,
@@ -265,6 +273,10 @@ impl fmt::Display for DecodeError {
             Self::Bits { stored, found_bytes } => write!(
                 f,
                 "the footer speaks of {stored} bits in lanes of 8 bytes, but {found_bytes} bytes precede it"
+            ),
+            Self::Blocks { stored, found_bytes } => write!(
+                f,
+                "the footer speaks of {stored} blocks with 256 bytes of counters each, but {found_bytes} bytes precede it"
             ),
             Self::LanesChecksum { stored, computed } => {
                 write!(f, "the lanes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, lanes};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
 use crate::encoding::{self, Lanes};
 use crate::error::{HashChanged, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
@@ -16,10 +16,11 @@ use crate::view::BloomView;
 
 /// A set of keys that answers "certainly not in" or "may be in", with one cache line touched per lookup.
 ///
-/// Keys cannot be taken out and not be listed. Memory is fixed at construction: with more keys than it was sized
-/// for, the filter stays correct and answers "may be in" more often. Methods that end in `_hash` take the key's
-/// hash from [`hash_key`](crate::hash_key) in place of the key; any other 64-bit hash will do if all its bits are
-/// well mixed ([`mix`](crate::mix) repairs weak ones) and it is the same for every insert and lookup.
+/// Keys cannot be listed, nor taken out; from a [`CountingBloomFilter`](crate::family::CountingBloomFilter) they can.
+/// Memory is fixed at construction: with more keys than it was sized for, the filter stays correct and answers "may
+/// be in" more often. Methods that end in `_hash` take the key's hash from [`hash_key`](crate::hash_key) in place of
+/// the key; any other 64-bit hash will do if all its bits are well mixed ([`mix`](crate::mix) repairs weak ones) and
+/// it is the same for every insert and lookup.
 ///
 /// # Examples
 ///
@@ -91,6 +92,12 @@ impl BloomFilter {
         keys: Option<u64>,
     ) -> Self {
         Self { blocks, k, kernel, seed, keys }
+    }
+
+    /// The hash by which this filter places a key.
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        self.seed.hash(key)
     }
 
     #[cfg(target_has_atomic = "64")]
@@ -320,6 +327,17 @@ impl BloomFilter {
         let rate = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
         let good = factors.partition_point(|&factor| rate(factor) <= fpr);
         self.fold(factors[good.saturating_sub(1)])
+    }
+
+    /// Clears bits in the block of `hash`, which the caller knows no key to have any more.
+    pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
+        self.keys = None;
+        let block = self.blocks.block_of_mut(hash);
+        let mut lanes = lanes(block);
+        for (lane, bits) in lanes.iter_mut().zip(bits) {
+            *lane &= !bits;
+        }
+        *block = block_from_lanes(lanes);
     }
 
     /// Takes out all keys; size, k and seed stay.

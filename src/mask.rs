@@ -38,14 +38,20 @@ pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     ((u128::from(hash) * n_blocks as u128) >> 64) as usize
 }
 
+/// The words of a hash that say where its probes are.
+#[inline]
+pub(crate) fn words(hash: u64) -> (u64, u64) {
+    let first = hash.wrapping_mul(FIRST);
+    (first, (first ^ (first >> 32)).wrapping_mul(SECOND))
+}
+
 /// The bits of a hash in its block, as eight lanes.
 ///
 /// The k lanes from the rotation on, in a circle, have one bit each, taken from the first word; probes past the
 /// eighth go round a second time and take theirs from the second word.
 #[inline]
 pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
-    let first = hash.wrapping_mul(FIRST);
-    let second = (first ^ (first >> 32)).wrapping_mul(SECOND);
+    let (first, second) = words(hash);
     let rotation = (first >> 61) as usize;
     let mut lanes = [0; 8];
     for probe in 0..k.get() as usize {

@@ -21,8 +21,9 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// is so low that blocks pay much for it.
 ///
 /// Keys cannot be taken out. To clear the bits of one key would clear bits that it shares with others, and those would
-/// be answered "certainly not in": lost. A filter that counts how many keys set each bit can do it, at four times the
-/// memory or more. Neither can it be folded: its sizes have nothing in common.
+/// be answered "certainly not in": lost. [`CountingBloomFilter`](crate::family::CountingBloomFilter), which counts how
+/// many keys set each bit, can do it, at five times the memory. Neither can it be folded: its sizes have nothing in
+/// common.
 ///
 /// The probes are those of `docs/format.md`, section 7: the key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of

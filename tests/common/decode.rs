@@ -1,7 +1,7 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::family::StandardBloomFilter;
+use bloomline::family::{CountingBloomFilter, StandardBloomFilter};
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
@@ -24,8 +24,11 @@ pub fn check(input: Input<'_>) {
         decoders_survive(&forged, key);
         forged.last_chunk_mut::<64>().expect("a footer")[56..].copy_from_slice(b"\x89blstd\r\n");
         standard_decoder_survives(&forged);
+        forge_counting(&mut forged);
+        counting_decoder_survives(&forged);
     }
     standard_decoder_survives(&bytes);
+    counting_decoder_survives(&bytes);
     filter_block_survives(&bytes, key);
     partition_index_survives(&bytes, key);
     if let Some(forged) = forge_index(&bytes) {
@@ -95,6 +98,15 @@ pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     forged
 }
 
+/// With the number of blocks that it must have, which no fuzzer guesses either.
+fn forge_counting(bytes: &mut [u8]) {
+    let n_blocks = (bytes.len() - 64) as u64 / 256;
+    let footer = bytes.last_chunk_mut::<64>().expect("a footer");
+    footer[..8].copy_from_slice(&n_blocks.to_le_bytes());
+    footer[56..].copy_from_slice(b"\x89blcnt\r\n");
+    sign(footer);
+}
+
 /// Makes a footer's checksum right.
 fn sign(footer: &mut [u8; 64]) {
     let checksum = xxh64(&footer[..48], 0);
@@ -142,6 +154,30 @@ pub fn standard_decoder_survives(bytes: &[u8]) {
         assert_eq!(filter.insert_hash(hash), !found);
         assert!(filter.contains_hash(hash));
     }
+}
+
+/// What decodes is written as the same bytes again, and takes memory only then.
+pub fn counting_decoder_survives(bytes: &[u8]) {
+    let (allocated, filter) = allocated(|| CountingBloomFilter::from_standalone(bytes));
+    let Ok(mut filter) = filter else {
+        assert_eq!(allocated, 0);
+        return;
+    };
+    // Counters and bits, and what each are moved by to start at a cache line.
+    assert!(allocated < filter.size_bytes() + 2 * 64);
+    assert_eq!(4 * filter.size_bytes(), 5 * (bytes.len() - 64));
+    assert!(filter.to_standalone() == bytes || filter.as_filter().known_keys().is_none());
+    let before = filter.clone();
+    for hash in (0..64).map(bloomline::mix) {
+        let count = filter.count_hash(hash);
+        assert_eq!(filter.contains_hash(hash), count != 0);
+        assert_eq!(filter.insert_hash(hash), count == 0);
+        assert_eq!(filter.count_hash(hash), (count + 1).min(15));
+    }
+    for hash in (0..64).map(bloomline::mix) {
+        assert!(filter.remove_hash(hash));
+    }
+    assert!(filter == before || filter.saturated_counters() > before.saturated_counters());
 }
 
 /// Opening allocates nothing.

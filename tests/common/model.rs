@@ -293,7 +293,7 @@ impl Slot {
 }
 
 /// The lanes of a filter of one block with this key alone.
-fn mask(hash: u64, k: u32) -> [u64; 8] {
+pub fn mask(hash: u64, k: u32) -> [u64; 8] {
     let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
     filter.insert_hash(hash);
     let mut compact = Vec::new();

@@ -6,7 +6,7 @@ with the values made here. Where the two disagree, docs/format.md says which one
 
     python3 tests/golden/make.py           writes values.rs, standard.rs and the .bin files beside this script
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
-    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md, sections 6 and 7
+    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md, sections 6 to 8
 
 Python 3, standard library only.
 """
@@ -230,6 +230,23 @@ def standard(keys, size_bits, k, seed, known_keys):
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blstd\r\n"
 
 
+# Section 8: counting filters.
+
+def counting(inserted, removed, n_blocks, k, seed, known_keys):
+    counters = [0] * (512 * n_blocks)
+    for keys, step in (inserted, 1), (removed, -1):
+        for key in keys:
+            hash_ = hash_key(key, seed)
+            for lane, bit in set(probes(hash_, k)):
+                at = 512 * block_of(hash_, n_blocks) + 64 * lane + bit
+                if counters[at] < 15:
+                    counters[at] += step
+    body = bytes(low | high << 4 for low, high in zip(counters[::2], counters[1::2]))
+    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(body))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blcnt\r\n"
+
+
 # What is made of them.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -252,6 +269,9 @@ def binary_files():
         "standard-empty.bin": standard([], 1000, 7, 0, 0),
         "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
         "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
+        "counting-empty.bin": counting([], [], 1, 6, 0, 0),
+        "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),
+        "counting-10-blocks.bin": counting(NUMBERS[:400], NUMBERS[:400:3], 10, 12, 0x5EED, None),
     }
 
 
@@ -378,6 +398,12 @@ def worked_standard():
     return "\n".join(out + [""])
 
 
+def worked_counting():
+    """The example of docs/format.md, section 8."""
+    body = counting(ANIMALS[:1] * 2 + ANIMALS[1:2], [], 1, 6, 0, None)[:256]
+    return "".join(f"byte {at:<3}     = 0x{byte:02x}\n" for at, byte in enumerate(body) if byte)
+
+
 def check_self():
     """The values which docs/format.md and other people's tests pin stand here, to find a slip in this script."""
     assert len(CHECK_TEXT) == 64
@@ -395,7 +421,7 @@ def check_self():
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_example(), worked_standard(), sep="\n", end="")
+        print(worked_example(), worked_standard(), worked_counting(), sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)

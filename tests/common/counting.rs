@@ -1,0 +1,209 @@
+//! Programs of inserts and removes on a counting filter, against a count for each bit and each hash.
+
+use std::collections::BTreeMap;
+
+use arbitrary::Arbitrary;
+use bloomline::family::CountingBloomFilter;
+use bloomline::{BloomFilter, Kernel, hash_key, mix};
+
+use super::decode::{counting_decoder_survives, forge_footer};
+use super::model::mask;
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    k: u8,
+    n_blocks: u8,
+    seed: u64,
+    operations: Vec<Operation<'a>>,
+}
+
+#[derive(Arbitrary, Debug)]
+pub enum Operation<'a> {
+    Insert(u16),
+    InsertKey(&'a [u8]),
+    /// So many neighbouring numbers, mixed, from a first on.
+    Batch(u16, u8),
+    /// The same hash many times, up to more than a counter holds.
+    Repeat(u16, u8),
+    /// One of the hashes that are in.
+    Remove(u16),
+    RemoveKey(&'a [u8]),
+    /// A hash as it comes, seldom one that is in.
+    RemoveRaw(u64),
+    /// One of the hashes that are in, many times.
+    RemoveAll(u16, u8),
+    Clear,
+    Standalone,
+    /// A byte of the standalone bytes changed, or the bytes cut there.
+    Damage(u16, u8),
+    /// Two bytes of the footer changed, its checksum right.
+    Forge(u8, [u8; 2]),
+    Kernel(u8),
+}
+
+/// Longer programs find nothing that shorter ones don't.
+const MOST_OPERATIONS: usize = 64;
+const SATURATED: u8 = 15;
+
+struct Model {
+    filter: CountingBloomFilter,
+    /// How often each hash is in.
+    hashes: BTreeMap<u64, u32>,
+    /// Of each bit, from that of block 0, lane 0 on.
+    counters: Vec<u8>,
+    /// Whether all that was removed was in: else keys may be lost.
+    is_kept_to: bool,
+}
+
+pub fn counting(input: Input<'_>) {
+    let k = u32::from(input.k % 16) + 1;
+    let n_blocks = usize::from(input.n_blocks % 6) + 1;
+    let mut model = Model {
+        filter: CountingBloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed),
+        hashes: BTreeMap::new(),
+        counters: vec![0; 512 * n_blocks],
+        is_kept_to: true,
+    };
+    for operation in input.operations.iter().take(MOST_OPERATIONS) {
+        model.run(operation);
+    }
+    model.check();
+}
+
+impl Model {
+    fn run(&mut self, operation: &Operation<'_>) {
+        let seed = self.filter.seed();
+        match operation {
+            Operation::Insert(number) => self.insert(mix((*number).into()), CountingBloomFilter::insert_hash),
+            Operation::InsertKey(key) => self.insert(hash_key(key, seed), |filter, _| filter.insert(key)),
+            Operation::Batch(first, count) => {
+                let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
+                self.filter.insert_batch(&hashes);
+                hashes.iter().for_each(|&hash| self.note_insert(hash));
+            }
+            Operation::Repeat(number, times) => {
+                for _ in 0..times % 40 {
+                    self.insert(mix((*number).into()), CountingBloomFilter::insert_hash);
+                }
+            }
+            Operation::Remove(at) => {
+                self.one_of_them(*at, |model, hash| model.remove(hash, CountingBloomFilter::remove_hash));
+            }
+            Operation::RemoveKey(key) => self.remove(hash_key(key, seed), |filter, _| filter.remove(key)),
+            Operation::RemoveRaw(hash) => self.remove(*hash, CountingBloomFilter::remove_hash),
+            Operation::RemoveAll(at, times) => self.one_of_them(*at, |model, hash| {
+                let times = u32::from(times % 40).min(model.hashes[&hash]);
+                (0..times).for_each(|_| model.remove(hash, CountingBloomFilter::remove_hash));
+            }),
+            Operation::Clear => {
+                self.filter.clear();
+                self.hashes.clear();
+                self.counters.fill(0);
+                self.is_kept_to = true;
+                assert_eq!(self.filter.as_filter().known_keys(), Some(0));
+            }
+            Operation::Standalone => self.check(),
+            Operation::Damage(at, change) => {
+                let mut bytes = self.filter.to_standalone();
+                let at = usize::from(*at) % bytes.len();
+                assert!(CountingBloomFilter::from_standalone(&bytes[..at]).is_err());
+                bytes[at] ^= change;
+                assert_eq!(CountingBloomFilter::from_standalone(&bytes).is_err(), *change != 0);
+            }
+            Operation::Forge(offset, bytes) => {
+                let forged = forge_footer(&self.filter.to_standalone(), usize::from(offset % 47), bytes);
+                counting_decoder_survives(&forged);
+            }
+            Operation::Kernel(kernel) => {
+                let kernels: Vec<Kernel> = Kernel::available().collect();
+                let kernel = kernels[usize::from(*kernel) % kernels.len()];
+                self.filter = self.filter.clone().with_kernel(kernel);
+            }
+        }
+    }
+
+    /// The counters of a hash: one for each bit of its mask.
+    fn counters_of(&self, hash: u64) -> Vec<usize> {
+        let block = ((u128::from(hash) * self.filter.n_blocks() as u128) >> 64) as usize;
+        let lanes = mask(hash, self.filter.k());
+        (0..512).filter(|bit| lanes[bit / 64] >> (bit % 64) & 1 == 1).map(|bit| 512 * block + bit).collect()
+    }
+
+    fn one_of_them(&mut self, at: u16, run: impl FnOnce(&mut Self, u64)) {
+        if let Some((&hash, _)) = self.hashes.iter().nth(usize::from(at) % self.hashes.len().max(1)) {
+            run(self, hash);
+        }
+    }
+
+    fn insert(&mut self, hash: u64, insert: impl FnOnce(&mut CountingBloomFilter, u64) -> bool) {
+        let (was_in, count) = (self.filter.contains_hash(hash), self.filter.count_hash(hash));
+        assert_eq!(insert(&mut self.filter, hash), !was_in);
+        self.note_insert(hash);
+        assert!(self.filter.contains_hash(hash));
+        assert_eq!(self.filter.count_hash(hash), (count + 1).min(15));
+    }
+
+    fn note_insert(&mut self, hash: u64) {
+        for at in self.counters_of(hash) {
+            self.counters[at] = (self.counters[at] + 1).min(SATURATED);
+        }
+        *self.hashes.entry(hash).or_default() += 1;
+    }
+
+    fn remove(&mut self, hash: u64, remove: impl FnOnce(&mut CountingBloomFilter, u64) -> bool) {
+        let counters = self.counters_of(hash);
+        let may_be_in = counters.iter().all(|&at| self.counters[at] != 0);
+        let before = self.filter.clone();
+        assert_eq!(remove(&mut self.filter, hash), may_be_in);
+        if !may_be_in {
+            assert!(self.filter == before && self.filter.as_filter() == before.as_filter());
+            assert!(!self.is_kept_to || !self.hashes.contains_key(&hash), "a key was lost");
+            return;
+        }
+        for at in counters {
+            self.counters[at] -= u8::from(self.counters[at] != SATURATED);
+        }
+        assert_eq!(self.filter.as_filter().known_keys(), None);
+        match self.hashes.get_mut(&hash) {
+            None => self.is_kept_to = false,
+            Some(1) => _ = self.hashes.remove(&hash),
+            Some(times) => *times -= 1,
+        }
+    }
+
+    /// What holds for every filter. Goes on with the copy that its bytes give.
+    fn check(&mut self) {
+        let Self { filter, hashes, counters, .. } = self;
+        let (n_blocks, k) = (filter.n_blocks(), filter.k());
+        let saturated = counters.iter().filter(|&&count| count == SATURATED).count();
+        assert_eq!(filter.saturated_counters(), saturated as u64);
+        assert_eq!(filter.size_bytes(), 320 * n_blocks);
+
+        let bytes = filter.to_standalone();
+        let packed = counters.as_chunks().0.iter().map(|[low, high]| low | high << 4);
+        assert!(bytes[..256 * n_blocks].iter().copied().eq(packed), "not the counters of its keys");
+        let copy = CountingBloomFilter::from_standalone(&bytes).expect("our own");
+        assert!(copy == *filter && copy.as_filter() == filter.as_filter(), "not the bits of its counters");
+        assert_eq!(copy.as_filter().known_keys(), filter.as_filter().known_keys());
+
+        let present: Vec<u64> = hashes.keys().copied().collect();
+        let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("as this").with_seed(filter.seed());
+        fresh.insert_batch(&present);
+        if self.is_kept_to {
+            if saturated == 0 {
+                assert!(fresh == *filter.as_filter(), "not the bits of its keys");
+            }
+            let mut found = vec![false; present.len()];
+            filter.contains_batch(&present, &mut found);
+            assert!(found.iter().all(|&found| found), "a key was lost: batch");
+            for (&hash, &times) in hashes.iter() {
+                assert!(filter.contains_hash(hash), "a key was lost");
+                assert!(filter.count_hash(hash) >= times.min(15), "{hash:#x} is in {times} times");
+            }
+        }
+        for hash in present.into_iter().chain((0..64).map(mix)) {
+            assert_eq!(filter.count_hash(hash) == 0, !filter.contains_hash(hash));
+        }
+        self.filter = copy.with_kernel(self.filter.as_filter().kernel());
+    }
+}
