@@ -25,6 +25,8 @@ const STANDARD_MAGIC: [u8; 8] = *b"\x89blstd\r\n";
 const COUNTING_MAGIC: [u8; 8] = *b"\x89blcnt\r\n";
 /// Blocks of counters for each block of bits.
 pub(crate) const COUNTER_BLOCKS: usize = 4;
+/// The same of a scalable filter.
+const SCALABLE_MAGIC: [u8; 8] = *b"\x89blscl\r\n";
 /// Stored in place of a count of keys that is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -173,6 +175,11 @@ fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], magic: [u8; 8], fields: Fi
     ];
     out.reserve(lanes.len() + FOOTER_BYTES);
     out.extend_from_slice(lanes);
+    sign_footer(out, words, magic);
+}
+
+/// Appends a footer: the words, their checksum and the magic.
+fn sign_footer(out: &mut Vec<u8>, words: [u64; 6], magic: [u8; 8]) {
     let footer = out.len();
     out.extend(words.into_iter().flat_map(u64::to_le_bytes));
     let checksum = xxh64(&out[footer..], 0);
@@ -199,31 +206,37 @@ fn probe_count(k: u8) -> Result<ProbeCount, DecodeError> {
 /// The bytes before the footer, what it says, and its checksum of them. Neither size nor k is checked here.
 fn read_footer(bytes: &[u8], magic: [u8; 8]) -> Result<(&[u8], Fields, u64), DecodeError> {
     hash::check_output()?;
+    let (lanes, words) = split_footer(bytes, magic)?;
+    let [_, k, hash_id, reserved @ ..] = words[5].to_le_bytes();
+    if hash_id != hash::HASH_ID {
+        return Err(DecodeError::Footer { field: "hash id", found: u64::from(hash_id) });
+    }
+    if reserved != [0; 5] {
+        return Err(DecodeError::Footer { field: "reserved bytes", found: words[5] >> 24 });
+    }
+    let stored = words[3];
+    if stored != hash::CHECK_VALUE {
+        return Err(DecodeError::HashValue { stored, expected: hash::CHECK_VALUE });
+    }
+    let keys = Some(words[1]).filter(|&keys| keys != UNKNOWN_KEYS);
+    Ok((lanes, Fields { size: words[0], k, seed: Seed::new(words[2]), keys }, words[4]))
+}
+
+/// The bytes before the footer, and its words before their checksum. The first byte of the last word is the version.
+fn split_footer(bytes: &[u8], magic: [u8; 8]) -> Result<(&[u8], [u64; 6]), DecodeError> {
     let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
-    let (lanes, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
+    let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
     let (words, _) = footer.as_chunks::<8>();
     let word = |i: usize| u64::from_le_bytes(words[i]);
     if words[7] != magic {
         return Err(DecodeError::Magic { found: words[7] });
     }
-    let [version, k, hash_id, reserved @ ..] = words[5];
-    check_version(version)?;
+    check_version(words[5][0])?;
     let (stored, computed) = (word(6), xxh64(&footer[..48], 0));
     if stored != computed {
         return Err(DecodeError::FooterChecksum { stored, computed });
     }
-    if hash_id != hash::HASH_ID {
-        return Err(DecodeError::Footer { field: "hash id", found: u64::from(hash_id) });
-    }
-    if reserved != [0; 5] {
-        return Err(DecodeError::Footer { field: "reserved bytes", found: word(5) >> 24 });
-    }
-    let stored = word(3);
-    if stored != hash::CHECK_VALUE {
-        return Err(DecodeError::HashValue { stored, expected: hash::CHECK_VALUE });
-    }
-    let keys = Some(word(1)).filter(|&keys| keys != UNKNOWN_KEYS);
-    Ok((lanes, Fields { size: word(0), k, seed: Seed::new(word(2)), keys }, word(4)))
+    Ok((before, core::array::from_fn(word)))
 }
 
 /// Compares the lanes with the checksum of their footer.
@@ -302,4 +315,45 @@ pub(crate) fn read_counting(bytes: &[u8]) -> Result<(BlockSlice<'_>, Footer), De
     }
     verify_bytes(counters, lanes_checksum)?;
     Ok((BlockSlice::new(blocks).ok_or(wrong_blocks)?, Footer { k, seed, keys, lanes_checksum }))
+}
+
+/// What stands in the footer of a scalable filter's standalone bytes.
+pub(crate) struct Scalable {
+    pub(crate) n_filters: u64,
+    pub(crate) keys: u64,
+    pub(crate) first_guess: u64,
+    pub(crate) fpr: f64,
+    pub(crate) growth: u8,
+    pub(crate) tightening: f64,
+}
+
+/// Ends the standalone bytes of the filters.
+pub(crate) fn write_scalable(out: &mut Vec<u8>, scalable: Scalable) {
+    let Scalable { n_filters, keys, first_guess, fpr, growth, tightening } = scalable;
+    let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
+    let words = [n_filters, keys, first_guess, fpr.to_bits(), tightening.to_bits(), last];
+    sign_footer(out, words, SCALABLE_MAGIC);
+}
+
+/// The standalone bytes of the filters, one after another, and the footer.
+pub(crate) fn read_scalable(bytes: &[u8]) -> Result<(&[u8], Scalable), DecodeError> {
+    let (filters, words) = split_footer(bytes, SCALABLE_MAGIC)?;
+    let [_, growth, reserved @ ..] = words[5].to_le_bytes();
+    if reserved != [0; 6] {
+        return Err(DecodeError::Footer { field: "reserved bytes", found: words[5] >> 16 });
+    }
+    let [n_filters, keys, first_guess, fpr, tightening, _] = words;
+    let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
+    Ok((filters, Scalable { n_filters, keys, first_guess, fpr, growth, tightening }))
+}
+
+/// What stands before the last of several filters' standalone bytes, and that filter's.
+pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+    let (before, Fields { size: n_lanes, .. }, _) = read_footer(bytes, MAGIC)?;
+    let start = usize::try_from(n_lanes)
+        .ok()
+        .and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES))
+        .and_then(|lanes| before.len().checked_sub(lanes))
+        .ok_or(DecodeError::Lanes { stored: n_lanes, found_bytes: before.len() })?;
+    Ok(bytes.split_at(start))
 }

@@ -27,6 +27,23 @@ pub enum SizingError {
         /// The lowest rate that can be asked for.
         lowest: f64,
     },
+    /// The rate is below what all filters of a scalable filter can keep together.
+    ScalableFpr {
+        /// The value given.
+        value: f64,
+        /// The lowest rate that can be asked for.
+        lowest: f64,
+    },
+    /// Each filter of a scalable filter must hold 2 to 16 times the keys of the one before.
+    Growth {
+        /// The value given.
+        value: u8,
+    },
+    /// Each filter of a scalable filter must have at least half the rate of the one before, and less than all of it.
+    Tightening {
+        /// The value given.
+        value: f64,
+    },
     /// Probes per key must be 1 to 16.
     Probes {
         /// The value given.
@@ -72,6 +89,21 @@ impl fmt::Display for SizingError {
                 "a false-positive rate of {value:e} is out of reach: {MAX_BITS_PER_KEY} bits per key, the most, give \
                  {lowest:.2e}; ask for more than that, or use an exact structure"
             ),
+            Self::ScalableFpr { value, lowest } => write!(
+                f,
+                "a scalable filter cannot keep a false-positive rate of {value:e} as it grows: ask for {lowest:.2e} or \
+                 more, or size a filter that does not grow"
+            ),
+            Self::Growth { value } => {
+                write!(f, "each filter must hold 2 to 16 times the keys of the one before, not {value} times")
+            }
+            Self::Tightening { value } => {
+                write!(
+                    f,
+                    "each filter's rate must be at least 0.5 times that of the one before and less than it, not {value} \
+                     times"
+                )
+            }
             Self::Probes { k } => write!(f, "probes per key must be 1 to 16, not {k}"),
             Self::StandardProbes { k } => {
                 write!(f, "probes per key of a standard filter must be 1 to {STANDARD_MAX_K}, not {k}")

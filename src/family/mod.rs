@@ -11,7 +11,9 @@
 #![forbid(unsafe_code)]
 
 mod counting;
+mod scalable;
 mod standard;
 
 pub use counting::CountingBloomFilter;
+pub use scalable::ScalableBloomFilter;
 pub use standard::StandardBloomFilter;
