@@ -105,6 +105,12 @@ impl BloomFilter {
         (self.blocks, self.k, self.kernel, self.seed)
     }
 
+    /// An empty filter of another size for the same hashes. Aborts where memory is out, as `Vec` does.
+    pub(crate) fn empty_or_abort(&self, n_blocks: usize) -> Self {
+        let Self { k, kernel, seed, .. } = *self;
+        Self { blocks: Blocks::zeroed_or_abort(n_blocks), k, kernel, seed, keys: Some(0) }
+    }
+
     /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
     /// present another does not.
     ///
@@ -167,6 +173,14 @@ impl BloomFilter {
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
+    }
+
+    /// Whether any of the filters, which have one k, contains the hash.
+    #[inline]
+    pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
+        let Some(first) = filters.first() else { return false };
+        let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+        Kernel::contains_any(blocks, hash, first.k, first.kernel)
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.

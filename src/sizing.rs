@@ -38,6 +38,10 @@ pub const MAX_BITS_PER_KEY: f64 = 64.0;
 /// The lowest false-positive rate that can be asked for: what [`MAX_BITS_PER_KEY`] gives.
 pub const MIN_FPR: f64 = 1.263e-8;
 
+/// The lowest false-positive rate that can be asked of a scalable filter: that of 64 filters of [`MIN_FPR`], more than a
+/// process can have.
+pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;
+
 /// Bits per key from which on one more probe is better: entry i for k = i + 2.
 const ONE_MORE_PROBE: [f64; 15] = [
     2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 13.756, 16.088, 18.644, 21.384, 24.321, 27.828,
@@ -160,6 +164,21 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
         return Err(SizingError::FprTooLow { value: fpr, lowest: MIN_FPR });
     }
     Ok(least_bits_per_key(|bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr))
+}
+
+/// The bits per key, in whole 32nds, at which `k` probes reach the rate `fpr`, or the most. A third of what
+/// [`bits_per_key`] costs at this k.
+pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
+    let (mut too_few, mut enough) = (0, 32 * MAX_BITS_PER_KEY as u32);
+    while enough - too_few > 1 {
+        let middle = (too_few + enough) / 2;
+        if model(f64::from(middle) / 32.0, k) <= fpr {
+            enough = middle;
+        } else {
+            too_few = middle;
+        }
+    }
+    f64::from(enough) / 32.0
 }
 
 /// Where `reaches` begins to be true, to a millionth.

@@ -1,17 +1,17 @@
-//! `ScalableBloomFilter`: a cascade of filters, for keys of which nobody knows how many they will be.
+//! `ScalableBloomFilter`: a cascade of filters, for keys whose number nobody knows.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::Blocks;
+use crate::blocks::BLOCK_BYTES;
 use crate::encoding::{self, Scalable};
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::mask::ProbeCount;
-use crate::sizing::{self, MIN_FPR, Sizing};
+use crate::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, Sizing};
 use crate::view::BloomView;
 
 /// A filter that grows: filters of growing size and falling rate, so that together they keep the rate asked for,
@@ -33,7 +33,7 @@ use crate::view::BloomView;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// Oldest first, at least one. All have the same seed.
+    /// Oldest first, at least one. All have the same k, kernel and seed.
     filters: Vec<BloomFilter>,
     plan: Plan,
     /// How many more keys the newest takes.
@@ -49,6 +49,8 @@ struct Plan {
     fpr: f64,
     growth: u8,
     tightening: f64,
+    /// Of all filters, so that a lookup makes one mask.
+    k: ProbeCount,
 }
 
 const GROWTH: u8 = 2;
@@ -61,8 +63,8 @@ impl Plan {
         if !(fpr > 0.0 && fpr < 1.0) {
             return Err(SizingError::Fpr { value: fpr });
         }
-        if fpr < ScalableBloomFilter::MIN_FPR {
-            return Err(SizingError::ScalableFpr { value: fpr, lowest: ScalableBloomFilter::MIN_FPR });
+        if fpr < SCALABLE_MIN_FPR {
+            return Err(SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR });
         }
         if !(2..=16).contains(&growth) {
             return Err(SizingError::Growth { value: growth });
@@ -70,7 +72,11 @@ impl Plan {
         if !(0.5..1.0).contains(&tightening) {
             return Err(SizingError::Tightening { value: tightening });
         }
-        Ok(Self { first_guess: first_guess.max(1), fpr, growth, tightening })
+        // The textbook's, −log2 of the rate, for the fifth filter. From one filter to twenty that takes within 2 % of
+        // the bits that each filter's own best k would.
+        let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
+        let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
+        Ok(Self { first_guess: first_guess.max(1), fpr, growth, tightening, k: ProbeCount::new(k)? })
     }
 
     /// Keys of the filter of this index.
@@ -83,35 +89,37 @@ impl Plan {
         (0..n_filters).fold(0, |total: u64, index| total.saturating_add(self.capacity(index)))
     }
 
-    /// Rate of the filter of this index. Those of all 64 add up to less than `fpr`: a geometric series that does, and
-    /// beside it the least that a filter can have.
+    /// Rate of the filter of this index. Those of 64 filters add up to at most `fpr`: a geometric series, and for each
+    /// filter the lowest rate of its k.
     fn fpr(&self, index: usize) -> f64 {
-        let shared = (self.fpr - MOST_FILTERS * MIN_FPR) * (1.0 - self.tightening);
-        MIN_FPR + (0..index).fold(shared, |share, _| share * self.tightening)
+        let lowest = sizing::fpr(MAX_BITS_PER_KEY, self.k.get()).unwrap_or(MIN_FPR);
+        let shared = (self.fpr - MOST_FILTERS * lowest) * (1.0 - self.tightening);
+        lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
-    fn sizing(&self, index: usize) -> Result<Sizing, SizingError> {
+    fn bits_per_key(&self, index: usize) -> f64 {
+        sizing::bits_per_key_of(self.fpr(index), self.k)
+    }
+
+    fn n_blocks(&self, index: usize) -> Result<usize, SizingError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        Sizing::for_fpr(keys, self.fpr(index))
+        Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(|sizing| sizing.n_blocks)
     }
 }
 
 impl ScalableBloomFilter {
-    /// The lowest false-positive rate that can be asked for: 64 filters of [`sizing::MIN_FPR`].
-    pub const MIN_FPR: f64 = MOST_FILTERS * MIN_FPR;
-
     /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, however many keys it holds.
     /// It takes memory for `first_guess` keys, and more as they come.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`MIN_FPR`](Self::MIN_FPR) and 1, or memory for `first_guess` keys cannot be had.
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `first_guess` keys cannot be had.
     pub fn with_fpr(first_guess: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_growth(first_guess, fpr, GROWTH, TIGHTENING)
     }
 
     /// [`with_fpr`](Self::with_fpr) with filters that each hold `growth` times the keys of the one before, at
-    /// `tightening` times its rate. [`with_fpr`](Self::with_fpr) takes 2 and 0.85.
+    /// `tightening` times its rate. The defaults are 2 and 0.85.
     ///
     /// # Errors
     ///
@@ -123,12 +131,11 @@ impl ScalableBloomFilter {
         tightening: f64,
     ) -> Result<Self, SizingError> {
         let plan = Plan::new(first_guess as u64, fpr, growth, tightening)?;
-        let Sizing { n_blocks, k } = plan.sizing(0)?;
-        let filters = alloc::vec![BloomFilter::with_blocks(n_blocks, k)?];
+        let filters = alloc::vec![BloomFilter::with_blocks(plan.n_blocks(0)?, plan.k.get())?];
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
 
-    /// The filter with another seed than 0, as [`BloomFilter::with_seed`].
+    /// The filter with another seed than 0: see [`BloomFilter::with_seed`].
     ///
     /// # Panics
     ///
@@ -139,9 +146,16 @@ impl ScalableBloomFilter {
         Self { filters, seed: Seed::new(seed), ..self }
     }
 
-    /// Adds `key`; whether that changed a bit. If not, [`contains`](Self::contains) was `true` already.
+    /// The filter with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
+        Self { filters, ..self }
+    }
+
+    /// Adds `key`; whether it was new. If not, [`contains`](Self::contains) was `true` already, and nothing changes.
     ///
-    /// Where the newest filter is full, a larger one is allocated. Aborts where memory is out, as `Vec` does.
+    /// Allocates a larger filter where the newest is full: aborts where memory is out, as `Vec` does.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
@@ -157,19 +171,17 @@ impl ScalableBloomFilter {
             self.grow();
         }
         let is_new = match &mut self.filters[..] {
-            [older @ .., newest] => !contains(older, hash) && newest.insert_hash(hash),
+            [older @ .., newest] => !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash),
             [] => false,
         };
         self.room -= u64::from(is_new);
         is_new
     }
 
-    /// Adds many keys by hash: faster than one by one in large filters.
+    /// Adds many keys by hash: faster than one by one once the filters are large.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         for (at, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(at + DISTANCE) {
-                self.prefetch(later);
-            }
+            self.prefetch_later(hashes, at);
             self.insert_hash(hash);
         }
     }
@@ -177,17 +189,16 @@ impl ScalableBloomFilter {
     #[cold]
     fn grow(&mut self) {
         let index = self.filters.len();
-        // What does not fit in the address space does not fit in memory.
-        let Sizing { n_blocks, k } = self.plan.sizing(index).unwrap_or(Sizing { n_blocks: usize::MAX, k: 1 });
-        let (blocks, k) = (Blocks::zeroed_or_abort(n_blocks), ProbeCount::new(k).expect("of a sizing"));
-        self.filters.push(BloomFilter::from_parts(blocks, k, Kernel::active(), self.seed, Some(0)));
+        // What no address space holds does not fit in memory either.
+        let n_blocks = self.plan.n_blocks(index).unwrap_or(usize::MAX);
+        self.filters.extend(self.filters.first().map(|first| first.empty_or_abort(n_blocks)));
         self.room = self.plan.capacity(index);
     }
 
     /// Whether `key` may have been inserted: `false` is certain.
     ///
-    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr).
-    /// Hashes the key and reads a cache line of each filter, newest first, until one has it; does not allocate.
+    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the
+    /// key and reads a cache line of each filter; does not allocate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
@@ -196,21 +207,20 @@ impl ScalableBloomFilter {
     /// [`contains`](Self::contains) by hash.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        contains(&self.filters, hash)
+        BloomFilter::any_contains_hash(&self.filters, hash)
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
+    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted. Faster than
+    /// one by one once the filters are large.
     ///
     /// # Panics
     ///
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for (at, (found, &hash)) in found.iter_mut().zip(hashes).enumerate() {
-            if let Some(&later) = hashes.get(at + DISTANCE) {
-                self.prefetch(later);
-            }
-            *found = self.contains_hash(hash);
+        for (at, found) in found.iter_mut().enumerate() {
+            self.prefetch_later(hashes, at);
+            *found = self.contains_hash(hashes[at]);
         }
     }
 
@@ -220,19 +230,27 @@ impl ScalableBloomFilter {
         self.filters.iter().for_each(|filter| filter.prefetch(hash));
     }
 
-    /// Takes out all keys, and gives the memory of all filters but the first back; rate, growth and seed stay.
+    /// In the filters that the caches close to a core cannot hold, for the hash that comes a little after this one.
+    #[inline]
+    fn prefetch_later(&self, hashes: &[u64], at: usize) {
+        let Some(&later) = hashes.get(at + DISTANCE) else { return };
+        let is_large = |filter: &&BloomFilter| filter.n_blocks() >= LARGE_BLOCKS;
+        self.filters.iter().rev().take_while(is_large).for_each(|filter| filter.prefetch(later));
+    }
+
+    /// Takes out all keys, and gives back the memory of all filters but the first.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
         self.filters.iter_mut().for_each(BloomFilter::clear);
         self.room = self.plan.capacity(0);
     }
 
-    /// How many keys inserts have added: distinct keys, less those that were taken for present when they came.
+    /// How many keys were new when they were inserted: the distinct keys, less the false positives among them.
     pub fn inserted_keys(&self) -> u64 {
         self.plan.total_capacity(self.filters.len()) - self.room
     }
 
-    /// The filters, oldest and smallest first; keys go into the last one.
+    /// The filters, oldest and smallest first. New keys go into the last one.
     pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
     }
@@ -248,19 +266,19 @@ impl ScalableBloomFilter {
         self.seed.get()
     }
 
-    /// The false-positive rate asked for, which no number of keys exceeds.
+    /// The false-positive rate asked for.
     pub fn fpr(&self) -> f64 {
         self.plan.fpr
     }
 
-    /// The probability that a key never inserted is taken for present: that one of the filters does. Exact for the
-    /// bits as they are. Reads all filters.
+    /// The probability that a key never inserted is taken for present: that any filter does so. Exact for the bits as
+    /// they are. Reads all filters.
     pub fn estimated_fpr(&self) -> f64 {
         1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
     }
 
-    /// Appends the filter's standalone bytes: those of all filters, oldest first, and a footer of 64 bytes with their
-    /// number, the number of keys, what the filter was asked for, and a checksum.
+    /// Appends the filter's standalone bytes: those of its filters, oldest first, and a footer of 64 bytes with their
+    /// number, the number of keys, what was asked for, and a checksum.
     ///
     /// # Errors
     ///
@@ -268,7 +286,7 @@ impl ScalableBloomFilter {
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         self.filters.iter().try_for_each(|filter| filter.write_standalone(out))?;
-        let Plan { first_guess, fpr, growth, tightening } = self.plan;
+        let Plan { first_guess, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
         encoding::write_scalable(out, Scalable { n_filters, keys, first_guess, fpr, growth, tightening });
         Ok(())
@@ -311,51 +329,53 @@ impl ScalableBloomFilter {
         let wrong = |field, found| DecodeError::Footer { field, found };
         let (mut rest, stored) = encoding::read_scalable(bytes)?;
         let Scalable { n_filters, keys, first_guess, fpr, growth, tightening } = stored;
-        let plan = Plan::new(first_guess, fpr, growth, tightening).map_err(|error| match error {
+        let mut plan = Plan::new(first_guess, fpr, growth, tightening).map_err(|error| match error {
             SizingError::Growth { .. } => wrong("growth", growth.into()),
             SizingError::Tightening { .. } => wrong("tightening", tightening.to_bits()),
-            _ => wrong("rate", fpr.to_bits()),
+            _ => wrong("false-positive rate", fpr.to_bits()),
         })?;
         let mut filters = Vec::new();
         for _ in 0..n_filters {
             let (before, filter) = encoding::split_last_standalone(rest)?;
-            let filter = BloomView::from_standalone(filter)?;
-            filter.verify()?;
-            filters.push(filter.to_owned());
+            let view = BloomView::from_standalone(filter)?;
+            view.verify()?;
+            filters.push(view.to_owned());
             rest = before;
         }
         filters.reverse();
         let Some(newest) = filters.last().filter(|_| rest.is_empty()) else {
             return Err(wrong("number of filters", n_filters));
         };
-        if let Some(other) = filters.iter().find(|filter| filter.seed() != newest.seed()) {
-            return Err(wrong("seed", other.seed()));
+        // One hash and one mask serve them all: in a filter that has others, keys would be lost.
+        let (k, seed) = (newest.k(), newest.seed());
+        for filter in &filters {
+            if filter.k() != k {
+                return Err(wrong("k", filter.k().into()));
+            }
+            if filter.seed() != seed {
+                return Err(wrong("seed", filter.seed()));
+            }
         }
-        // The next filter is sized by this: forged bytes must not ask for more memory than a filter of their size would.
-        let (index, bits) = (filters.len() - 1, 8.0 * newest.size_bytes() as f64);
-        let bits_per_key = sizing::bits_per_key(plan.fpr(index)).unwrap_or(sizing::MAX_BITS_PER_KEY);
-        if first_guess == 0 || plan.capacity(index) as f64 * bits_per_key > 1.01 * bits {
+        plan.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
+        // What the next filter takes follows from this: forged bytes must not make it large beside the newest.
+        let last = filters.len() - 1;
+        let bits = (newest.n_blocks() * BLOCK_BYTES) as f64 * 8.0;
+        if first_guess == 0 || plan.capacity(last) as f64 * plan.bits_per_key(last) > 1.01 * bits {
             return Err(wrong("first guess", first_guess));
         }
         let room = plan.total_capacity(filters.len()).checked_sub(keys);
-        let Some(room) = room.filter(|&room| room <= plan.capacity(index)) else {
-            return Err(wrong("number of keys", keys));
-        };
-        let seed = Seed::new(newest.seed());
-        Ok(Self { filters, plan, room, seed })
+        let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;
+        Ok(Self { filters, plan, room, seed: Seed::new(seed) })
     }
 }
 
 /// How many keys before its own the cache lines of a key are asked for.
 const DISTANCE: usize = 16;
 
-/// Newest first, as it has the most keys.
-#[inline]
-fn contains(filters: &[BloomFilter], hash: u64) -> bool {
-    filters.iter().rev().any(|filter| filter.contains_hash(hash))
-}
+/// As for the batches of a [`BloomFilter`].
+const LARGE_BLOCKS: usize = (512 << 10) / BLOCK_BYTES;
 
-/// The rate and tightening are numbers.
+/// Its numbers are numbers.
 impl Eq for ScalableBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for ScalableBloomFilter {

@@ -70,6 +70,17 @@ pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) ->
     lacks_none(short_block(lanes.as_slice(), lanes.first_lane_of(hash)), mask(hash, Rows::of(k)))
 }
 
+#[target_feature(enable = "avx2")]
+pub(super) fn contains_any<'a>(
+    filters: impl Iterator<Item = BlockSlice<'a>>,
+    hash: u64,
+    k: ProbeCount,
+) -> bool {
+    let mask = mask(hash, Rows::of(k));
+    let found = filters.map(|blocks| contains_mask(blocks.block_of(hash), mask));
+    found.fold(false, |any, found| any | found)
+}
+
 /// Eight lanes from `first` on, in a circle.
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -72,6 +72,17 @@ pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) ->
     _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask) == 0
 }
 
+#[target_feature(enable = "avx512f")]
+pub(super) fn contains_any<'a>(
+    filters: impl Iterator<Item = BlockSlice<'a>>,
+    hash: u64,
+    k: ProbeCount,
+) -> bool {
+    let mask = mask(hash, Rows::of(k));
+    let found = filters.map(|blocks| contains_mask(blocks.block_of(hash), mask));
+    found.fold(false, |any, found| any | found)
+}
+
 /// Eight lanes from `first` on, in a circle.
 ///
 /// By loads of lanes that are there: a load under a mask does not fault beyond them, but takes twenty times as long where

@@ -237,6 +237,29 @@ impl Kernel {
         }
     }
 
+    /// Whether any of the filters [`contains`](Self::contains) the hash. All are asked: where the answer is "yes" as often
+    /// as "no", a wrong guess of which filter will say so costs more than the lookups that it spares.
+    #[inline]
+    pub(crate) fn contains_any<'a>(
+        filters: impl Iterator<Item = BlockSlice<'a>>,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> bool {
+        match kernel.0 {
+            // SAFETY: as in `dispatch!`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::contains_any(filters, hash, k) },
+            // SAFETY: as in `dispatch!`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
+            _ => {
+                let found = filters.map(|blocks| dispatch!(kernel, contains(blocks.block_of(hash), hash, k)));
+                found.fold(false, |any, found| any | found)
+            }
+        }
+    }
+
     /// [`insert`](Self::insert) into a block that other threads may be changing.
     #[cfg(target_has_atomic = "64")]
     #[inline]

@@ -1,7 +1,7 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::family::{CountingBloomFilter, StandardBloomFilter};
+use bloomline::family::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
@@ -22,6 +22,7 @@ pub fn check(input: Input<'_>) {
     // No fuzzer guesses checksums, or the check value of the hash: with the right ones, what is behind them is reached.
     if let Some(mut forged) = forge(&bytes) {
         decoders_survive(&forged, key);
+        scalable_decoder_survives(&forge_scalable(&forged, key));
         forged.last_chunk_mut::<64>().expect("a footer")[56..].copy_from_slice(b"\x89blstd\r\n");
         standard_decoder_survives(&forged);
         forge_counting(&mut forged);
@@ -29,6 +30,7 @@ pub fn check(input: Input<'_>) {
     }
     standard_decoder_survives(&bytes);
     counting_decoder_survives(&bytes);
+    scalable_decoder_survives(&bytes);
     filter_block_survives(&bytes, key);
     partition_index_survives(&bytes, key);
     if let Some(forged) = forge_index(&bytes) {
@@ -107,6 +109,17 @@ fn forge_counting(bytes: &mut [u8]) {
     sign(footer);
 }
 
+/// Filters with the footer of a scalable filter, in which the key changes what it likes.
+fn forge_scalable(filters: &[u8], key: &[u8]) -> Vec<u8> {
+    let written = include_bytes!("../golden/scalable-empty.bin").last_chunk::<64>().expect("a footer");
+    let mut footer = *written;
+    footer[16] = 1;
+    footer.iter_mut().zip(key).for_each(|(byte, change)| *byte ^= change);
+    footer[56..].copy_from_slice(&written[56..]);
+    sign(&mut footer);
+    [filters, &footer].concat()
+}
+
 /// Makes a footer's checksum right.
 fn sign(footer: &mut [u8; 64]) {
     let checksum = xxh64(&footer[..48], 0);
@@ -178,6 +191,32 @@ pub fn counting_decoder_survives(bytes: &[u8]) {
         assert!(filter.remove_hash(hash));
     }
     assert!(filter == before || filter.saturated_counters() > before.saturated_counters());
+}
+
+/// What decodes takes memory as its bytes do, is written again, and grows on.
+pub fn scalable_decoder_survives(bytes: &[u8]) {
+    let (allocated, filter) = allocated(|| ScalableBloomFilter::from_standalone(bytes));
+    // Of short filters the lanes that blocks share, up to eight times, and room for the list of filters.
+    assert!(allocated <= 16 * bytes.len(), "{allocated} bytes for {}", bytes.len());
+    let Ok(mut filter) = filter else { return };
+    assert!(filter.size_bytes() < 8 * bytes.len());
+    let again = filter.to_standalone();
+    assert!(again.len() <= bytes.len());
+    assert!(ScalableBloomFilter::from_standalone(&again).expect("our own") == filter);
+    assert!((0.0..=1.0).contains(&filter.estimated_fpr()));
+
+    let (size_bytes, n_filters) = (filter.size_bytes(), filter.filters().len());
+    for hash in (0..64).map(bloomline::mix) {
+        let (found, keys) = (filter.contains_hash(hash), filter.inserted_keys());
+        assert_eq!(filter.insert_hash(hash), !found);
+        assert_eq!(filter.inserted_keys(), keys + u64::from(!found));
+        assert!(filter.contains_hash(hash));
+        if filter.filters().len() > n_filters {
+            // Up to 16 times the keys, and a little more for each.
+            assert!(filter.size_bytes() <= 40 * (size_bytes + 64));
+            break;
+        }
+    }
 }
 
 /// Opening allocates nothing.

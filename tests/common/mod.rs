@@ -21,4 +21,5 @@ pub mod counting;
 pub mod decode;
 pub mod lockstep;
 pub mod model;
+pub mod scalable;
 pub mod sizing;

@@ -12,6 +12,7 @@ Python 3, standard library only.
 """
 
 import pathlib
+import struct
 import sys
 
 WORD = (1 << 64) - 1
@@ -247,6 +248,34 @@ def counting(inserted, removed, n_blocks, k, seed, known_keys):
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blcnt\r\n"
 
 
+# Section 9: scalable filters.
+
+def is_in(lanes, n_blocks, k, hash_):
+    block = block_of(hash_, n_blocks)
+    return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
+
+
+def scalable(keys, first_guess, fpr, growth, tightening, k, seed, sizes):
+    """The sizes of the filters are the writer's choice: these are in blocks."""
+    filters, capacity, room, inserted = [[0] * (8 * sizes[0])], first_guess, first_guess, 0
+    for key in keys:
+        hash_ = hash_key(key, seed)
+        if any(is_in(lanes, len(lanes) // 8, k, hash_) for lanes in filters):
+            continue
+        if room == 0:
+            capacity = room = growth * capacity
+            filters.append([0] * (8 * sizes[len(filters)]))
+        lanes = filters[-1]
+        block = block_of(hash_, len(lanes) // 8)
+        for i, bits in enumerate(mask(hash_, k)):
+            lanes[8 * block + i] |= bits
+        room, inserted = room - 1, inserted + 1
+    assert len(filters) == len(sizes)
+    body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in filters)
+    footer = struct.pack("<QQQddBB6x", len(filters), inserted, first_guess, fpr, tightening, 1, growth)
+    return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
+
+
 # What is made of them.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -272,6 +301,9 @@ def binary_files():
         "counting-empty.bin": counting([], [], 1, 6, 0, 0),
         "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),
         "counting-10-blocks.bin": counting(NUMBERS[:400], NUMBERS[:400:3], 10, 12, 0x5EED, None),
+        "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
+        "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
+        "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
     }
 
 

@@ -1,0 +1,176 @@
+//! Programs of operations on a scalable filter, against the set of the hashes that went in.
+
+use std::collections::HashSet;
+
+use arbitrary::Arbitrary;
+use bloomline::family::ScalableBloomFilter;
+use bloomline::{Kernel, hash_key, mix};
+
+use super::decode::{forge_footer, scalable_decoder_survives};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    first_guess: u8,
+    fpr: u8,
+    growth: u8,
+    tightening: u8,
+    seed: u64,
+    operations: Vec<Operation<'a>>,
+}
+
+#[derive(Arbitrary, Debug)]
+pub enum Operation<'a> {
+    Insert(u16),
+    InsertKey(&'a [u8]),
+    /// So many neighbouring numbers, mixed, from a first on: one by one, or in a batch.
+    Batch(u16, u8, bool),
+    /// Hashes as they come: of one block, say, or that differ in bits which do not count.
+    Raw([u64; 3]),
+    Clear,
+    Standalone,
+    /// A byte of the standalone bytes changed, or the bytes cut there.
+    Damage(u16, u8),
+    /// Two bytes of the footer changed, its checksum right.
+    Forge(u8, [u8; 2]),
+    Kernel(u8),
+}
+
+/// Longer programs find nothing that shorter ones don't.
+const MOST_OPERATIONS: usize = 64;
+
+struct Model {
+    filter: ScalableBloomFilter,
+    /// Hashes that went in: the filter contains them all.
+    hashes: HashSet<u64>,
+    /// How many of them the filter took for new.
+    new: u64,
+    first_guess: u64,
+    growth: u64,
+}
+
+pub fn scalable(input: Input<'_>) {
+    let first_guess = usize::from(input.first_guess % 100);
+    let growth = input.growth % 15 + 2;
+    // High rates, at which filters are quickly sized and keys of one are often taken for those of another.
+    let fpr = f64::from(input.fpr.max(1)) / 256.0;
+    let tightening = 0.5 + f64::from(input.tightening) / 520.0;
+    let filter = ScalableBloomFilter::with_growth(first_guess, fpr, growth, tightening);
+    let mut model = Model {
+        filter: filter.expect("in range").with_seed(input.seed),
+        hashes: HashSet::new(),
+        new: 0,
+        first_guess: first_guess.max(1) as u64,
+        growth: growth.into(),
+    };
+    assert_eq!((model.filter.fpr(), model.filter.seed()), (fpr, input.seed));
+    for operation in input.operations.iter().take(MOST_OPERATIONS) {
+        model.run(operation);
+        model.check_shape();
+    }
+    model.check();
+}
+
+impl Model {
+    fn run(&mut self, operation: &Operation<'_>) {
+        match operation {
+            Operation::Insert(number) => self.insert(mix((*number).into())),
+            Operation::InsertKey(key) => {
+                let hash = hash_key(key, self.filter.seed());
+                let was_in = self.filter.contains(key);
+                assert_eq!(was_in, self.filter.contains_hash(hash));
+                assert_eq!(self.filter.insert(key), !was_in);
+                self.note(hash, was_in);
+            }
+            Operation::Batch(first, count, in_batch) => {
+                let first = u64::from(*first);
+                let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
+                self.insert_all(&hashes, *in_batch);
+            }
+            Operation::Raw(hashes) => self.insert_all(hashes, true),
+            Operation::Clear => {
+                let first = self.filter.filters()[0].n_blocks();
+                self.filter.clear();
+                self.hashes.clear();
+                self.new = 0;
+                assert_eq!((self.filter.filters().len(), self.filter.filters()[0].n_blocks()), (1, first));
+                assert_eq!(self.filter.estimated_fpr(), 0.0);
+            }
+            Operation::Standalone => self.check(),
+            Operation::Damage(at, change) => {
+                let mut bytes = self.filter.to_standalone();
+                let at = usize::from(*at) % bytes.len();
+                assert!(ScalableBloomFilter::from_standalone(&bytes[..at]).is_err());
+                assert!(at == 0 || ScalableBloomFilter::from_standalone(&bytes[at..]).is_err());
+                bytes[at] ^= change;
+                assert_eq!(ScalableBloomFilter::from_standalone(&bytes).is_err(), *change != 0);
+            }
+            Operation::Forge(offset, bytes) => {
+                let forged = forge_footer(&self.filter.to_standalone(), usize::from(offset % 47), bytes);
+                scalable_decoder_survives(&forged);
+            }
+            Operation::Kernel(kernel) => {
+                let kernels: Vec<Kernel> = Kernel::available().collect();
+                let kernel = kernels[usize::from(*kernel) % kernels.len()];
+                self.filter = self.filter.clone().with_kernel(kernel);
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u64) {
+        let was_in = self.filter.contains_hash(hash);
+        assert_eq!(self.filter.insert_hash(hash), !was_in);
+        self.note(hash, was_in);
+    }
+
+    /// In a batch as one by one.
+    fn insert_all(&mut self, hashes: &[u64], in_batch: bool) {
+        let before = self.filter.clone();
+        hashes.iter().for_each(|&hash| self.insert(hash));
+        if in_batch {
+            let one_by_one = std::mem::replace(&mut self.filter, before);
+            self.filter.insert_batch(hashes);
+            assert!(self.filter == one_by_one);
+        }
+    }
+
+    fn note(&mut self, hash: u64, was_in: bool) {
+        assert!(was_in || !self.hashes.contains(&hash), "a key was lost");
+        assert!(self.filter.contains_hash(hash), "a key was lost");
+        self.hashes.insert(hash);
+        self.new += u64::from(!was_in);
+    }
+
+    /// As many filters as the keys fill, and one that has room or was just filled.
+    fn check_shape(&self) {
+        let filters = self.filter.filters();
+        let (mut capacity, mut total, mut n_filters) = (self.first_guess, self.first_guess, 1);
+        while total < self.new {
+            capacity *= self.growth;
+            total += capacity;
+            n_filters += 1;
+        }
+        assert_eq!((self.filter.inserted_keys(), filters.len()), (self.new, n_filters));
+        assert!(filters.iter().all(|filter| filter.k() == filters[0].k()));
+        assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));
+        let size_bytes: usize = filters.iter().map(|filter| filter.size_bytes()).sum();
+        assert_eq!(self.filter.size_bytes(), size_bytes);
+    }
+
+    /// What holds for every filter. Goes on with the copy that its bytes give.
+    fn check(&mut self) {
+        let copy = ScalableBloomFilter::from_standalone(&self.filter.to_standalone()).expect("our own");
+        assert!(copy == self.filter && copy.inserted_keys() == self.new);
+        let kernel = self.filter.filters()[0].kernel();
+        self.filter = copy.with_kernel(kernel);
+
+        let hashes: Vec<u64> = self.hashes.iter().copied().chain((0..64).map(mix)).collect();
+        let mut found = vec![false; hashes.len()];
+        self.filter.contains_batch(&hashes, &mut found);
+        for (at, &hash) in hashes.iter().enumerate() {
+            assert!(found[at] || at >= self.hashes.len(), "a key was lost: batch");
+            assert_eq!(self.filter.contains_hash(hash), found[at]);
+            assert_eq!(self.filter.filters().iter().any(|filter| filter.contains_hash(hash)), found[at]);
+            self.filter.prefetch(hash);
+        }
+    }
+}
