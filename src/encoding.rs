@@ -16,7 +16,7 @@ use crate::sizing::StandardProbeCount;
 const VERSION: u8 = 1;
 
 const LANE_BYTES: usize = 8;
-const FOOTER_BYTES: usize = 64;
+pub(crate) const FOOTER_BYTES: usize = 64;
 /// As in PNG's: a byte that is no text, the name, and the line ends that a text-mode transfer would change.
 const MAGIC: [u8; 8] = *b"\x89bloom\r\n";
 /// The same of a standard filter.
@@ -27,6 +27,8 @@ const COUNTING_MAGIC: [u8; 8] = *b"\x89blcnt\r\n";
 pub(crate) const COUNTER_BLOCKS: usize = 4;
 /// The same of a scalable filter.
 const SCALABLE_MAGIC: [u8; 8] = *b"\x89blscl\r\n";
+/// The same of a sieve.
+const SIEVE_MAGIC: [u8; 8] = *b"\x89blsiv\r\n";
 /// Stored in place of a count of keys that is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -356,4 +358,42 @@ pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Deco
         .and_then(|lanes| before.len().checked_sub(lanes))
         .ok_or(DecodeError::Lanes { stored: n_lanes, found_bytes: before.len() })?;
     Ok(bytes.split_at(start))
+}
+
+/// The least bytes of a sieve: an empty queue, a filter of one lane, and two footers.
+pub(crate) const LEAST_SIEVE_BYTES: usize = LANE_BYTES + 2 * FOOTER_BYTES;
+
+/// What the footer of a sieve says of the bytes before it.
+pub(crate) struct SieveFooter {
+    /// In the queue.
+    pub(crate) items: u64,
+    pub(crate) queue_bytes: u64,
+    pub(crate) accepted: u64,
+    pub(crate) planned: u64,
+    /// Of the queue's bytes and the filter's.
+    pub(crate) checksum: u64,
+}
+
+impl SieveFooter {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let Self { items, queue_bytes, accepted, planned, checksum } = *self;
+        let mut bytes = Vec::new();
+        sign_footer(
+            &mut bytes,
+            [items, queue_bytes, accepted, planned, checksum, VERSION.into()],
+            SIEVE_MAGIC,
+        );
+        bytes
+    }
+
+    pub(crate) fn read(footer: &[u8; FOOTER_BYTES]) -> Result<Self, DecodeError> {
+        let (_, [items, queue_bytes, accepted, planned, checksum, last]) = split_footer(footer, SIEVE_MAGIC)?;
+        if last != u64::from(VERSION) {
+            return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
+        }
+        if accepted < items {
+            return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
+        }
+        Ok(Self { items, queue_bytes, accepted, planned, checksum })
+    }
 }

@@ -269,6 +269,27 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
+    /// The footer of a sieve speaks of a queue that is not there: the bytes were cut or joined.
+    Queue {
+        /// Items by the footer.
+        items: u64,
+        /// Bytes of theirs by the footer.
+        queue_bytes: u64,
+        /// Bytes before the footer.
+        found_bytes: u64,
+    },
+    /// Queue and filter of a sieve do not match their checksum: the bytes are damaged.
+    BodyChecksum {
+        /// Checksum in the footer.
+        stored: u64,
+        /// Checksum of the bytes before the footer.
+        computed: u64,
+    },
+    /// An item of a sieve's queue cannot be had back from its bytes: they are damaged, or were those of another type.
+    Item {
+        /// Place in the queue, from 0.
+        index: u64,
+    },
     /// This build would look for other bits than the filter has.
     HashChanged(HashChanged),
 }
@@ -283,10 +304,13 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::TooShort { found, least } => {
-                write!(f, "a standalone filter has at least {least} bytes, not {found}")
+                write!(f, "a standalone filter or sieve of this kind has at least {least} bytes, not {found}")
             }
             Self::Magic { found } => {
-                write!(f, "not a standalone filter, or cut short: it ends in {found:02x?}")
+                write!(
+                    f,
+                    "not a standalone filter or sieve of this kind, or cut short: it ends in {found:02x?}"
+                )
             }
             Self::Version { found, newest } => write!(
                 f,
@@ -317,6 +341,19 @@ impl fmt::Display for DecodeError {
                 f,
                 "the filter's keys were hashed by another function (check value {stored:#018x}, ours \
                  {expected:#018x}): rebuild the filter"
+            ),
+            Self::Queue { items, queue_bytes, found_bytes } => write!(
+                f,
+                "the footer speaks of a queue of {items} items in {queue_bytes} bytes, which the {found_bytes} bytes \
+                 before it are not"
+            ),
+            Self::BodyChecksum { stored, computed } => write!(
+                f,
+                "queue or filter are damaged: their checksum is {computed:#018x}, stored {stored:#018x}"
+            ),
+            Self::Item { index } => write!(
+                f,
+                "item {index} of the queue cannot be had back: its bytes are damaged, or are not those of this type"
             ),
             Self::HashChanged(changed) => changed.fmt(f),
         }
@@ -351,5 +388,44 @@ impl Error for HashChanged {}
 impl From<HashChanged> for DecodeError {
     fn from(changed: HashChanged) -> Self {
         Self::HashChanged(changed)
+    }
+}
+
+/// A sieve cannot be had back from its file. Where there is no such file yet, begin with an empty sieve; where it is
+/// damaged, go back to an older copy.
+#[cfg(feature = "std")]
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum RestoreError {
+    /// The file cannot be read.
+    Io(std::io::Error),
+    /// What was read is not a sieve of this type, or is damaged.
+    Decode(DecodeError),
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "the sieve's file cannot be read: {error}"),
+            Self::Decode(error) => write!(f, "the file is not a sieve that can be restored: {error}"),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Error for RestoreError {}
+
+#[cfg(feature = "std")]
+impl From<std::io::Error> for RestoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<DecodeError> for RestoreError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
     }
 }

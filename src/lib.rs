@@ -28,6 +28,8 @@ mod view;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
+#[cfg(feature = "std")]
+pub use error::RestoreError;
 pub use error::{DecodeError, HashChanged, MismatchError, SizingError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;

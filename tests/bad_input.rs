@@ -223,10 +223,13 @@ fn errors_say_what_was_wrong_and_what_to_do() {
             DecodeError::Length { found: 63 },
             "a compact filter has 8·L + 1 bytes, where L is 1 to 63 or a multiple of 8, not 63",
         ),
-        (DecodeError::TooShort { found: 3, least: 72 }, "a standalone filter has at least 72 bytes, not 3"),
+        (
+            DecodeError::TooShort { found: 3, least: 72 },
+            "a standalone filter or sieve of this kind has at least 72 bytes, not 3",
+        ),
         (
             DecodeError::Magic { found: *b"\x00bloom\r\n" },
-            "not a standalone filter, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+            "not a standalone filter or sieve of this kind, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
         ),
         (
             DecodeError::Version { found: 2, newest: 1 },

@@ -1,7 +1,7 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::family::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::family::{CountingBloomFilter, ScalableBloomFilter, Sieve, StandardBloomFilter};
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
@@ -31,6 +31,8 @@ pub fn check(input: Input<'_>) {
     standard_decoder_survives(&bytes);
     counting_decoder_survives(&bytes);
     scalable_decoder_survives(&bytes);
+    sieve_decoder_survives(&bytes);
+    sieve_decoder_survives(&forge_sieve(&bytes, key.len() as u64));
     filter_block_survives(&bytes, key);
     partition_index_survives(&bytes, key);
     if let Some(forged) = forge_index(&bytes) {
@@ -89,6 +91,21 @@ fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
     footer[56..].copy_from_slice(&written[56..]);
     sign(footer);
     Some(forged)
+}
+
+/// The bytes of a sieve that has seen everything, with this queue of so many items.
+pub fn forge_sieve(queue: &[u8], items: u64) -> Vec<u8> {
+    let full = [0xff; 8];
+    let mut filter =
+        [&full[..], include_bytes!("../golden/standalone-empty.bin").last_chunk::<64>().expect("a footer")]
+            .concat();
+    let checksum = xxh64(&full, 0).to_le_bytes();
+    filter = forge_footer(&forge_footer(&filter, 8, &[0xff; 8]), 32, &checksum);
+    let body = [queue, &filter].concat();
+    let fields = [items, queue.len() as u64, u64::MAX, 1000, xxh64(&body, 0), 1, 0];
+    let mut bytes = [&body[..], fields.map(u64::to_le_bytes).as_flattened(), b"\x89blsiv\r\n"].concat();
+    sign(bytes.last_chunk_mut().expect("a footer"));
+    bytes
 }
 
 /// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
@@ -216,6 +233,24 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
             assert!(filter.size_bytes() <= 40 * (size_bytes + 64));
             break;
         }
+}
+
+/// What decodes is written as the same bytes again, and comes out in order.
+pub fn sieve_decoder_survives(bytes: &[u8]) {
+    let (allocated, sieve) = allocated(|| Sieve::<Vec<u8>>::from_standalone(bytes));
+    // An item takes at least 8 bytes, and in memory 24, for which a queue that grows takes up to four times as much.
+    assert!(allocated <= 16 * bytes.len() + 256, "{allocated} bytes for {}", bytes.len());
+    let Ok(mut sieve) = sieve else { return };
+    assert!(sieve.accepted() >= sieve.len() as u64 && sieve.len() <= bytes.len() / 8);
+    let again = sieve.to_standalone();
+    assert!(again.len() <= bytes.len());
+    assert!(Sieve::<Vec<u8>>::from_standalone(&again).expect("our own").iter().eq(&sieve));
+    let mut at = 0;
+    while let Some(item) = sieve.pop() {
+        assert!(bytes[at..].starts_with(&(item.len() as u64).to_le_bytes()));
+        assert!(bytes[at + 8..].starts_with(&item));
+        at += 8 + item.len();
+        assert!(!sieve.push(item), "visited twice");
     }
 }
 

@@ -22,4 +22,5 @@ pub mod decode;
 pub mod lockstep;
 pub mod model;
 pub mod scalable;
+pub mod sieve;
 pub mod sizing;

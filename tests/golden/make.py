@@ -276,6 +276,15 @@ def scalable(keys, first_guess, fpr, growth, tightening, k, seed, sizes):
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
 
 
+# Section 10: sieves.
+
+def sieve(queue, filter_, accepted, planned):
+    items = b"".join(len(item).to_bytes(8, "little") + item for item in queue)
+    fields = (len(queue), len(items), accepted, planned, xxh64(items + filter_))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, 0, 0, 0, 0, 0, 0, 0])
+    return items + filter_ + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blsiv\r\n"
+
+
 # What is made of them.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -297,6 +306,7 @@ def binary_files():
         "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
         "standard-empty.bin": standard([], 1000, 7, 0, 0),
         "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
+        "sieve.bin": sieve(ANIMALS[1:], standalone(build(ANIMALS, 2, 7, 0x5EED), 7, 0x5EED, None), 3, 100),
         "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
         "counting-empty.bin": counting([], [], 1, 6, 0, 0),
         "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),

@@ -1,0 +1,56 @@
+//! A sieve that is past its plan says so once, whatever becomes of it.
+
+use std::sync::Mutex;
+
+use bloomline::family::Sieve;
+use log::{LevelFilter, Log, Metadata, Record};
+
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl Log for Warnings {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        self.0.lock().unwrap().push(format!("{}: {}", record.level(), record.args()));
+    }
+
+    fn flush(&self) {}
+}
+
+/// Pushes this number of new items.
+fn push(sieve: &mut Sieve<String>, items: u64) {
+    let last = sieve.accepted() + items;
+    (sieve.accepted()..last).for_each(|i| assert!(sieve.push(i.to_string())));
+}
+
+#[test]
+fn a_sieve_past_its_plan_warns_once() {
+    log::set_logger(&WARNINGS).unwrap();
+    log::set_max_level(LevelFilter::Warn);
+    let warnings = || WARNINGS.0.lock().unwrap().clone();
+    let restored = |sieve: &Sieve<String>| Sieve::from_standalone(&sieve.to_standalone()).unwrap();
+
+    let mut sieve = Sieve::with_fpr(100, 1e-6).unwrap();
+    push(&mut sieve, 100);
+    let mut before = restored(&sieve);
+    assert_eq!(warnings().len(), 0);
+    push(&mut sieve, 1);
+    assert!(sieve.is_past_plan());
+    assert_eq!(
+        warnings(),
+        [
+            "WARN: a sieve made for 100 items has taken more: it drops new items more often than was asked for; make it \
+          for more items, or let it grow"
+        ]
+    );
+    assert!(!sieve.push("0".to_owned()));
+    push(&mut sieve, 50);
+    push(&mut restored(&sieve), 50);
+    assert_eq!(warnings().len(), 1, "not again");
+    push(&mut before, 50);
+    assert_eq!(warnings().len(), 2, "one that was saved before it had warned");
+}
