@@ -3,37 +3,86 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::marker::PhantomData;
 
 use serde_core::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_core::ser::{Error as _, Serialize, Serializer};
 
+#[cfg(target_has_atomic = "64")]
+use crate::atomic::AtomicBloomFilter;
 use crate::error::{DecodeError, HashChanged};
-use crate::family::StandardBloomFilter;
+use crate::family::{CountingBloomFilter, ScalableBloomFilter, Sieve, StandardBloomFilter};
 use crate::filter::BloomFilter;
 use crate::view::BloomView;
 
-/// What has standalone bytes.
-trait Standalone: Sized {
-    const NAME: &str;
+/// Serializes `$of` by what `$write` appends, and deserializes it by `$read`.
+macro_rules! as_standalone_bytes {
+    ($name:literal, [$($of:tt)*] $([$($generic:tt)*])?, $write:expr, $read:expr) => {
+        impl $(<$($generic)*: AsRef<[u8]>>)? Serialize for $($of)* {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let write: fn(&Self, &mut Vec<u8>) -> Result<(), HashChanged> = $write;
+                let mut bytes = Vec::new();
+                write(self, &mut bytes).map_err(S::Error::custom)?;
+                serializer.serialize_bytes(&bytes)
+            }
+        }
 
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), HashChanged>;
+        impl<'de $(, $($generic)*: AsRef<[u8]> + TryFrom<Vec<u8>>)?> Deserialize<'de> for $($of)* {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_bytes(Bytes { name: $name, read: $read })
+            }
+        }
+    };
+}
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
+as_standalone_bytes!("BloomFilter", [BloomFilter], BloomFilter::write_standalone, read_filter);
+#[cfg(target_has_atomic = "64")]
+as_standalone_bytes!(
+    "BloomFilter",
+    [AtomicBloomFilter],
+    |filter, out| filter.to_filter().write_standalone(out),
+    |bytes| read_filter(bytes).map(AtomicBloomFilter::from)
+);
+as_standalone_bytes!(
+    "CountingBloomFilter",
+    [CountingBloomFilter],
+    CountingBloomFilter::write_standalone,
+    CountingBloomFilter::from_standalone
+);
+as_standalone_bytes!(
+    "ScalableBloomFilter",
+    [ScalableBloomFilter],
+    ScalableBloomFilter::write_standalone,
+    ScalableBloomFilter::from_standalone
+);
+as_standalone_bytes!("Sieve", [Sieve<T>] [T], Sieve::write_standalone, Sieve::from_standalone);
+as_standalone_bytes!(
+    "StandardBloomFilter",
+    [StandardBloomFilter],
+    StandardBloomFilter::write_standalone,
+    StandardBloomFilter::from_standalone
+);
+
+fn read_filter(bytes: &[u8]) -> Result<BloomFilter, DecodeError> {
+    let view = BloomView::from_standalone(bytes)?;
+    view.verify()?;
+    Ok(view.to_owned())
 }
 
 /// Takes bytes, or a sequence of numbers where the data format knows no bytes.
-struct Bytes<T>(PhantomData<T>);
+struct Bytes<T> {
+    name: &'static str,
+    read: fn(&[u8]) -> Result<T, DecodeError>,
+}
 
-impl<'de, T: Standalone> Visitor<'de> for Bytes<T> {
+impl<'de, T> Visitor<'de> for Bytes<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the standalone bytes of a {}", T::NAME)
+        write!(f, "the standalone bytes of a {}", self.name)
     }
 
     fn visit_bytes<E: serde_core::de::Error>(self, bytes: &[u8]) -> Result<T, E> {
-        T::read(bytes).map_err(E::custom)
+        (self.read)(bytes).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
@@ -42,52 +91,6 @@ impl<'de, T: Standalone> Visitor<'de> for Bytes<T> {
         while let Some(byte) = numbers.next_element()? {
             bytes.push(byte);
         }
-        T::read(&bytes).map_err(A::Error::custom)
-    }
-}
-
-macro_rules! as_standalone_bytes {
-    ($($filter:ident),*) => {$(
-        impl Serialize for $filter {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut bytes = Vec::new();
-                self.write(&mut bytes).map_err(S::Error::custom)?;
-                serializer.serialize_bytes(&bytes)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $filter {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_bytes(Bytes(PhantomData))
-            }
-        }
-    )*};
-}
-
-as_standalone_bytes!(BloomFilter, StandardBloomFilter);
-
-impl Standalone for BloomFilter {
-    const NAME: &str = "BloomFilter";
-
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        self.write_standalone(out)
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let view = BloomView::from_standalone(bytes)?;
-        view.verify()?;
-        Ok(view.to_owned())
-    }
-}
-
-impl Standalone for StandardBloomFilter {
-    const NAME: &str = "StandardBloomFilter";
-
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        self.write_standalone(out)
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_standalone(bytes)
+        (self.read)(&bytes).map_err(A::Error::custom)
     }
 }

@@ -90,7 +90,8 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`ScalableBloomFilter::MIN_FPR`] and 1, or memory for `first_guess` items cannot be had.
+    /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
+    /// `first_guess` items cannot be had.
     pub fn growing(first_guess: usize, fpr: f64) -> Result<Self, SizingError> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(first_guess, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, planned: NO_PLAN, accepted: 0 })
@@ -196,21 +197,29 @@ impl<T: AsRef<[u8]>> Sieve<T> {
         }
     }
 
-    /// The sieve's standalone bytes: queue, filter and a footer of 64 bytes, as `docs/format.md`, section 10, has them.
-    /// [`save`](Self::save) writes them to a file, without a second copy of the queue in memory.
+    /// Appends the sieve's standalone bytes: queue, filter and a footer of 64 bytes, as `docs/format.md`, section 10, has
+    /// them. [`save`](Self::save) writes them to a file, without a second copy of the queue in memory.
+    ///
+    /// # Errors
+    ///
+    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
+    /// Nothing is appended then.
+    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
+        let filter = self.filter_bytes()?;
+        self.encode(&filter, |part| {
+            out.extend_from_slice(part);
+            Ok(())
+        })
+    }
+
+    /// The bytes of [`write_standalone`](Self::write_standalone).
     ///
     /// # Panics
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
+    /// Where that is an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let written = self.filter_bytes().and_then(|filter| {
-            self.encode(&filter, |part| {
-                bytes.extend_from_slice(part);
-                Ok(())
-            })
-        });
-        match written {
+        match self.write_standalone(&mut bytes) {
             Ok(()) => bytes,
             Err(changed) => panic!("{changed}"),
         }
@@ -358,9 +367,14 @@ impl<'a, T> IntoIterator for &'a Sieve<T> {
 
 impl<T> fmt::Debug for Sieve<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filter: &dyn fmt::Debug = match &self.filter {
+            Filter::Fixed(filter) => filter,
+            Filter::Growing(filter) => filter,
+        };
         f.debug_struct("Sieve")
             .field("len", &self.queue.len())
             .field("accepted", &self.accepted)
+            .field("filter", filter)
             .finish_non_exhaustive()
     }
 }
