@@ -44,4 +44,4 @@ macro_rules! replay {
     )*};
 }
 
-replay!(decode lockstep model sizing);
+replay!(decode family lockstep model sizing);

@@ -304,6 +304,16 @@ fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
 }
 
 #[test]
+fn a_lane_is_too_full_with_fewer_than_five_bits_clear() {
+    for clear in 0..64 {
+        let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
+        compact.push(0x17);
+        let filter = BloomView::from_compact(&compact).unwrap().to_owned();
+        assert_eq!(filter.keys() == KeyEstimate::Unbounded, clear < 5, "{clear} bits clear");
+    }
+}
+
+#[test]
 fn a_small_part_of_a_sparse_filter() {
     let part = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..1_000));
     let all = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..20_000));

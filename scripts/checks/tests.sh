@@ -1,6 +1,6 @@
 # Checks of the tests themselves: what they reach, and what they would notice.
 
-fuzz_targets=(decode lockstep model sizing)
+fuzz_targets=(decode family lockstep model sizing)
 
 # `fuzz_build SANITIZER`: where the targets are then.
 fuzz_build() {

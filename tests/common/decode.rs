@@ -233,6 +233,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
             assert!(filter.size_bytes() <= 40 * (size_bytes + 64));
             break;
         }
+    }
 }
 
 /// What decodes is written as the same bytes again, and comes out in order.

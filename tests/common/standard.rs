@@ -1,0 +1,134 @@
+//! Programs of operations on standard filters, against a set of the bits that the formula of `docs/format.md` gives.
+
+use std::collections::BTreeSet;
+
+use arbitrary::Arbitrary;
+use bloomline::family::StandardBloomFilter;
+use bloomline::{hash_key, mix};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input<'a> {
+    k: u8,
+    size_bits: [u16; 2],
+    seed: u64,
+    operations: Vec<Operation<'a>>,
+}
+
+/// On the first of two filters, which the second may be united with.
+#[derive(Arbitrary, Debug)]
+pub enum Operation<'a> {
+    InsertKey(&'a [u8]),
+    InsertHash(u64),
+    /// So many neighbouring numbers, mixed, from a first on.
+    Batch(u16, u8),
+    ContainsHash(u64),
+    Swap,
+    Copy,
+    Union,
+    Intersect,
+    Clear,
+    Standalone,
+}
+
+/// Longer programs find nothing that shorter ones don't.
+const MOST_OPERATIONS: usize = 64;
+
+#[derive(Clone)]
+struct Model {
+    filter: StandardBloomFilter,
+    bits: BTreeSet<u64>,
+}
+
+pub fn standard(input: Input<'_>) {
+    let k = u32::from(input.k % 64) + 1;
+    let [mut first, mut second] = input.size_bits.map(|size_bits| {
+        let filter = StandardBloomFilter::with_bits(u64::from(size_bits) % 3_000 + 1, k).expect("in range");
+        Model { filter: filter.with_seed(input.seed), bits: BTreeSet::new() }
+    });
+    for operation in input.operations.iter().take(MOST_OPERATIONS) {
+        match operation {
+            Operation::InsertKey(key) => {
+                let was_in = first.filter.contains(key);
+                assert_eq!(first.filter.insert(key), !was_in);
+                first.add(hash_key(key, input.seed));
+            }
+            Operation::InsertHash(hash) => {
+                let was_in = first.contains(*hash);
+                assert_eq!(first.filter.insert_hash(*hash), !was_in);
+                first.add(*hash);
+            }
+            Operation::Batch(start, count) => {
+                let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*start) + i)).collect();
+                first.filter.insert_batch(&hashes);
+                hashes.iter().for_each(|&hash| first.add(hash));
+                let mut found = vec![false; hashes.len()];
+                first.filter.contains_batch(&hashes, &mut found);
+                assert!(found.iter().all(|found| *found), "a key was lost");
+            }
+            Operation::ContainsHash(hash) => {
+                assert_eq!(first.filter.contains_hash(*hash), first.contains(*hash))
+            }
+            Operation::Swap => std::mem::swap(&mut first, &mut second),
+            Operation::Copy => second = first.clone(),
+            Operation::Union => {
+                let before = first.filter.clone();
+                match first.filter.union_with(&second.filter) {
+                    Ok(()) => first.bits.extend(&second.bits),
+                    Err(_) => {
+                        assert!(first.filter == before && before.size_bits() != second.filter.size_bits())
+                    }
+                }
+            }
+            Operation::Intersect => {
+                let before = first.filter.clone();
+                match first.filter.intersect_with(&second.filter) {
+                    Ok(()) => first.bits.retain(|bit| second.bits.contains(bit)),
+                    Err(_) => {
+                        assert!(first.filter == before && before.size_bits() != second.filter.size_bits())
+                    }
+                }
+            }
+            Operation::Clear => {
+                first.filter.clear();
+                first.bits.clear();
+            }
+            Operation::Standalone => {
+                let bytes = first.filter.to_standalone();
+                let copy = StandardBloomFilter::from_standalone(&bytes).expect("our own");
+                assert!(copy == first.filter && copy.known_keys() == first.filter.known_keys());
+                first.filter = copy;
+            }
+        }
+        first.check();
+    }
+}
+
+impl Model {
+    fn bits_of(&self, hash: u64) -> impl Iterator<Item = u64> + use<> {
+        let (k, size_bits) = (u128::from(self.filter.k()), u128::from(self.filter.size_bits()));
+        let second = hash.wrapping_mul(0x6A09_E667_F3BC_C908);
+        (0..k).map(move |j| {
+            let third = ((j * j * j - j) / 6) as u64;
+            let word = hash
+                .wrapping_add(second.wrapping_mul(j as u64))
+                .wrapping_add(third.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            ((u128::from(word) * size_bits) >> 64) as u64
+        })
+    }
+
+    fn add(&mut self, hash: u64) {
+        self.bits.extend(self.bits_of(hash));
+        assert!(self.filter.contains_hash(hash), "a key was lost");
+        assert_eq!(self.filter.known_keys(), None);
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        self.bits_of(hash).all(|bit| self.bits.contains(&bit))
+    }
+
+    fn check(&self) {
+        let share = self.bits.len() as f64 / self.filter.size_bits() as f64;
+        assert_eq!(self.filter.fill_ratio(), share, "not the bits of its keys");
+        assert!(self.filter.known_keys().is_none_or(|keys| keys == 0 && self.bits.is_empty()));
+    }
+}
