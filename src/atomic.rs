@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use core::sync::atomic::Ordering;
 
 use crate::blocks::SharedBlocks;
 use crate::error::SizingError;
@@ -164,6 +165,14 @@ impl AtomicBloomFilter {
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
+
+    /// Share of bits that are set, 0 to 1, of each lane as it is at some time during the call. Best filters are a little
+    /// below one half full. Reads the whole filter.
+    pub fn fill_ratio(&self) -> f64 {
+        let lanes = self.blocks.as_slice().as_flattened();
+        let ones: u64 = lanes.iter().map(|lane| u64::from(lane.load(Ordering::Relaxed).count_ones())).sum();
+        ones as f64 / (8 * self.size_bytes()) as f64
+    }
 }
 
 /// The same memory, to be shared: with the filter's keys, seed and kernel.
@@ -189,6 +198,7 @@ impl fmt::Debug for AtomicBloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.kernel)
+            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }

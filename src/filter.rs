@@ -542,6 +542,7 @@ impl fmt::Debug for BloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.kernel)
+            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }

@@ -220,19 +220,17 @@ fn removes_of_missing_keys_are_refused_but_for_the_rate_and_then_lose_four_keys(
     let (mut accepted, mut lost) = (0, 0);
     let lookups = 200_000;
     for missing in (0..lookups).map(|i| mix((1 << 60) | i)) {
-        assert_eq!(changed.count_hash(missing) != 0, changed.contains_hash(missing));
         if changed.remove_hash(missing) {
             accepted += 1;
-            if accepted <= 300 {
+            if accepted <= 100 {
                 lost += (0..KEYS).filter(|&key| !changed.contains_hash(mix(key))).count();
             }
             changed.insert_hash(missing);
         }
-        // A refusal changes nothing, and what was taken was put back.
-        assert!(changed == filter || accepted > 300);
     }
+    assert!(changed == filter, "a refusal changes nothing, and what was taken was put back");
     let expected = lookups as f64 * sizing::fpr(10.0, 6).unwrap();
-    let (ratio, lost) = (f64::from(accepted) / expected, lost as f64 / 300.0);
+    let (ratio, lost) = (f64::from(accepted) / expected, lost as f64 / 100.0);
     println!("{ratio:.3} of the model's rate were not refused; each lost {lost:.2} keys");
     assert!((ratio - 1.0).abs() < 0.02 + 3.0 / expected.sqrt(), "{ratio}");
     assert!((3.0..5.0).contains(&lost), "{lost}");
@@ -258,7 +256,11 @@ fn changes_and_lookups_do_not_allocate() {
 fn shapes_are_those_asked_for() {
     assert_eq!(
         format!("{:?}", sample()),
-        format!("CountingBloomFilter {{ n_blocks: 2, k: 6, seed: 99, kernel: {:?}, .. }}", Kernel::active())
+        format!(
+            "CountingBloomFilter {{ n_blocks: 2, k: 6, seed: 99, kernel: {:?}, fill_ratio: {:?}, .. }}",
+            Kernel::active(),
+            sample().as_filter().fill_ratio()
+        )
     );
     let (bytes, filter) = allocated(|| CountingBloomFilter::with_fpr(1_000, 0.01).unwrap());
     let plain = BloomFilter::with_fpr(1_000, 0.01).unwrap();
@@ -266,7 +268,7 @@ fn shapes_are_those_asked_for() {
     assert_eq!(filter.size_bytes(), 5 * plain.size_bytes());
     assert!((filter.size_bytes()..filter.size_bytes() + 2 * 64).contains(&bytes), "{bytes} bytes");
     let filter = filled(filter, &["ant", "bee"]);
-    assert_eq!(filter.as_filter().estimated_keys(), 2);
+    assert_eq!(filter.as_filter().estimated_keys().keys(), Some(2));
     assert!(BloomFilter::from(filter.clone()) == *filter.as_filter());
     assert!(filter != filled(filter.clone(), &["ant"]), "the same bits, other counters");
 

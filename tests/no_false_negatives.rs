@@ -3,7 +3,7 @@
 mod common;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomFilter, BloomView, FilterBuilder, MismatchError, SizingError, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, MismatchError, SizingError, mix};
 
 fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
@@ -87,12 +87,14 @@ fn filters_that_place_keys_differently_are_not_combined() {
 }
 
 #[test]
-fn debug_output_shows_the_shape_and_no_bits() {
+fn debug_output_shows_shape_and_fill_and_no_bits() {
     let filter = filter_of([1], 1_000, 6);
     let kernel = filter.kernel();
-    let shape = format!("{{ n_blocks: 1000, k: 6, seed: 0, kernel: Kernel({kernel}), .. }}");
+    let shape = format!("n_blocks: 1000, k: 6, seed: 0, kernel: Kernel({kernel})");
+    assert_eq!(format!("{:?}", filter.as_view()), format!("BloomView {{ {shape}, .. }}"));
+    let shape = format!("{{ {shape}, fill_ratio: {:?}, .. }}", 6.0 / 512_000.0);
     assert_eq!(format!("{filter:?}"), format!("BloomFilter {shape}"));
-    assert_eq!(format!("{:?}", filter.as_view()), format!("BloomView {shape}"));
+    assert_eq!(format!("{:?}", AtomicBloomFilter::from(filter)), format!("AtomicBloomFilter {shape}"));
 }
 
 #[test]

@@ -249,8 +249,11 @@ fn the_seed_of_a_filter_with_keys_stays() {
 }
 
 #[test]
-fn debug_output_is_the_shape() {
-    assert_eq!(format!("{:?}", sample()), "StandardBloomFilter { size_bits: 500, k: 6, seed: 99, .. }");
+fn debug_output_is_shape_and_fill() {
+    assert_eq!(
+        format!("{:?}", sample()),
+        "StandardBloomFilter { size_bits: 500, k: 6, seed: 99, fill_ratio: 0.032, .. }"
+    );
     assert_eq!((sample().size_bytes(), with_bits(513, 1).size_bytes()), (64, 128));
 }
 

@@ -428,6 +428,7 @@ impl fmt::Debug for CountingBloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.filter.kernel())
+            .field("fill_ratio", &self.filter.fill_ratio())
             .finish_non_exhaustive()
     }
 }

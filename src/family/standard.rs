@@ -416,6 +416,7 @@ impl fmt::Debug for StandardBloomFilter {
             .field("size_bits", &self.size_bits)
             .field("k", &self.k())
             .field("seed", &self.seed())
+            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }
