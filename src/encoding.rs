@@ -140,21 +140,21 @@ pub(crate) struct Footer {
     pub(crate) lanes_checksum: u64,
 }
 
-/// Fails rather than let a filter that was made with another hash leave the process.
-pub(crate) fn write_standalone(
-    out: &mut Vec<u8>,
+/// Calls `write` with the lanes and the footer that follows them. Fails rather than let a filter that was made with
+/// another hash leave the process.
+pub(crate) fn with_standalone<T>(
     blocks: BlockSlice<'_>,
     k: ProbeCount,
     seed: Seed,
     keys: Option<u64>,
-) -> Result<(), HashChanged> {
+    write: impl FnOnce(&[u8], [u8; FOOTER_BYTES]) -> T,
+) -> Result<T, HashChanged> {
     hash::check_output()?;
-    with_fewest_lanes(blocks, |lanes| {
+    Ok(with_fewest_lanes(blocks, |lanes| {
         let lanes = lanes.as_bytes();
         let fields = Fields { size: (lanes.len() / LANE_BYTES) as u64, k: k.get() as u8, seed, keys };
-        write_with_footer(out, lanes, MAGIC, fields);
-    });
-    Ok(())
+        write(lanes, footer(lanes, MAGIC, fields))
+    }))
 }
 
 /// What the footers of all kinds of standalone bytes say of the filter.
@@ -167,6 +167,12 @@ struct Fields {
 }
 
 fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], magic: [u8; 8], fields: Fields) {
+    out.reserve(lanes.len() + FOOTER_BYTES);
+    out.extend_from_slice(lanes);
+    out.extend(footer(lanes, magic, fields));
+}
+
+fn footer(lanes: &[u8], magic: [u8; 8], fields: Fields) -> [u8; FOOTER_BYTES] {
     let words = [
         fields.size,
         fields.keys.unwrap_or(UNKNOWN_KEYS),
@@ -175,18 +181,15 @@ fn write_with_footer(out: &mut Vec<u8>, lanes: &[u8], magic: [u8; 8], fields: Fi
         xxh64(lanes, 0),
         u64::from_le_bytes([VERSION, fields.k, hash::HASH_ID, 0, 0, 0, 0, 0]),
     ];
-    out.reserve(lanes.len() + FOOTER_BYTES);
-    out.extend_from_slice(lanes);
-    sign_footer(out, words, magic);
+    signed_footer(words, magic)
 }
 
-/// Appends a footer: the words, their checksum and the magic.
-fn sign_footer(out: &mut Vec<u8>, words: [u64; 6], magic: [u8; 8]) {
-    let footer = out.len();
-    out.extend(words.into_iter().flat_map(u64::to_le_bytes));
-    let checksum = xxh64(&out[footer..], 0);
-    out.extend(checksum.to_le_bytes());
-    out.extend(magic);
+/// The words, their checksum and the magic.
+fn signed_footer(words: [u64; 6], magic: [u8; 8]) -> [u8; FOOTER_BYTES] {
+    let words = words.map(u64::to_le_bytes);
+    let checksum = xxh64(words.as_flattened(), 0).to_le_bytes();
+    let [a, b, c, d, e, f] = words;
+    bytemuck::cast([a, b, c, d, e, f, checksum, magic])
 }
 
 pub(crate) fn read_standalone(bytes: &[u8]) -> Result<(Lanes<'_>, Footer), DecodeError> {
@@ -334,7 +337,7 @@ pub(crate) fn write_scalable(out: &mut Vec<u8>, scalable: Scalable) {
     let Scalable { n_filters, keys, first_guess, fpr, growth, tightening } = scalable;
     let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
     let words = [n_filters, keys, first_guess, fpr.to_bits(), tightening.to_bits(), last];
-    sign_footer(out, words, SCALABLE_MAGIC);
+    out.extend(signed_footer(words, SCALABLE_MAGIC));
 }
 
 /// The standalone bytes of the filters, one after another, and the footer.

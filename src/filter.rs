@@ -493,7 +493,40 @@ impl BloomFilter {
     /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        encoding::write_standalone(out, self.blocks.as_slice(), self.k, self.seed, self.keys)
+        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, |lanes, footer| {
+            out.reserve(lanes.len() + footer.len());
+            out.extend_from_slice(lanes);
+            out.extend(footer);
+        })
+    }
+
+    /// Writes the filter's standalone bytes to a file, a socket or the like, without a copy of them in memory. With the
+    /// feature `std`.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says, or [`HashChanged`], as [`write_standalone`](Self::write_standalone), as an error of kind
+    /// [`Other`](std::io::ErrorKind::Other), before anything is written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?;
+    /// let mut file = Vec::new(); // a `std::fs::File`, say: what is written is large, so no `BufWriter` is needed
+    /// filter.write_standalone_to(&mut file)?;
+    /// assert_eq!(file, filter.to_standalone());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        let written = encoding::with_standalone(
+            self.blocks.as_slice(),
+            self.k,
+            self.seed,
+            self.keys,
+            |lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(&footer)),
+        );
+        written.unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
     }
 
     /// The bytes of [`write_standalone`](Self::write_standalone).

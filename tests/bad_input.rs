@@ -201,6 +201,10 @@ fn writing_allocates_what_is_written() {
     let filter = sample();
     let (bytes, standalone) = allocated(|| filter.to_standalone());
     assert_eq!(bytes, standalone.len());
+    let mut file = standalone.clone();
+    let (bytes, ()) = allocated(|| filter.write_standalone_to(&mut file[..]).unwrap());
+    assert_eq!(bytes, 0);
+    assert_eq!(file[..], standalone[..]);
     let mut compact = Vec::new();
     let (bytes, ()) = allocated(|| filter.write_compact(&mut compact));
     assert_eq!(bytes, compact.len());

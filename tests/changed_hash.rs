@@ -16,6 +16,7 @@ fn standalone_filters_are_neither_written_nor_opened() {
     let mut bytes = vec![7];
     let changed = filter.write_standalone(&mut bytes).expect_err("the hash has changed");
     assert!(matches!(changed, HashChanged { found, expected } if found != expected));
+    assert!(filter.write_standalone_to(&mut bytes).is_err());
     assert_eq!(bytes, [7], "nothing is appended");
     assert!(changed.to_string().contains("pin it to the version"));
 

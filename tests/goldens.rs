@@ -193,6 +193,9 @@ fn standalone_bytes_are_those_of_the_format() {
     let golden = include_bytes!("golden/standalone-100-blocks.bin");
     let filter = filled(empty(100, 11).with_seed(0x5eed), &numbers());
     assert_same_bytes(&filter.to_standalone(), golden, "100 blocks");
+    let mut file = Vec::new();
+    filter.write_standalone_to(&mut file).unwrap();
+    assert_same_bytes(&file, golden, "100 blocks, without a copy");
 }
 
 #[test]
