@@ -1,0 +1,199 @@
+//! `bloomline build`
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use bloomline::{BloomFilter, FilterBuilder, sizing};
+use clap::Args;
+
+use crate::input::{Input, Keys};
+use crate::numbers::{self, grouped, percent, size};
+use crate::output::{NewFile, note};
+
+/// Make a filter of keys
+#[derive(Args)]
+#[command(after_help = "\
+The filter is sized for the keys that there are, unless --keys says how many:
+files are read twice, the first time to count their distinct keys (exactly up
+to 262,144, then to 0.2 %); of a pipe, 8 bytes are kept for each key until its
+end. With --keys, all is read once, and no more memory is taken than the
+filter and some megabytes.
+
+The file is written under another name and then renamed: it is there as a
+whole or not at all.
+
+Examples:
+  bloomline build -o keys.bloom keys.txt.gz
+  bloomline build -o keys.bloom --fpr 0.1% monday.txt tuesday.txt
+  zcat log.gz | cut -f1 | bloomline build -o users.bloom --keys 1e8
+  find . -print0 | bloomline build -0 -o names.bloom
+  bloomline build --length 16 -o uuids.bloom uuids.bin")]
+pub struct Arguments {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    input: Input,
+    /// Distinct keys to make room for, such as 1e9, instead of counting them
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    keys: Option<usize>,
+    /// Share of other keys taken for present, such as 0.01 or 1%
+    #[arg(long, value_name = "RATE", default_value = "1%", value_parser = numbers::share)]
+    fpr: f64,
+    /// Size by bits for each key instead
+    #[arg(long, value_name = "BITS", conflicts_with = "fpr")]
+    bits_per_key: Option<f64>,
+    /// Say nothing of what was built
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    // What is wrong with the numbers, or with the name, is said before the first key is read.
+    let bits_per_key = arguments.bits_per_key.map_or_else(|| sizing::bits_per_key(arguments.fpr), Ok)?;
+    let filter_for = |keys| BloomFilter::with_bits_per_key(keys, bits_per_key);
+    filter_for(arguments.keys.unwrap_or(0))?;
+    let input = &arguments.input;
+    if input.has(&arguments.output) {
+        bail!(
+            "{}: holds the keys, and would be replaced by their filter (name another)",
+            arguments.output.display()
+        );
+    }
+    let output = NewFile::create(&arguments.output)?;
+    let (filter, n_keys) = match arguments.keys {
+        Some(keys) => insert_all(input, filter_for(keys)?)?,
+        None if input.is_of_files() => {
+            insert_all(input, filter_for(count_distinct(input.keys("counting"))?)?)?
+        }
+        None => collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?,
+    };
+    output.write(|file| filter.write_standalone_to(file))?;
+    if !arguments.quiet {
+        say(arguments, &filter, n_keys);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u64)> {
+    let mut keys = input.keys("building");
+    let mut hashes = Vec::new();
+    while let Some(chunk) = keys.next_chunk()? {
+        chunk.hash(filter.seed(), &mut hashes);
+        filter.insert_batch(&hashes);
+    }
+    Ok((filter, keys.count()))
+}
+
+/// For keys that come but once, and whose number shows at the end.
+fn collect(input: &Input, mut builder: FilterBuilder) -> Result<(BloomFilter, u64)> {
+    let mut keys = input.keys("reading");
+    let mut hashes = Vec::new();
+    while let Some(chunk) = keys.next_chunk()? {
+        chunk.hash(0, &mut hashes);
+        hashes.iter().for_each(|&hash| builder.add_hash(hash));
+    }
+    Ok((builder.finish(), keys.count()))
+}
+
+fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
+    let name = arguments.output.display();
+    let distinct = filter.known_keys().map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
+    let (fpr, bytes) = (filter.estimated_fpr(), size(filter.size_bytes() as u64));
+    note(format_args!(
+        "{name}: {} keys, {distinct} distinct; {bytes}, false positives {}",
+        grouped(n_keys),
+        percent(fpr)
+    ));
+    if arguments.bits_per_key.is_none() && fpr > 1.1 * arguments.fpr {
+        let asked = percent(arguments.fpr);
+        note(format_args!(
+            "{name}: more keys than expected, so the rate is not the {asked} asked for (raise --keys)"
+        ));
+    }
+}
+
+pub fn count_distinct(mut keys: Keys) -> Result<usize> {
+    let mut distinct = Distinct::default();
+    let mut hashes = Vec::new();
+    while let Some(chunk) = keys.next_chunk()? {
+        chunk.hash(0, &mut hashes);
+        distinct.add(&hashes);
+    }
+    Ok(distinct.at_most())
+}
+
+/// Counts distinct hashes by keeping the smallest of them: if the n-th is at a share s of all values, there are about n ÷ s
+/// (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data stream", 2002).
+struct Distinct {
+    smallest: Vec<u64>,
+    /// Larger ones are not among them.
+    limit: u64,
+}
+
+/// The standard error is one part in the square root of it.
+const KEPT: usize = 1 << 18;
+
+impl Default for Distinct {
+    fn default() -> Self {
+        Self { smallest: Vec::new(), limit: u64::MAX }
+    }
+}
+
+impl Distinct {
+    fn add(&mut self, hashes: &[u64]) {
+        self.smallest.extend(hashes.iter().filter(|&&hash| hash <= self.limit));
+        if self.smallest.len() >= 4 * KEPT {
+            self.tidy();
+        }
+    }
+
+    fn tidy(&mut self) {
+        self.smallest.sort_unstable();
+        self.smallest.dedup();
+        if self.smallest.len() >= KEPT {
+            self.smallest.truncate(KEPT);
+            self.limit = self.smallest[KEPT - 1];
+        }
+    }
+
+    /// The count, or four standard errors more than its estimate: too small a filter would break its promise.
+    fn at_most(mut self) -> usize {
+        self.tidy();
+        if self.smallest.len() < KEPT {
+            return self.smallest.len();
+        }
+        let share = (self.limit as f64 + 1.0) / 2_f64.powi(64);
+        let n = KEPT as f64;
+        ((n - 1.0) / share * (1.0 + 4.0 / n.sqrt())) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_keys_are_counted() {
+        for n in [0, 1, 1000, KEPT - 1, KEPT, 3_000_000] {
+            let mut distinct = Distinct::default();
+            let hashes: Vec<u64> = (0..n as u64).map(bloomline::mix).collect();
+            for hashes in hashes.chunks(4000) {
+                distinct.add(hashes);
+                distinct.add(hashes);
+            }
+            let estimate = distinct.at_most();
+            if n < KEPT {
+                assert_eq!(estimate, n);
+            } else {
+                // Four standard errors above the count, itself within four.
+                assert!(
+                    (1.0..1.0 + 8.0 / (KEPT as f64).sqrt()).contains(&(estimate as f64 / n as f64)),
+                    "{n}: {estimate}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `bloomline dedup`
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use bloomline::family::ScalableBloomFilter;
+use bloomline::{BloomFilter, sizing};
+use clap::Args;
+
+use crate::build::count_distinct;
+use crate::filter_file::FilterFile;
+use crate::input::Input;
+use crate::numbers::{self, grouped, percent};
+use crate::output::{NewFile, Printer, note};
+use crate::signals;
+
+/// Print each line the first time that it comes
+#[derive(Args)]
+#[command(after_help = "\
+As `awk '!seen[$0]++'`, in the memory of a filter: the order stays, and a new
+line is dropped for a repeat at a rate of at most --fpr. With --keys, that
+holds for so many distinct lines, and memory is fixed. Without, files are read
+twice, the first time to count their distinct lines; from a pipe, memory grows
+as with --scalable.
+
+With --state, lines seen in earlier runs are dropped as well. FILE holds what
+has been printed: it is written at the end, on Ctrl-C and when input cannot be
+read, but not when output could not be written; what was printed then is
+printed again in the next run, and nothing is lost. Once FILE is there,
+--keys, --fpr and --scalable are those that it was made with.
+
+Examples:
+  bloomline dedup log.txt >once.txt
+  zcat urls-*.gz | bloomline dedup --keys 1e9 | zstd >urls.zst
+  tail -f events | bloomline dedup --state seen.bloom --scalable | handle-event")]
+pub struct Arguments {
+    #[command(flatten)]
+    input: Input,
+    /// Distinct lines to make room for, such as 1e9
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    keys: Option<usize>,
+    /// Share of new lines that may be taken for repeats, such as 1e-6
+    #[arg(long, value_name = "RATE", default_value = "1e-6", value_parser = numbers::share)]
+    fpr: f64,
+    /// Let memory grow with the distinct lines; takes more of it, and time
+    #[arg(long)]
+    scalable: bool,
+    /// Remember in FILE, from run to run, what has been printed
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Say nothing of what was dropped
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What has been printed, to the line, whenever it is not locked; `None` once that cannot be said any more.
+type Seen = Mutex<Option<Filter>>;
+
+enum Filter {
+    Fixed(BloomFilter),
+    Growing(ScalableBloomFilter),
+}
+
+/// Where it is not known how many lines there are.
+const FIRST_GUESS: usize = 1_000_000;
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let filter = Filter::new(arguments)?;
+    let seed = filter.seed();
+    let seen = Arc::new(Mutex::new(Some(filter)));
+    if let Some(path) = arguments.state.clone() {
+        drop(NewFile::create(&path)?); // if it cannot be written, that is said now
+        let seen = Arc::clone(&seen);
+        signals::before_end(move || {
+            let mut seen = lock(&seen);
+            let saved = seen.take().map_or(Ok(()), |filter| filter.save(&path));
+            saved.unwrap_or_else(|error| note(format_args!("{error:#}")));
+        })?;
+    }
+    let mut printer = Printer::new();
+    let mut keys = arguments.input.keys("");
+    let (mut hashes, mut selected) = (Vec::new(), Vec::new());
+    let mut printed = 0;
+    let read = loop {
+        // Not locked while it waits for input, so that a signal can save what there is.
+        let chunk = match keys.next_chunk() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        chunk.hash(seed, &mut hashes);
+        let mut seen = lock(&seen);
+        let Some(filter) = seen.as_mut() else { signals::wait_for_end() };
+        selected.clear();
+        printed += chunk.select(|i| filter.insert(&hashes, i), &mut selected) as u64;
+        if let Err(error) = printer.print(&selected) {
+            *seen = None;
+            return Err(error);
+        }
+    };
+    let mut seen = lock(&seen);
+    let Some(filter) = seen.take() else { signals::wait_for_end() };
+    if let Some(path) = &arguments.state {
+        filter.save(path)?;
+    }
+    read?;
+    if !arguments.quiet {
+        say(&filter, keys.count(), printed);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Filter {
+    fn new(arguments: &Arguments) -> Result<Self> {
+        if let Some(path) = arguments.state.as_ref().filter(|path| path.exists()) {
+            let file = FilterFile::open(path)?;
+            return if file.is_scalable() {
+                ScalableBloomFilter::from_standalone(file.bytes())
+                    .map(Self::Growing)
+                    .map_err(|error| file.error(error))
+            } else {
+                Ok(Self::Fixed(file.verified()?.to_owned()))
+            };
+        }
+        let bits_per_key = sizing::bits_per_key(arguments.fpr)?;
+        let keys = match arguments.keys {
+            _ if arguments.scalable => None,
+            None if arguments.input.is_of_files() => Some(count_distinct(arguments.input.keys("counting"))?),
+            keys => keys,
+        };
+        Ok(match keys {
+            Some(keys) => Self::Fixed(BloomFilter::with_bits_per_key(keys, bits_per_key)?),
+            None => {
+                let first_guess = arguments.keys.unwrap_or(FIRST_GUESS);
+                Self::Growing(ScalableBloomFilter::with_fpr(first_guess, arguments.fpr)?)
+            }
+        })
+    }
+
+    fn seed(&self) -> u64 {
+        match self {
+            Self::Fixed(filter) => filter.seed(),
+            Self::Growing(filter) => filter.seed(),
+        }
+    }
+
+    fn estimated_fpr(&self) -> f64 {
+        match self {
+            Self::Fixed(filter) => filter.estimated_fpr(),
+            Self::Growing(filter) => filter.estimated_fpr(),
+        }
+    }
+
+    /// Inserts the `i`-th key, while the cache lines of later ones are on their way; whether it is new.
+    fn insert(&mut self, hashes: &[u64], i: usize) -> bool {
+        const AHEAD: usize = 32;
+        let later = hashes.get(i + AHEAD);
+        match self {
+            Self::Fixed(filter) => {
+                later.into_iter().for_each(|&later| filter.prefetch(later));
+                filter.insert_hash(hashes[i])
+            }
+            Self::Growing(filter) => {
+                later.into_iter().for_each(|&later| filter.prefetch(later));
+                filter.insert_hash(hashes[i])
+            }
+        }
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        NewFile::create(path)?.write(|file| match self {
+            Self::Fixed(filter) => filter.write_standalone_to(file),
+            Self::Growing(filter) => file.write_all(&filter.to_standalone()),
+        })
+    }
+}
+
+fn lock(seen: &Seen) -> MutexGuard<'_, Option<Filter>> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(filter: &Filter, lines: u64, printed: u64) {
+    let fpr = filter.estimated_fpr();
+    // The rate has been rising to this.
+    let wrong = match fpr / (1.0 - fpr) * printed as f64 {
+        wrong if wrong < 1.0 => "likely none".to_owned(),
+        wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
+    };
+    let [lines, printed, dropped] = [lines, printed, lines - printed].map(grouped);
+    let rate = percent(fpr);
+    note(format_args!(
+        "{lines} lines, {printed} printed, {dropped} dropped, {wrong} of them new (rate now {rate})"
+    ));
+}

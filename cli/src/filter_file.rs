@@ -1,0 +1,93 @@
+//! Filters in files, read in place.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Error, Result, anyhow};
+use bloomline::{BloomView, DecodeError};
+use memmap2::Mmap;
+
+use crate::output::io_error;
+
+/// The bytes of a filter's file.
+pub struct FilterFile {
+    name: String,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    /// Of a pipe, which cannot be mapped.
+    Read(Vec<u8>),
+}
+
+impl FilterFile {
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = bytes_of(path).map_err(|error| io_error(&name, &error))?;
+        Ok(Self { name, bytes })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+
+    /// The filter, of which only the footer has been read.
+    pub fn view(&self) -> Result<BloomView<'_>> {
+        BloomView::from_standalone(self.bytes()).map_err(|error| self.error(error))
+    }
+
+    /// The filter, all of it read and compared with its checksum: a damaged one would say "absent" of its keys.
+    pub fn verified(&self) -> Result<BloomView<'_>> {
+        let view = self.view()?;
+        view.verify().map_err(|error| self.error(error))?;
+        Ok(view)
+    }
+
+    /// Whether it is one that grows.
+    pub fn is_scalable(&self) -> bool {
+        self.bytes().ends_with(b"\x89blscl\r\n")
+    }
+
+    pub fn error(&self, error: DecodeError) -> Error {
+        let name = &self.name;
+        match error {
+            DecodeError::TooShort { .. } => {
+                anyhow!("{name}: not a filter, or cut short: {error} (make one with `bloomline build`)")
+            }
+            DecodeError::Magic { .. } if self.is_scalable() => {
+                anyhow!(
+                    "{name}: a scalable filter (use it with `bloomline dedup --state`, or make one of fixed size)"
+                )
+            }
+            DecodeError::Magic { .. } => anyhow!("{name}: {error} (make one with `bloomline build`)"),
+            // These say themselves what to do.
+            DecodeError::Version { .. } | DecodeError::HashValue { .. } | DecodeError::HashChanged(_) => {
+                anyhow!("{name}: {error}")
+            }
+            _ => anyhow!("{name}: {error} (build it again, or fetch it anew)"),
+        }
+    }
+}
+
+fn bytes_of(path: &Path) -> io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if metadata.is_file() {
+        #[expect(unsafe_code, reason = "there is no safe way to map a file")]
+        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it puts another
+        // in its place. Who overwrites or cuts a file that is being read gets wrong answers, or a bus error that ends
+        // the process; every value of the bytes is a valid `u8`, and no reference is kept to what they are made into.
+        return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Bytes::Read(bytes))
+}

@@ -1,0 +1,158 @@
+//! Numbers as people write and read them.
+#![forbid(unsafe_code)]
+
+use bloomline::KeyEstimate;
+
+/// A count: `1000000`, `1_000_000` or `1e6`.
+pub fn count(text: &str) -> Result<usize, String> {
+    let digits = text.replace('_', "");
+    let whole = || digits.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
+    let number = digits.parse().ok().or_else(|| whole().and_then(in_range));
+    number.ok_or_else(|| "give a whole number, such as 1000000 or 1e6".into())
+}
+
+fn in_range(number: f64) -> Option<usize> {
+    (0.0..usize::MAX as f64).contains(&number).then_some(number as usize)
+}
+
+/// A share: `0.01` or `1%`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits.trim_end(), 100.0));
+    let number = digits.parse::<f64>().map(|number| number / unit);
+    number.ok().filter(|number| number.is_finite()).ok_or_else(|| "give a number, such as 0.01 or 1%".into())
+}
+
+/// Bytes: `4096`, `64MiB` or `1.2GB`.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() && letter != 'e');
+    let factor = match &text[digits.len()..] {
+        "" | "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" | "K" => 1024.0,
+        "MiB" | "M" => 1024.0 * 1024.0,
+        "GiB" | "G" => 1024.0 * 1024.0 * 1024.0,
+        "TiB" | "T" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err("give bytes, such as 4096, 64MiB or 1.2GB".into()),
+    };
+    let number = digits.trim_end().parse::<f64>().ok().map(|number| (number * factor).round());
+    number.and_then(in_range).ok_or_else(|| "give bytes, such as 4096, 64MiB or 1.2GB".into())
+}
+
+/// 1234567 as 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// As in "about 100,019 ± 81".
+pub fn estimate(keys: KeyEstimate) -> String {
+    match keys {
+        KeyEstimate::About { keys, standard_error } => {
+            format!("about {} ± {}", grouped(keys), grouped(standard_error.ceil() as u64))
+        }
+        KeyEstimate::Unbounded => "too many to tell".into(),
+    }
+}
+
+/// 1241728 as 1.24 MB.
+pub fn size(bytes: u64) -> String {
+    scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
+}
+
+/// 1241728 as 1.24 M.
+pub fn short(number: f64) -> String {
+    scaled(number, &["", "k", "M", "G", "T", "P", "E"]).trim_end().into()
+}
+
+fn scaled(mut number: f64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next().expect("there are units");
+    while number >= 999.5 {
+        let Some(next) = units.next() else { break };
+        number /= 1e3;
+        unit = next;
+    }
+    format!("{} {unit}", significant(number))
+}
+
+/// A share as per cent; with a power of ten where that would be mostly zeros.
+pub fn percent(share: f64) -> String {
+    if share != 0.0 && share < 1e-6 {
+        format!("{share:.2e}").replace(".00e", "e")
+    } else {
+        format!("{} %", significant(100.0 * share))
+    }
+}
+
+/// Three digits, of whole numbers none after the point.
+fn significant(number: f64) -> String {
+    // The exponent of the number as rounded: 0.9999 has that of 1.
+    let scientific = format!("{number:.2e}");
+    let (digits, exponent) = scientific.split_once('e').expect("as asked for");
+    let decimals = (2 - exponent.parse::<i32>().expect("an exponent")).max(0) as usize;
+    let zeros = if digits.ends_with(".00") { 2 } else { 0 };
+    let decimals = if number.fract() == 0.0 { 0 } else { decimals.saturating_sub(zeros) };
+    format!("{number:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read() {
+        let read = |text| count(text).ok();
+        assert_eq!(read("1000000"), Some(1_000_000));
+        assert_eq!(read("1_000_000"), Some(1_000_000));
+        assert_eq!(read("1.5e3"), Some(1_500));
+        assert_eq!(read("18446744073709551615"), Some(usize::MAX));
+        for wrong in ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn shares_are_read() {
+        assert_eq!(share("0.01"), Ok(0.01));
+        assert_eq!(share("1%"), Ok(0.01));
+        assert_eq!(share("2.5 %"), Ok(0.025));
+        assert!(share("one").is_err() && share("nan").is_err() && share("%").is_err());
+    }
+
+    #[test]
+    fn bytes_are_read() {
+        let read = |text| bytes(text).ok();
+        assert_eq!(read("4096"), Some(4096));
+        assert_eq!(read("1e3"), Some(1000));
+        assert_eq!(read("1.2GB"), Some(1_200_000_000));
+        assert_eq!(read("64 MiB"), Some(64 << 20));
+        for wrong in ["", "MB", "1XB", "-1", "1e40"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written() {
+        assert_eq!(
+            (grouped(0), grouped(999), grouped(1_234_567)),
+            ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (size(64), size(999_999), size(1_241_728)),
+            ("64 B".into(), "1 MB".into(), "1.24 MB".into())
+        );
+        assert_eq!((percent(0.01), percent(0.00972)), ("1 %".into(), "0.972 %".into()));
+        assert_eq!((percent(0.009_999_9), percent(0.123_456)), ("1 %".into(), "12.3 %".into()));
+        assert_eq!((percent(0.000_999_99), percent(0.5)), ("0.1 %".into(), "50 %".into()));
+        assert_eq!(
+            (percent(1.0), percent(0.0), percent(1.234e-7)),
+            ("100 %".into(), "0 %".into(), "1.23e-7".into())
+        );
+        assert_eq!((percent(1e-8), percent(1e-6)), ("1e-8".into(), "0.0001 %".into()));
+        assert_eq!((short(51.2e6), short(12.0)), ("51.2 M".into(), "12".into()));
+    }
+}

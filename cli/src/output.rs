@@ -1,0 +1,157 @@
+//! What is written: standard output, notes, and files that are there as a whole or not at all.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, StdoutLock, Write};
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Error, Result, anyhow};
+use tempfile::TempPath;
+
+use crate::signals;
+
+/// A line on standard error. Nobody is left to be told if that fails.
+pub fn note(text: fmt::Arguments) {
+    let _ = writeln!(io::stderr(), "bloomline: {text}");
+}
+
+/// What the system said of a file, with the remedy.
+pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
+    let text = error.to_string();
+    let what = text.split(" (os error").next().unwrap_or_default();
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => "check the name and its directory",
+        ErrorKind::PermissionDenied => "ask its owner, or change its mode with chmod",
+        ErrorKind::IsADirectory => "name a file",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "make room, or name a file elsewhere"
+        }
+        ErrorKind::ReadOnlyFilesystem => "name a file elsewhere",
+        ErrorKind::OutOfMemory => "free some memory",
+        _ => return anyhow!("{name}: {what}"),
+    };
+    anyhow!("{name}: {what} ({remedy})")
+}
+
+/// The reader of standard output has gone, as `head` does: no reason to say anything.
+#[derive(Debug)]
+pub struct PipeClosed;
+
+impl fmt::Display for PipeClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output: the pipe was closed")
+    }
+}
+
+impl std::error::Error for PipeClosed {}
+
+/// Standard output, with errors in place of panics.
+pub struct Printer(StdoutLock<'static>);
+
+impl Printer {
+    pub fn new() -> Self {
+        Self(io::stdout().lock())
+    }
+
+    /// Hands all of `bytes` to the system before it returns.
+    pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
+        self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush()).map_err(|error| {
+            if error.kind() == ErrorKind::BrokenPipe {
+                Error::new(PipeClosed)
+            } else {
+                io_error("standard output", &error)
+            }
+        })
+    }
+}
+
+/// The temporary file that is being written, where signals find it. One at a time.
+static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
+
+fn temporary() -> MutexGuard<'static, Option<TempPath>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary file, if there is one.
+pub fn remove_temporary() {
+    temporary().take();
+}
+
+/// A file to be. Until it is whole, and safe on its disk, there is what was there before.
+pub struct NewFile {
+    name: PathBuf,
+    /// Where symbolic links lead: they stay.
+    target: PathBuf,
+    file: File,
+    is_temporary: bool,
+}
+
+impl NewFile {
+    /// Finds out at once whether the file can be written, not after an hour of reading keys.
+    pub fn create(name: &Path) -> Result<Self> {
+        let failed = |error: io::Error| io_error(name.display(), &error);
+        let target = fs::canonicalize(name).unwrap_or_else(|_| name.to_owned());
+        let (name, existing) = (name.to_owned(), fs::metadata(&target).ok());
+        if let Some(existing) = &existing {
+            // What may not be written is not replaced either.
+            let file = File::options().write(true).open(&target).map_err(failed)?;
+            if !existing.is_file() {
+                // Nobody wants a file in the place of /dev/null.
+                return Ok(Self { name, target, file, is_temporary: false });
+            }
+        }
+        let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
+        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut prefix = OsString::from(".");
+        prefix.push(last);
+        let mut options = tempfile::Builder::new();
+        options.prefix(&prefix).suffix(".tmp");
+        #[cfg(unix)]
+        options.permissions(PermissionsExt::from_mode(0o666)); // less the umask, as for any new file
+        signals::watch()?;
+        let file = {
+            let mut temporary = temporary();
+            let created = options.tempfile_in(directory.unwrap_or(Path::new(".")));
+            let (file, path) = created.map_err(failed)?.into_parts();
+            *temporary = Some(path);
+            file
+        };
+        if let Some(existing) = existing {
+            let _ = file.set_permissions(existing.permissions());
+        }
+        Ok(Self { name, target, file, is_temporary: true })
+    }
+
+    /// Writes the whole file, waits until the disk has it, and gives it its name.
+    pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        let written =
+            write(&mut self.file).and_then(|()| if self.is_temporary { self.rename() } else { Ok(()) });
+        written.map_err(|error| io_error(self.name.display(), &error))
+    }
+
+    fn rename(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        // Held until it is done: a signal finds the file under one name or the other.
+        let mut temporary = temporary();
+        temporary.take().expect("made by create").persist(&self.target).map_err(|failed| failed.error)?;
+        // The new name as well, on file systems that can.
+        #[cfg(unix)]
+        if let Some(directory) = self.target.parent().and_then(|parent| File::open(parent).ok()) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            remove_temporary();
+        }
+    }
+}

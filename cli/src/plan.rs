@@ -1,0 +1,160 @@
+//! `bloomline plan`
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use bloomline::sizing::{self, StandardSizing};
+use bloomline::{Sizing, SizingError};
+use clap::Args;
+
+use crate::chart::{Axis, BLUE, Chart, Line, ORANGE};
+use crate::numbers::{self, grouped, percent, short, size};
+use crate::output::Printer;
+
+/// Say what a filter takes and what it gives, before it is built
+#[derive(Args)]
+#[command(after_help = "\
+Any two of keys, rate (--fpr or --bits-per-key) and --bytes give the third.
+Beside it stands the standard filter, whose probes go anywhere, of the same
+rate, or else of the same size.
+
+Examples:
+  bloomline plan --keys 1e9 --fpr 0.01             how many bytes?
+  bloomline plan --keys 1e9 --bytes 2GiB           which rate?
+  bloomline plan --bytes 2GiB --fpr 0.1%           how many keys?
+  bloomline plan --keys 1e6 --bits-per-key 12 --plot rate.svg")]
+pub struct Arguments {
+    /// Distinct keys, such as 1000000 or 1e6
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    keys: Option<usize>,
+    /// Share of other keys taken for present, such as 0.01 or 1%
+    #[arg(long, value_name = "RATE", value_parser = numbers::share)]
+    fpr: Option<f64>,
+    /// Bits for each key
+    #[arg(long, value_name = "BITS", conflicts_with = "fpr")]
+    bits_per_key: Option<f64>,
+    /// Size of the filter, such as 64MiB or 1.2GB
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    bytes: Option<usize>,
+    /// Draw the rate against the number of keys
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+const BLOCK_BITS: u64 = 512;
+/// Lower rates are smaller than what rounding leaves of them.
+const LEAST: f64 = 1e-9;
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let (keys, sizing) = plan(arguments)?;
+    let standard = match arguments.fpr {
+        Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
+        None => {
+            let size_bits = sizing.n_blocks as u64 * BLOCK_BITS;
+            StandardSizing { size_bits, k: sizing::standard_best_k(clamped_bits(sizing.n_blocks, keys))? }
+        }
+    };
+    Printer::new().print(table(keys, sizing, standard)?)?;
+    if let Some(path) = &arguments.plot {
+        plot(keys, sizing, standard, path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many keys in which filter.
+fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
+    let asked_bits = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
+    Ok(match (arguments.keys.map(|keys| keys.max(1)), asked_bits, arguments.bytes) {
+        (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?),
+        (Some(keys), None, Some(bytes)) => {
+            let n_blocks = blocks(bytes)?;
+            (keys, Sizing { n_blocks, k: sizing::best_k(clamped_bits(n_blocks, keys))? })
+        }
+        (None, Some(bits), Some(bytes)) => {
+            let n_blocks = blocks(bytes)?;
+            (
+                ((n_blocks as f64 * BLOCK_BITS as f64 / bits) as usize).max(1),
+                Sizing { n_blocks, k: sizing::best_k(bits)? },
+            )
+        }
+        _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (--help tells more)"),
+    })
+}
+
+fn blocks(bytes: usize) -> Result<usize> {
+    match bytes / 64 {
+        0 => bail!("{bytes} bytes are less than a block (give 64 or more with --bytes)"),
+        n_blocks => Ok(n_blocks),
+    }
+}
+
+/// Bits per key, or the most that can be asked for: k is the largest there already.
+fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
+    (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
+}
+
+fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String, SizingError> {
+    let mut table = String::new();
+    let mut row = |name: &str, ours: String, theirs: String| {
+        table += &format!("{name:24}{ours:>18}{theirs:>18}\n");
+    };
+    let bytes = [sizing.n_blocks as u64 * 64, standard.size_bits.div_ceil(8)];
+    row("", "bloomline".into(), "standard filter".into());
+    row("keys", grouped(keys as u64), grouped(keys as u64));
+    row("size", size(bytes[0]), size(bytes[1]));
+    row("bytes", grouped(bytes[0]), grouped(bytes[1]));
+    let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
+    row("bits per key", bits(bytes[0]), bits(bytes[1]));
+    row("k, probes per key", sizing.k.to_string(), standard.k.to_string());
+    row("blocks of 64 bytes", grouped(sizing.n_blocks as u64), "-".into());
+    row("cache lines per lookup", "1".into(), format!("up to {}", standard.k));
+    row("", String::new(), String::new());
+    row("false positives with", String::new(), String::new());
+    for keys in [(keys / 2).max(1), keys, keys.saturating_mul(2)] {
+        let rates = [sizing.fpr(keys)?, standard.fpr(keys as u64)?];
+        let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
+        let [ours, theirs] = rates;
+        row(&format!("{:>18} keys", grouped(keys as u64)), ours, theirs);
+    }
+    Ok(table.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+}
+
+/// The rate while the filter fills, to twice its keys.
+fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> Result<()> {
+    let points = |fpr: &dyn Fn(usize) -> Result<f64, SizingError>| {
+        let point = |i: usize| {
+            let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
+            fpr(keys as usize).map(|fpr| (keys, fpr.log10()))
+        };
+        (1..=100).map(point).collect::<Result<Vec<_>, _>>()
+    };
+    let ours = points(&|keys| sizing.fpr(keys))?;
+    let theirs = points(&|keys| standard.fpr(keys as u64))?;
+    // Where the filter is all but empty, the rate falls out of the picture.
+    let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
+    let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
+    Chart {
+        title: &format!(
+            "{}, k = {}: false positives as keys are added",
+            size(sizing.n_blocks as u64 * 64),
+            sizing.k
+        ),
+        x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
+        y: Axis {
+            title: "false-positive rate",
+            range: lowest..0.0,
+            n_labels: (1.0 - lowest) as usize,
+            label: &|y| percent(10_f64.powf(y)),
+        },
+        bars: Vec::new(),
+        bars_name: "",
+        lines: vec![
+            Line { name: "bloomline", color: ORANGE, points: visible(ours) },
+            Line { name: "standard filter", color: BLUE, points: visible(theirs) },
+        ],
+        mark: Some((keys as f64, "planned")),
+    }
+    .write(path)
+}

@@ -1,0 +1,49 @@
+//! `bloomline completions` and `bloomline man`
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::output::Printer;
+
+/// Print completions for a shell
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bloomline completions bash >~/.local/share/bash-completion/completions/bloomline
+  bloomline completions fish >~/.config/fish/completions/bloomline.fish")]
+pub struct Completions {
+    shell: Shell,
+}
+
+/// Print the manual page of bloomline or of one of its commands
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bloomline man >/usr/local/share/man/man1/bloomline.1
+  bloomline man dedup | man -l -")]
+pub struct Man {
+    command: Option<String>,
+}
+
+pub fn completions(arguments: &Completions, mut command: Command) -> Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "bloomline", &mut text);
+    Printer::new().print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn man(arguments: &Man, mut command: Command) -> Result<ExitCode> {
+    command.build();
+    if let Some(name) = &arguments.command {
+        let found = command.find_subcommand(name).cloned();
+        command = found.ok_or_else(|| anyhow!("{name}: not a command of bloomline (--help lists them)"))?;
+    }
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text)?;
+    Printer::new().print(text)?;
+    Ok(ExitCode::SUCCESS)
+}

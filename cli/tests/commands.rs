@@ -1,0 +1,396 @@
+//! What each command does when all is well.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use bloomline::family::ScalableBloomFilter;
+use bloomline::{BloomFilter, BloomView, FilterBuilder};
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use common::{Place, lines};
+
+/// Keys of all kinds: none is empty text by accident, none is lost at the end of a buffer.
+fn odd_keys() -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = vec![
+        b"".into(),
+        b" ".into(),
+        b"ant".into(),
+        b"not \xff UTF-8 \xc3".into(),
+        b"with\0NUL".into(),
+        b"in the middle\rof it".into(),
+        vec![b'x'; 3 << 20],
+    ];
+    keys.extend((0..20_000_u32).map(|i| i.to_string().into_bytes()));
+    keys
+}
+
+fn joined(keys: &[Vec<u8>], end: u8) -> Vec<u8> {
+    keys.iter().flat_map(|key| key.iter().copied().chain([end])).collect()
+}
+
+fn filter_of<'a>(mut filter: BloomFilter, keys: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    keys.into_iter().for_each(|key| _ = filter.insert(key));
+    filter.to_standalone()
+}
+
+#[test]
+fn a_built_file_is_the_library_s_filter() {
+    let place = Place::new();
+    let keys = odd_keys();
+    place.write("keys", joined(&keys, b'\n'));
+    let expected = filter_of(BloomFilter::with_fpr(50_000, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
+    place.bloomline(&["build", "-o", "f", "--keys", "50_000", "keys"]).assert().success();
+    assert!(place.read("f") == expected);
+    // From a pipe, compressed, and in the place of an old one.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&joined(&keys[..100], b'\n')).unwrap();
+    let mut gzip = gzip.finish().unwrap();
+    let mut second = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    second.write_all(&joined(&keys[100..], b'\n')).unwrap();
+    gzip.extend(second.finish().unwrap()); // two members, as `cat a.gz b.gz` makes
+    let zstd = [&keys[..100], &keys[100..]]
+        .map(|keys| zstd::encode_all(&joined(keys, b'\n')[..], 1).unwrap())
+        .concat();
+    for bytes in [joined(&keys, b'\n'), gzip, zstd] {
+        place
+            .bloomline(&["build", "-o", "f", "--keys", "50000"])
+            .write_stdin(bytes.clone())
+            .assert()
+            .success();
+        assert!(place.read("f") == expected);
+        place.write("any-name", bytes);
+        place.bloomline(&["build", "-o", "f", "--keys", "50000", "any-name"]).assert().success();
+        assert!(place.read("f") == expected);
+    }
+}
+
+#[test]
+fn keys_end_where_they_are_said_to() {
+    let place = Place::new();
+    let keys: Vec<Vec<u8>> = vec![b"two\nlines".into(), b"".into(), b"last".into()];
+    let expected = filter_of(BloomFilter::with_fpr(3, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
+    place
+        .bloomline(&["build", "-0", "-o", "f", "--keys", "3"])
+        .write_stdin(joined(&keys, 0))
+        .assert()
+        .success();
+    assert_eq!(place.read("f"), expected);
+    // A missing end at the end of a file ends the key all the same: the next file begins with another.
+    place.write("a", b"two\nlines\0");
+    place.write("b", b"\0last");
+    place
+        .bloomline(&["build", "--null", "-o", "f", "--keys", "3", "a", "-", "b"])
+        .write_stdin("")
+        .assert()
+        .success();
+    assert_eq!(place.read("f"), expected);
+    place.write("first", "ant");
+    place.write("second", "bee");
+    place.bloomline(&["dedup", "-q", "first", "second", "first"]).assert().stdout("ant\nbee\n");
+
+    let numbers: Vec<u8> = (0..100_000_u64).flat_map(u64::to_le_bytes).collect();
+    let expected = filter_of(BloomFilter::with_fpr(100_000, 0.01).unwrap(), numbers.chunks(8));
+    place
+        .bloomline(&["build", "--length", "8", "-o", "f", "--keys", "1e5"])
+        .write_stdin(numbers.clone())
+        .assert()
+        .success();
+    assert!(place.read("f") == expected);
+    let output =
+        place.bloomline(&["check", "--length=8", "f"]).write_stdin(numbers.clone()).output().unwrap();
+    assert!(output.stdout == numbers);
+}
+
+#[test]
+fn without_keys_the_filter_fits() {
+    let place = Place::new();
+    let text = lines(0..30_000);
+    place.write("once", &text);
+    place.write("twice", text.repeat(2));
+    let expected = filter_of(BloomFilter::with_fpr(30_000, 0.001).unwrap(), text.lines().map(str::as_bytes));
+    for arguments in [&["once"][..], &["twice"], &["once", "twice"]] {
+        let say =
+            place.bloomline(&[&["build", "-o", "f", "--fpr", "0.1%"], arguments].concat()).assert().success();
+        say.stderr(contains(" distinct; 5").and(contains("false positives 0.")));
+        assert!(place.read("f") == expected);
+    }
+    let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
+    builder.extend(text.lines());
+    let expected = builder.finish().to_standalone();
+    let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001"]);
+    build.write_stdin(text.repeat(2)).assert().success().stderr(contains("60,000 keys, 30,000 distinct"));
+    assert!(place.read("f") == expected);
+    // No keys are a filter as well, in which nothing is.
+    place.bloomline(&["build", "-q", "-o", "f"]).write_stdin("").assert().success().stderr("");
+    place.bloomline(&["check", "f"]).write_stdin("\nant\n").assert().code(1).stdout("");
+}
+
+#[test]
+fn too_many_keys_are_mentioned() {
+    let place = Place::new();
+    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "1000"]);
+    build
+        .write_stdin(lines(0..3000))
+        .assert()
+        .success()
+        .stderr(contains("not the 1 % asked for (raise --keys)"));
+    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "3000"]);
+    build.write_stdin(lines(0..3000)).assert().success().stderr(contains("asked for").not());
+}
+
+#[test]
+fn check_selects_as_grep_does() {
+    let place = Place::new();
+    let (present, missing) = (lines(0..20_000), lines(20_000..120_000));
+    place.write("present", &present);
+    place.write("both", missing.clone() + present.trim_end());
+    place.bloomline(&["build", "-q", "-o", "f", "present"]).assert().success();
+    let output = place.bloomline(&["check", "f", "both"]).assert().code(0).get_output().stdout.clone();
+    let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+    assert!(present.lines().all(|line| selected.contains(line)));
+    // 100,000 × 1 %, and six standard deviations.
+    let wrong = selected.len() - 20_000;
+    assert!((810..1190).contains(&wrong), "{wrong}");
+
+    let output = place.bloomline(&["check", "-v", "f", "both"]).assert().code(0).get_output().stdout.clone();
+    let others = std::str::from_utf8(&output).unwrap();
+    assert!(others.lines().all(|line| !selected.contains(line)));
+    assert_eq!(others.lines().count() + selected.len(), 120_000);
+    place.bloomline(&["check", "-c", "f", "both"]).assert().stdout(format!("{}\n", selected.len()));
+    place.bloomline(&["check", "-vc", "f", "present"]).assert().code(1).stdout("0\n");
+    place.bloomline(&["check", "-v", "f"]).write_stdin("").assert().code(1).stdout("");
+    // In order, with repeats, the last line ended; the filter from a pipe.
+    place
+        .shell("printf 'x\\nx\\ny' >l; $b build -q -o g l; cat g | $b check /dev/stdin l")
+        .assert()
+        .stdout("x\nx\ny\n");
+    place.bloomline(&["check", "--no-verify", "g", "l"]).assert().stdout("x\nx\ny\n");
+}
+
+#[test]
+fn carriage_returns_are_keys_unless_told() {
+    let place = Place::new();
+    place.write("unix", "ant\nbee\n");
+    place.write("dos", "ant\r\nbee\r\n");
+    place.bloomline(&["build", "-q", "-o", "unix.f", "unix"]).assert().success().stderr("");
+    // What never matches is not left without a word.
+    let mut check = place.bloomline(&["check", "unix.f", "dos"]);
+    check.assert().code(1).stderr(contains("CR LF").and(contains("--crlf")));
+    place.bloomline(&["check", "--crlf", "unix.f", "dos"]).assert().stdout("ant\r\nbee\r\n").stderr("");
+    place.bloomline(&["build", "-q", "--crlf", "-o", "dos.f", "dos"]).assert().success();
+    assert_eq!(place.read("dos.f"), place.read("unix.f"));
+}
+
+#[test]
+fn dedup_prints_each_line_once() {
+    let place = Place::new();
+    let mut text = String::new();
+    for i in 0..50_000 {
+        text += &lines(bloomline::mix(i) % 20_000..bloomline::mix(i) % 20_000 + 1);
+    }
+    let mut seen = HashSet::new();
+    let once: String = text.split_inclusive('\n').filter(|line| seen.insert(*line)).collect();
+    place.write("text", &text);
+    let n_dropped = 50_000 - seen.len();
+    let drops = format!("{},{:03} dropped", n_dropped / 1000, n_dropped % 1000);
+    for arguments in
+        [&["text"][..], &["--keys", "1e5", "text"], &["--scalable", "text"], &["--scalable", "--keys", "2e3"]]
+    {
+        let mut dedup = place.bloomline(&[&["dedup"], arguments].concat());
+        dedup
+            .args(["--fpr", "1e-5"])
+            .write_stdin(&text[..])
+            .assert()
+            .success()
+            .stdout(once.clone())
+            .stderr(contains(&*drops));
+    }
+    place.bloomline(&["dedup", "-q"]).write_stdin(&text[..]).assert().stdout(once.clone()).stderr("");
+    // At a rate that shows: half of the others are lost at the end, none is printed twice.
+    let output = place.bloomline(&["dedup", "--fpr", "0.5", "text"]).output().unwrap().stdout;
+    let output = std::str::from_utf8(&output).unwrap();
+    let printed: HashSet<_> = output.lines().collect();
+    assert_eq!(printed.len(), output.lines().count());
+    assert!((seen.len() / 2..seen.len() - 500).contains(&printed.len()), "{}", printed.len());
+}
+
+#[test]
+fn dedup_remembers() {
+    for more in [&["--keys", "1000"][..], &["--scalable", "--keys", "20"]] {
+        let place = Place::new();
+        let dedup = |input: &str| {
+            let mut dedup =
+                place.bloomline(&[&["dedup", "-q", "--fpr", "1e-5", "--state", "seen"], more].concat());
+            dedup.write_stdin(input).assert().success().stderr("").get_output().stdout.clone()
+        };
+        assert_eq!(dedup("ant\nbee\nant\n"), b"ant\nbee\n");
+        assert_eq!(dedup("bee\ncat\n"), b"cat\n");
+        assert_eq!(dedup(&lines(0..100)), lines(0..100).as_bytes());
+        assert_eq!(dedup("cat\nant\n"), b"");
+        let bytes = place.read("seen");
+        let n_seen = match BloomView::from_standalone(&bytes) {
+            Ok(filter) => filter.to_owned().estimated_keys().keys().unwrap(),
+            Err(_) => ScalableBloomFilter::from_standalone(&bytes).unwrap().inserted_keys(),
+        };
+        assert_eq!(n_seen, 103);
+        assert_eq!(place.files(), ["seen"]);
+    }
+}
+
+#[test]
+fn dedup_does_not_wait_for_more() {
+    let place = Place::new();
+    // The second line comes only after the first was answered.
+    let line = "mkfifo in out; ($b dedup -q --state s <in >out) & exec 3>in 4<out; printf 'ant\\nbe' >&3; read a <&4; \
+                printf 'e\\nant\\n' >&3; read b <&4; echo $a $b; exec 3>&-; wait";
+    place.shell(line).assert().success().stdout("ant bee\n");
+}
+
+#[test]
+fn plan_says_the_third() {
+    let place = Place::new();
+    let plan = |arguments: &[&str]| {
+        let output = place.bloomline(&[&["plan"], arguments].concat()).assert().success().stderr("");
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let words = |text: &str, row: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.trim_start().starts_with(row)).expect("a row");
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    let by_rate = plan(&["--keys", "1e9", "--fpr", "0.01"]);
+    assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,241,679,232", "1,199,119,568"]);
+    assert_eq!(words(&by_rate, "bits per key"), ["bits", "per", "key", "9.93", "9.59"]);
+    assert_eq!(words(&by_rate, "1,000,000,000 keys")[2..], ["1", "%", "1", "%"]);
+    let by_bytes = plan(&["--bytes", "1241679232", "--fpr", "1%"]);
+    assert!(words(&by_bytes, "keys")[1].starts_with("1,000,000,0"), "{by_bytes}");
+    let by_keys = plan(&["--bytes", "1241679232", "--keys", "1_000_000_000"]);
+    assert_eq!(words(&by_keys, "1,000,000,000 keys")[2..4], ["1", "%"]);
+    assert_eq!(words(&plan(&["--bits-per-key", "10", "--keys", "1e6"]), "1,000,000 keys")[2], "0.973");
+    place.bloomline(&["plan", "--keys", "1e6", "--fpr", "0.1%", "--plot", "p.svg"]).assert().success();
+    let plot = String::from_utf8(place.read("p.svg")).unwrap();
+    for text in ["distinct keys", "false-positive rate", "standard filter", "bloomline", "planned", "0.1 %"] {
+        assert!(plot.contains(text), "{text}");
+    }
+    for some in
+        [&["--keys", "1"][..], &["--bytes", "1"], &["--keys", "1", "--bytes", "64", "--fpr", "0.1"], &[]]
+    {
+        place.bloomline(&[&["plan"], some].concat()).assert().code(2).stderr(contains("two of --keys"));
+    }
+}
+
+#[test]
+fn info_tells_what_is_in_the_file() {
+    let place = Place::new();
+    place
+        .bloomline(&["build", "-q", "-o", "f", "--keys", "20000"])
+        .write_stdin(lines(0..20_000))
+        .assert()
+        .success();
+    let bytes = place.read("f");
+    let filter = BloomView::from_standalone(&bytes).unwrap().to_owned();
+    place.bloomline(&["info", "f"]).assert().success().stdout(
+        contains(format!("{} blocks of 64 bytes, k = 6", filter.n_blocks()))
+            .and(contains("checksum         right")),
+    );
+    let output = place.bloomline(&["info", "--json", "f", "--plot", "p.svg"]).output().unwrap().stdout;
+    let info: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(info["blocks"], filter.n_blocks());
+    assert_eq!(
+        (&info["k"], &info["seed"], &info["version"], &info["hash"]),
+        (&6.into(), &0.into(), &1.into(), &1.into())
+    );
+    assert_eq!(info["is_intact"], true);
+    assert_eq!(info["false_positive_rate"], filter.estimated_fpr());
+    assert_eq!(info["fill_ratio"], filter.fill_ratio());
+    assert!(info["known_keys"].is_null());
+    let plot = String::from_utf8(place.read("p.svg")).unwrap();
+    assert!(plot.contains("bits set") && plot.contains("Poisson"));
+    place.bloomline(&["build", "-q", "-o", "f"]).write_stdin(lines(0..777)).assert().success();
+    place.bloomline(&["info", "f"]).assert().stdout(contains("777, counted"));
+}
+
+#[test]
+fn filters_are_merged_folded_and_compared() {
+    let place = Place::new();
+    for (name, range) in [("a", 0..6000), ("b", 4000..10_000), ("all", 0..10_000)] {
+        let mut build = place.bloomline(&["build", "-q", "--keys", "1e4", "-o", name]);
+        build.write_stdin(lines(range)).assert().success();
+    }
+    place
+        .bloomline(&["merge", "-o", "both", "a", "b"])
+        .assert()
+        .success()
+        .stderr(contains("both: false positives"));
+    assert_eq!(place.read("both"), place.read("all"));
+    let output = place.bloomline(&["estimate", "a", "b"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    let estimate = |row: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(row)).expect("a row");
+        let number =
+            line.split_whitespace().find(|word| word.starts_with(|digit: char| digit.is_ascii_digit()));
+        number.unwrap().replace(',', "").parse().unwrap()
+    };
+    for (row, keys, slack) in
+        [("a ", 6000.0, 0.03), ("b ", 6000.0, 0.03), ("union", 1e4, 0.03), ("intersection", 2e3, 0.1)]
+    {
+        let found = estimate(row);
+        assert!((found / keys - 1.0).abs() < slack, "{row}: {found}");
+    }
+
+    let mut folded = BloomFilter::with_blocks(64, 6).unwrap();
+    lines(0..500).lines().for_each(|key| _ = folded.insert(key));
+    place.write("large", folded.to_standalone());
+    folded.fold(4).unwrap();
+    place
+        .bloomline(&["fold", "-o", "small", "--factor", "4", "large"])
+        .assert()
+        .success()
+        .stderr(contains("folded by 4"));
+    assert_eq!(place.read("small"), folded.to_standalone());
+    let mut shrunk = BloomView::from_standalone(&place.read("large")).unwrap().to_owned();
+    shrunk.shrink_to_fpr(0.05).unwrap();
+    place.bloomline(&["fold", "-o", "large", "--fpr", "5%", "large"]).assert().success();
+    assert_eq!(place.read("large"), shrunk.to_standalone());
+    assert!(shrunk.n_blocks() < 64);
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let place = Place::new();
+    let help = place.bloomline(&["--help"]).assert().success().get_output().stdout.clone();
+    let help = String::from_utf8(help).unwrap();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<_> = commands.map_while(|line| line.split_whitespace().next()).collect();
+    assert_eq!(commands.len(), 12, "{commands:?}");
+    for command in commands.into_iter().filter(|&command| command != "help") {
+        let text = contains(format!("bloomline {command}"));
+        place.bloomline(&[command, "--help"]).assert().success().stdout(text);
+        let page = contains(format!(".TH bloomline-{command} 1"));
+        place.bloomline(&["man", command]).assert().success().stdout(page);
+    }
+    place.bloomline(&["man"]).assert().success().stdout(contains(".TH bloomline 1"));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        place.bloomline(&["completions", shell]).assert().success().stdout(contains("dedup"));
+    }
+    place.bloomline(&["--version"]).assert().success().stdout(contains("bloomline 0."));
+    place.bloomline(&[]).assert().code(2).stderr(contains("Usage"));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "fills 256 MiB")]
+fn bench_measures_every_kernel() {
+    let bench = Place::new().bloomline(&["bench", "--seconds", "1"]).assert().success();
+    let text = String::from_utf8(bench.get_output().stdout.clone()).unwrap();
+    assert!(text.contains(&format!("chosen: {}\n", bloomline::Kernel::active())));
+    for kernel in bloomline::Kernel::available() {
+        assert!(
+            text.lines().any(|line| line.starts_with(kernel.name()) && line.split_whitespace().count() == 7),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! What goes wrong is said in one line that names the file and the remedy, with exit status 2, and leaves nothing behind.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use common::{Place, lines};
+
+/// A place with keys and a filter of them.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("keys", lines(0..1000));
+    place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
+    place
+}
+
+/// Fails with one line, which has all of these in it.
+fn fails(place: &Place, mut command: Command, texts: &[&str]) {
+    let files = place.files();
+    let assert = command.assert().code(2).stdout("");
+    let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
+    assert!(error.starts_with("bloomline: ") && error.lines().count() == 1, "{error}");
+    assert!(texts.iter().all(|text| error.contains(text)), "{error}, and {texts:?}");
+    // The library's own errors say it without parentheses.
+    let remedies = [")\n", "rebuild the filter\n", "must divide the count\n"];
+    assert!(remedies.iter().any(|remedy| error.ends_with(remedy)), "no remedy: {error}");
+    assert_eq!(place.files(), files);
+}
+
+/// Whether permissions bind this user, as they do not bind root.
+fn are_permissions_kept(unreadable: &Path) -> bool {
+    fs::File::open(unreadable).is_err()
+}
+
+#[test]
+fn names_that_are_no_files() {
+    let place = place();
+    fs::create_dir(place.path("d")).unwrap();
+    for arguments in [&["build", "-o", "g", "no"][..], &["check", "f", "no"], &["dedup", "no"]] {
+        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the name"]);
+    }
+    for arguments in
+        [&["check", "no", "keys"][..], &["info", "no"], &["fold", "--factor", "2", "-o", "g", "no"]]
+    {
+        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the name"]);
+    }
+    for arguments in
+        [&["build", "-o", "g", "d"][..], &["info", "d"], &["check", "f", "d"], &["build", "-o", "d", "keys"]]
+    {
+        fails(&place, place.bloomline(arguments), &["d: ", "irectory", "(name a file)"]);
+    }
+    fails(&place, place.bloomline(&["build", "-o", "no/g", "keys"]), &["no/g: No such file or directory"]);
+    fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: holds the keys"]);
+    fails(&place, place.bloomline(&["dedup", "--state", "no/s", "keys"]), &["no/s: No such file"]);
+    // The table is printed before the chart is drawn.
+    fails(&place, place.shell("$b plan --keys 9 --fpr 1% --plot no/p >/dev/null"), &["no/p: No such file"]);
+}
+
+#[test]
+fn permissions_that_are_missing() {
+    let place = place();
+    for name in ["keys", "f"] {
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    if !are_permissions_kept(&place.path("f")) {
+        return; // by root
+    }
+    let denied = "Permission denied (ask its owner, or change its mode with chmod)";
+    fails(&place, place.bloomline(&["build", "-o", "g", "keys"]), &["keys: ", denied]);
+    fails(&place, place.bloomline(&["check", "f", "keys"]), &["f: ", denied]);
+    fails(&place, place.bloomline(&["build", "-o", "f", "keys"]), &["f: ", denied]);
+    fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o500)).unwrap();
+    fails(&place, place.bloomline(&["build", "-o", "g"]), &["g: ", denied]);
+    fs::set_permissions(place.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn files_that_are_no_filters() {
+    let place = place();
+    let filter = place.read("f");
+    let end = filter.len();
+    let changed = |at: usize| {
+        let mut bytes = filter.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let cases: [(&str, Vec<u8>, &[&str]); 9] = [
+        ("empty", Vec::new(), &["not a filter", "(make one with `bloomline build`)"]),
+        ("text", lines(0..100).into(), &["not a standalone filter, or cut short", "(make one with"]),
+        ("cut", filter[..end - 1].into(), &["not a standalone filter, or cut short"]),
+        ("head", filter[64..].into(), &["lanes of 8 bytes", "(build it again"]),
+        ("footer", changed(end - 60), &["the footer is damaged", "(build it again"]),
+        ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),
+        ("standard", changed(end - 5), &["not a standalone filter"]),
+        ("damaged", changed(100), &["the lanes are damaged", "(build it again"]),
+        (
+            "growing",
+            bloomline::family::ScalableBloomFilter::with_fpr(9, 0.1).unwrap().to_standalone(),
+            &["scalable"],
+        ),
+    ];
+    for (name, bytes, texts) in cases {
+        place.write(name, bytes);
+        let texts = [&[name, ": "], texts].concat();
+        for arguments in
+            [&["check", name, "keys"][..], &["merge", "-o", "g", "f", name], &["estimate", name, "f"]]
+        {
+            fails(&place, place.bloomline(arguments), &texts);
+        }
+        fails(&place, place.bloomline(&["fold", "--factor", "1", "-o", name, name]), &texts);
+        if name != "growing" {
+            fails(&place, place.bloomline(&["dedup", "--state", name, "keys"]), &texts);
+        }
+        if name != "damaged" {
+            fails(&place, place.bloomline(&["info", name]), &texts);
+            fails(&place, place.bloomline(&["check", "--no-verify", name, "keys"]), &texts);
+        }
+    }
+    // Of a damaged one info tells all the same.
+    place
+        .bloomline(&["info", "damaged"])
+        .assert()
+        .code(2)
+        .stdout(contains("WRONG"))
+        .stderr(contains("damaged: the lanes"));
+    place.bloomline(&["info", "--json", "damaged"]).assert().code(2).stdout(contains("\"is_intact\": false"));
+    place.bloomline(&["check", "--no-verify", "damaged"]).write_stdin("").assert().code(1);
+}
+
+#[test]
+fn filters_that_do_not_fit_together() {
+    let place = place();
+    let build = |name, more: &[&str]| {
+        place.bloomline(&[&["build", "-q", "-o", name, "keys"], more].concat()).assert().success();
+    };
+    build("large", &["--keys", "5000"]);
+    build("k", &["--keys", "1000", "--bits-per-key", "10.3"]);
+    for name in ["large", "k"] {
+        fails(
+            &place,
+            place.bloomline(&["merge", "-o", "g", "f", name]),
+            &[name, "not as f", "cannot be combined"],
+        );
+        fails(&place, place.bloomline(&["estimate", "f", name]), &[name, "not as f", "cannot be combined"]);
+    }
+    fails(
+        &place,
+        place.bloomline(&["fold", "-o", "g", "--factor", "7", "f"]),
+        &["f: a filter of", "must divide"],
+    );
+}
+
+#[test]
+fn input_that_is_damaged() {
+    let place = place();
+    let whole = zstd::encode_all(lines(0..1000).as_bytes(), 1).unwrap();
+    place.write("cut.zst", &whole[..whole.len() / 2]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, lines(0..1000).as_bytes()).unwrap();
+    let whole = gzip.finish().unwrap();
+    place.write("cut.gz", &whole[..whole.len() / 2]);
+    place.write("odd", "123456789");
+    for name in ["cut.zst", "cut.gz"] {
+        fails(
+            &place,
+            place.bloomline(&["build", "-o", "f", "--keys", "9", name]),
+            &[name, "(fetch or compress it anew)"],
+        );
+    }
+    let odd = &["odd: ends with 1 of the 4 bytes of a key"];
+    fails(&place, place.bloomline(&["build", "--length", "4", "-o", "f", "odd"]), odd);
+}
+
+#[test]
+fn arguments_that_make_no_sense() {
+    let place = place();
+    let cases: [(&[&str], &str); 9] = [
+        (&["build", "keys"], "--output <FILE>"),
+        (&["build", "-o", "g", "--fpr", "2", "keys"], "between 0 and 1"),
+        (&["build", "-o", "g", "--fpr", "1e-9", "keys"], "out of reach"),
+        (&["build", "-o", "g", "--bits-per-key", "100", "keys"], "at most 64"),
+        (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000 or 1e6"),
+        (&["build", "-o", "g", "--keys", "1e18", "keys"], "bytes"),
+        (&["build", "-o", "g", "--keyes", "1e18", "keys"], "'--keyes'"),
+        (&["build", "-o", "g", "--length", "0", "keys"], "--length"),
+        (&["dedup", "--fpr", "0", "keys"], "between 0 and 1"),
+    ];
+    for (arguments, text) in cases {
+        let mut command = place.bloomline(arguments);
+        let assert = command.assert().code(2).stdout("");
+        let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
+        assert!(
+            error.starts_with("bloomline: ") && error.lines().count() == 1 && error.contains(text),
+            "{error}"
+        );
+        assert_eq!(place.files(), ["f", "keys"]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn full_disks() {
+    let place = place();
+    let full = "No space left on device (make room, or name a file elsewhere)";
+    for line in [
+        "$b check f keys >/dev/full",
+        "$b check -c f keys >/dev/full",
+        "$b dedup keys >/dev/full",
+        "$b dedup --state s keys >/dev/full",
+        "$b plan --keys 9 --fpr 1% >/dev/full",
+        "$b info f >/dev/full",
+        "$b man >/dev/full",
+    ] {
+        fails(&place, place.shell(line), &["standard output: ", full]);
+    }
+    // A file that may not grow past 512 bytes.
+    let limited = "trap '' XFSZ; ulimit -f 1; exec $b";
+    fails(&place, place.shell(&format!("{limited} build -o f keys")), &["f: File too large (make room"]);
+    fails(
+        &place,
+        place.shell(&format!("{limited} dedup -q --state s --keys 1e4 keys >/dev/null")),
+        &["s: File too large"],
+    );
+}
+
+#[test]
+fn pipes_that_are_closed() {
+    let place = place();
+    place.write("many", lines(0..200_000));
+    for line in [
+        "$b dedup many",
+        "$b check -v f many",
+        "$b dedup --state s many",
+        "$b man dedup",
+        "$b plan --keys 9 --fpr 1%",
+    ] {
+        let closed = format!("({line}; echo $? >&2) | head -n 0");
+        let assert = place.shell(&closed).assert().success().stdout("");
+        let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
+        // Small output may be written before the reader is gone.
+        assert!(
+            ["141\n", "0\n"].contains(&error) || error.ends_with("(rate now 0 %)\n0\n"),
+            "{line}: {error}"
+        );
+        assert!(!line.contains("many") || error == "141\n", "{line}: {error}");
+    }
+    // What of the lines was read nobody knows, so none is taken for printed.
+    assert_eq!(place.files(), ["f", "keys", "many"]);
+    place
+        .shell("$b dedup -q --state s many | head -n 1 | wc -l; $b dedup -q --state s many | wc -l")
+        .assert()
+        .stdout(predicate::str::is_match("^ *1\n *200000\n$").unwrap());
+}
+
+#[test]
+fn modes_links_and_pipes_stay() {
+    let place = place();
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    place.shell("umask 027; $b build -q -o new keys").assert().success();
+    assert_eq!(mode("new"), 0o640);
+    fs::set_permissions(place.path("f"), fs::Permissions::from_mode(0o604)).unwrap();
+    std::os::unix::fs::symlink("f", place.path("link")).unwrap();
+    place.bloomline(&["build", "-q", "-o", "link", "--keys", "9", "keys"]).assert().success();
+    assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
+    assert_eq!(mode("f"), 0o604);
+    assert!(place.read("f") != place.read("new"));
+    // Not on a device of this machine, which a mistake would replace.
+    place.shell("mkfifo p; cat p >from-p & $b build -q -o p keys; wait; cmp from-p new").assert().success();
+    assert!(fs::symlink_metadata(place.path("p")).unwrap().file_type().is_fifo());
+}

@@ -1,0 +1,162 @@
+//! What is there after a signal.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bloomline::BloomView;
+
+use common::{Place, lines, program};
+
+fn start(place: &Place, arguments: &[&str]) -> Child {
+    let mut command = Command::new(program());
+    command.current_dir(place.directory()).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started")
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    assert!(status.expect("kill").success());
+}
+
+/// Waits for something that another process does.
+fn wait_until(mut is_done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_killed_build_leaves_the_old_file_or_the_new_one() {
+    let place = Place::new();
+    place.write("keys", lines(0..20_000));
+    // Large enough that it takes some time to be written.
+    let build = ["build", "-q", "-o", "f", "--keys", "4e6", "keys"];
+    let start_of_build = Instant::now();
+    assert!(start(&place, &build).wait().unwrap().success());
+    let time = start_of_build.elapsed();
+    let new = place.read("f");
+    fs::remove_file(place.path("f")).unwrap();
+    place.bloomline(&["build", "-q", "-o", "old", "--keys", "10"]).write_stdin("ant\n").assert().success();
+
+    let (mut olds, mut news) = (0, 0);
+    for i in 0..60_u32 {
+        let is_old_there = i % 2 == 0;
+        let _ = fs::remove_file(place.path("f"));
+        if is_old_there {
+            fs::copy(place.path("old"), place.path("f")).unwrap();
+        }
+        let mut build = start(&place, &build);
+        sleep(time * (bloomline::mix(u64::from(i)) % 120) as u32 / 100);
+        build.kill().unwrap();
+        build.wait().unwrap();
+        match fs::read(place.path("f")) {
+            Ok(found) if found == new => news += 1,
+            found => {
+                assert_eq!(found.ok(), is_old_there.then(|| place.read("old")), "in round {i}");
+                olds += 1;
+            }
+        }
+        // What a kill leaves is a hidden file that nobody takes for a filter's.
+        for name in place.files() {
+            if name.starts_with(".f") && name.ends_with(".tmp") {
+                fs::remove_file(place.path(&name)).unwrap();
+            }
+        }
+        assert!(
+            place.files().iter().all(|name| ["f", "keys", "old"].contains(&name.as_str())),
+            "{:?}",
+            place.files()
+        );
+    }
+    assert!(olds > 5, "none was killed in time: {olds} old, {news} new");
+}
+
+#[test]
+fn an_interrupted_build_leaves_nothing() {
+    for name in ["INT", "TERM"] {
+        let place = Place::new();
+        place.write("f", "what was there");
+        let mut build = start(&place, &["build", "-o", "f"]);
+        let mut input = build.stdin.take().unwrap();
+        input.write_all(b"ant\nbee\n").unwrap();
+        wait_until(|| place.files().len() == 2);
+        signal(&build, name);
+        let status = build.wait().unwrap();
+        // By the signal itself: a shell's loop stops then as well.
+        assert_eq!(status.signal(), Some(if name == "INT" { 2 } else { 15 }));
+        assert_eq!((place.files(), place.read("f")), (vec!["f".to_owned()], b"what was there".to_vec()));
+    }
+}
+
+#[test]
+fn an_interrupted_dedup_remembers_what_it_printed() {
+    for more in [&["--keys", "100000"][..], &["--scalable"]] {
+        let place = Place::new();
+        let arguments = [&["dedup", "--state", "s"], more].concat();
+        let mut dedup = start(&place, &arguments);
+        let mut input = dedup.stdin.take().unwrap();
+        let mut output = dedup.stdout.take().unwrap();
+        let text = lines(0..500);
+        input.write_all(text.as_bytes()).unwrap();
+        let mut printed = vec![0; text.len()];
+        output.read_exact(&mut printed).unwrap();
+        assert_eq!(printed, text.as_bytes());
+        // The beginning of a line, which is not printed.
+        input.write_all(b"half").unwrap();
+        signal(&dedup, "INT");
+        assert_eq!(dedup.wait().unwrap().signal(), Some(2));
+        assert_eq!(place.files(), ["s"]);
+        let mut next = place.bloomline(&[&["dedup", "-q", "--state", "s"], more].concat());
+        next.write_stdin(lines(400..600) + "half\n").assert().success().stdout(lines(500..600) + "half\n");
+    }
+}
+
+#[test]
+fn a_dedup_that_cannot_print_does_not_remember() {
+    let place = Place::new();
+    let mut dedup = start(&place, &["dedup", "--state", "s", "--keys", "1e5"]);
+    let mut input = dedup.stdin.take().unwrap();
+    let mut output = dedup.stdout.take().unwrap();
+    // More than a pipe holds, of which nobody reads the rest: it is neither printed nor not printed.
+    let text = lines(0..50_000);
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    output.read_exact(&mut [0]).unwrap();
+    sleep(Duration::from_millis(100));
+    // The first signal waits for the reader, a later one does not.
+    signal(&dedup, "INT");
+    sleep(Duration::from_millis(100));
+    assert!(dedup.try_wait().unwrap().is_none());
+    wait_until(|| {
+        if dedup.try_wait().unwrap().is_none() {
+            signal(&dedup, "INT");
+        }
+        dedup.try_wait().unwrap().is_some()
+    });
+    assert_eq!(dedup.wait().unwrap().signal(), Some(2));
+    assert!(writer.join().unwrap().is_err());
+    assert!(place.files().is_empty());
+}
+
+#[test]
+fn a_dedup_whose_input_fails_remembers_what_it_printed() {
+    let place = Place::new();
+    place.write("a", lines(0..100));
+    place
+        .bloomline(&["dedup", "--state", "s", "--keys", "1e3", "a", "no"])
+        .assert()
+        .code(2)
+        .stdout(lines(0..100));
+    let bytes = place.read("s");
+    let filter = BloomView::from_standalone(&bytes).unwrap();
+    assert!(lines(0..100).lines().all(|line| filter.contains(line)));
+}
