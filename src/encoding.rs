@@ -378,15 +378,9 @@ pub(crate) struct SieveFooter {
 }
 
 impl SieveFooter {
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> [u8; FOOTER_BYTES] {
         let Self { items, queue_bytes, accepted, planned, checksum } = *self;
-        let mut bytes = Vec::new();
-        sign_footer(
-            &mut bytes,
-            [items, queue_bytes, accepted, planned, checksum, VERSION.into()],
-            SIEVE_MAGIC,
-        );
-        bytes
+        signed_footer([items, queue_bytes, accepted, planned, checksum, VERSION.into()], SIEVE_MAGIC)
     }
 
     pub(crate) fn read(footer: &[u8; FOOTER_BYTES]) -> Result<Self, DecodeError> {
