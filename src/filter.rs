@@ -178,9 +178,14 @@ impl BloomFilter {
     /// Whether any of the filters, which have one k, contains the hash.
     #[inline]
     pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
-        let Some(first) = filters.first() else { return false };
-        let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
-        Kernel::contains_any(blocks, hash, first.k, first.kernel)
+        match filters {
+            [] => false,
+            [only] => only.contains_hash(hash),
+            [first, ..] => {
+                let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+                Kernel::contains_any(blocks, hash, first.k, first.kernel)
+            }
+        }
     }
 
     /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.

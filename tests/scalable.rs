@@ -6,7 +6,7 @@ mod common;
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::family::ScalableBloomFilter;
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
-use bloomline::{BloomFilter, BloomView, DecodeError, SizingError, mix};
+use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, SizingError, hash_key, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, scalable_decoder_survives};
 use common::scalable::{Input, scalable};
@@ -328,6 +328,36 @@ fn filters_that_differ_are_refused() {
     );
     // Exchanged, they would have the next filter sized by the first.
     assert!(of(&[third, second, first]).is_err());
+}
+
+/// Another writer may choose another k. The next filter is then as large as the rate needs with that.
+#[test]
+fn filters_of_any_k_grow_on() {
+    let one = BloomFilter::with_blocks(10, 2).unwrap().with_seed(99).to_standalone();
+    let footer = forge(&with_fpr(60, 0.1).to_standalone(), 0, &[1]);
+    let bytes = [&one[..], &footer[footer.len() - FOOTER_BYTES..]].concat();
+    let grown = grown(ScalableBloomFilter::from_standalone(&bytes).unwrap(), 61);
+    let [_, next] = grown.filters() else { panic!("{grown:?}") };
+    let bits_per_key = next.size_bytes() as f64 * 8.0 / 120.0;
+    assert_eq!((next.k(), next.seed()), (2, 99));
+    assert!((0.003..0.1 * 0.15 * 0.85).contains(&sizing::fpr(bits_per_key, 2).unwrap()), "{bits_per_key}");
+}
+
+#[test]
+fn every_kernel_asks_every_filter() {
+    for kernel in Kernel::available() {
+        let filter = sample().with_kernel(kernel);
+        let hashes: Vec<u64> =
+            numbers()[..300].iter().map(|key| hash_key(key, 99)).chain((0..1000).map(mix)).collect();
+        let mut found = vec![false; hashes.len()];
+        filter.contains_batch(&hashes, &mut found);
+        for (&hash, found) in hashes.iter().zip(found) {
+            let expected = filter.filters().iter().any(|filter| filter.contains_hash(hash));
+            assert_eq!((found, filter.contains_hash(hash)), (expected, expected), "{kernel}: {hash:#x}");
+        }
+        assert!(numbers()[..300].iter().all(|key| filter.contains(key)), "{kernel}");
+        assert!(grown(filter, 421).filters().iter().all(|filter| filter.kernel() == kernel));
+    }
 }
 
 #[test]

@@ -237,8 +237,11 @@ impl Kernel {
         }
     }
 
-    /// Whether any of the filters [`contains`](Self::contains) the hash. All are asked: where the answer is "yes" as often
-    /// as "no", a wrong guess of which filter will say so costs more than the lookups that it spares.
+    /// Whether any of the filters [`contains`](Self::contains) the hash.
+    // All are asked, even where one has said yes. Which one has a key is as good as random, and wrong guesses of it take
+    // longer than the lines that they spare: 21 against 10 ns for present keys in seven filters of 78 KiB together, 210 in
+    // both ways in 78 MiB. One by one, each with a mask of its own, they take 21 as well, and 17 for missing keys (Zen 5,
+    // two busy cores, 2026-11).
     #[inline]
     pub(crate) fn contains_any<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
