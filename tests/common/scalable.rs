@@ -51,9 +51,10 @@ struct Model {
 pub fn scalable(input: Input<'_>) {
     let first_guess = usize::from(input.first_guess % 100);
     let growth = input.growth % 15 + 2;
-    // High rates, at which filters are quickly sized and keys of one are often taken for those of another.
-    let fpr = f64::from(input.fpr.max(1)) / 256.0;
-    let tightening = 0.5 + f64::from(input.tightening) / 520.0;
+    // High rates, at which filters are quickly sized and keys of one are often taken for those of another: the model
+    // takes a hundred times as long for sixteen probes as for eight.
+    let fpr = f64::from(input.fpr.max(16)) / 256.0;
+    let tightening = 0.5 + f64::from(input.tightening) / 640.0;
     let filter = ScalableBloomFilter::with_growth(first_guess, fpr, growth, tightening);
     let mut model = Model {
         filter: filter.expect("in range").with_seed(input.seed),

@@ -9,12 +9,12 @@ use bloomline::{hash_key, mix};
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
     k: u8,
-    size_bits: [u16; 2],
+    size_bits: u16,
     seed: u64,
     operations: Vec<Operation<'a>>,
 }
 
-/// On the first of two filters, which the second may be united with.
+/// On the first of two filters of the same size.
 #[derive(Arbitrary, Debug)]
 pub enum Operation<'a> {
     InsertKey(&'a [u8]),
@@ -41,10 +41,9 @@ struct Model {
 
 pub fn standard(input: Input<'_>) {
     let k = u32::from(input.k % 64) + 1;
-    let [mut first, mut second] = input.size_bits.map(|size_bits| {
-        let filter = StandardBloomFilter::with_bits(u64::from(size_bits) % 3_000 + 1, k).expect("in range");
-        Model { filter: filter.with_seed(input.seed), bits: BTreeSet::new() }
-    });
+    let filter = StandardBloomFilter::with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
+    let mut first = Model { filter: filter.with_seed(input.seed), bits: BTreeSet::new() };
+    let mut second = first.clone();
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
         match operation {
             Operation::InsertKey(key) => {
