@@ -388,7 +388,8 @@ impl SieveFooter {
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }
-        if accepted < items {
+        // More than are ever counted to: the count goes on from here, and must not run over.
+        if accepted < items || accepted > u64::MAX / 2 {
             return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
         }
         Ok(Self { items, queue_bytes, accepted, planned, checksum })

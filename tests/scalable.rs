@@ -279,17 +279,17 @@ fn each_check_says_what_is_wrong() {
     assert_eq!(forged(42, &[1]), footer("reserved bytes", 1));
     assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 40));
     for fpr in [0.0, 1.0, 1e-7, f64::NAN] {
-        assert_eq!(forged(24, &fpr.to_le_bytes()), footer("false-positive rate", fpr.to_bits()));
+        assert_eq!(forged(24, &fpr.to_le_bytes()), footer("false-positive rate, in bits,", fpr.to_bits()));
     }
     for tightening in [0.4, 1.0, f64::NAN] {
-        assert_eq!(forged(32, &tightening.to_le_bytes()), footer("tightening", tightening.to_bits()));
+        assert_eq!(
+            forged(32, &tightening.to_le_bytes()),
+            footer("tightening, in bits,", tightening.to_bits())
+        );
     }
     // Fewer filters than there are leave bytes over, more find none.
-    for n_filters in [0_u64, 1, 2] {
+    for n_filters in [0_u64, 1, 2, 4, u64::MAX] {
         assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
-    }
-    for n_filters in [4, u64::MAX] {
-        assert_eq!(forged(0, &n_filters.to_le_bytes()), DecodeError::TooShort { found: 0, least: 72 });
     }
     // The newest filter was made for 240 keys.
     for first_guess in [0, 80, 1_000, 1 << 62, u64::MAX] {

@@ -146,7 +146,15 @@ impl CountingBloomFilter {
     }
 
     fn with_counters(filter: BloomFilter) -> Result<Self, SizingError> {
-        Ok(Self { counters: Blocks::zeroed(COUNTER_BLOCKS * filter.n_blocks())?, filter })
+        let counters = Blocks::zeroed(COUNTER_BLOCKS * filter.n_blocks()).map_err(|error| match error {
+            // In blocks of the filter, as they were asked for.
+            SizingError::Blocks { n_blocks, most } => SizingError::Blocks {
+                n_blocks: n_blocks / COUNTER_BLOCKS as u64,
+                most: most / COUNTER_BLOCKS as u64,
+            },
+            other => other,
+        })?;
+        Ok(Self { counters, filter })
     }
 
     /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
@@ -183,12 +191,11 @@ impl CountingBloomFilter {
 
     /// Adds many keys by hash: faster than one by one where the counters are larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        /// Lines on their way are four times as many. From 8 to 32 it makes no difference; at 64, for 1 MiB of bits,
-        /// they push each other out of the first cache.
-        const AHEAD: usize = 16;
+        // Lines on their way are four times as many as in a plain filter: at 64 keys ahead, for 1 MiB of bits, they push
+        // each other out of the first cache.
         self.filter.insert_batch(hashes);
         for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD) {
+            if let Some(&later) = hashes.get(i + kernel::AHEAD) {
                 let (lines, _) = self.counters_of(later).as_chunks();
                 lines.iter().for_each(|line| kernel::prefetch(line));
             }

@@ -31,7 +31,7 @@ mod shared;
 mod sse41;
 
 use choice::Choice;
-pub(crate) use prefetch::{each_ahead, prefetch};
+pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 
 /// A way of applying masks that this CPU can run. All kernels set and test the same bits; they differ in speed.
 ///

@@ -37,10 +37,13 @@ fn prefetch_lines<const TWO: bool>(block: *const Block) {
     }
 }
 
+/// How many keys before its own [`each_ahead`] asks for a key's lines. 16 to 128 cannot be told apart in filters of
+/// several lines per key.
+pub(crate) const AHEAD: usize = 16;
+
 /// Calls `with` for each hash, and `prefetch` some time before.
 #[inline]
 pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl FnMut(u64)) {
-    const AHEAD: usize = 16;
     for (i, &hash) in hashes.iter().enumerate() {
         if let Some(&later) = hashes.get(i + AHEAD) {
             prefetch(later);
@@ -57,7 +60,7 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 
 /// Filters from this size on are prefetched: those that the caches close to a core cannot hold. Smaller ones lose a
 /// little by it (2 MiB: 1.64 against 1.52 ns a key), larger ones gain (8 MiB: 1.65 against 2.39; Zen 5, 2026-11).
-const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
+pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
 /// How many keys before its own a block is asked for: as soon as that hides the wait for memory, more adds nothing.
 /// For 64 MiB, distances of 16, 32, 64, 128, 256 and 512 take 8.7, 5.8, 3.9, 2.8, 2.9 and 3.2 ns a key, none takes 10;

@@ -28,7 +28,7 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written; the one that was there is left. If the build's `wyhash` crate has changed its
+    /// If the file cannot be written; the one that was there is left, unless all that failed was to sync the directory. If the build's `wyhash` crate has changed its
     /// output ([`HashChanged`](crate::HashChanged)).
     ///
     /// # Examples
@@ -123,12 +123,14 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     unreachable!("more files than there are numbers")
 }
 
-/// A rename is on the disk when the directory is.
+/// A rename is on the disk when the directory is. Other systems than Unix do not open directories, some file systems do
+/// not sync them, and who may write in one need not be allowed to open it: the new file is there already, so that is no
+/// error.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    // Other systems do not open directories.
-    if cfg!(unix) {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(directory) = File::open(directory.unwrap_or(Path::new("."))) else { return Ok(()) };
+    match directory.sync_all() {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
     }
-    Ok(())
 }
