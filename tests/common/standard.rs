@@ -44,6 +44,10 @@ pub fn standard(input: Input<'_>) {
     let filter = StandardBloomFilter::with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
     let mut first = Model { filter: filter.with_seed(input.seed), bits: BTreeSet::new() };
     let mut second = first.clone();
+    for hash in (0..3).map(mix) {
+        second.filter.insert_hash(hash);
+        second.add(hash);
+    }
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
         match operation {
             Operation::InsertKey(key) => {
