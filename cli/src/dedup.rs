@@ -24,8 +24,9 @@ use crate::signals;
 As `awk '!seen[$0]++'`, in the memory of a filter: the order stays, and a new
 line is dropped for a repeat at a rate of at most --fpr. With --keys, that
 holds for so many distinct lines, and memory is fixed. Without, files are read
-twice, the first time to count their distinct lines; from a pipe, memory grows
-as with --scalable.
+twice, the first time to count their distinct lines; from a pipe, and with
+--state, whose later lines cannot be counted yet, memory grows as with
+--scalable. If the rate has risen past --fpr, that is said even with -q.
 
 With --state, lines seen in earlier runs are dropped as well. FILE holds what
 has been printed: it is written at the end, on Ctrl-C and when input cannot be
@@ -107,9 +108,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.state {
         filter.save(path)?;
     }
+    let fpr = filter.estimated_fpr();
+    let asked = filter.fpr().unwrap_or(arguments.fpr);
+    if fpr > 1.1 * asked {
+        note(format_args!(
+            "more distinct lines than there is room for: new ones are dropped at a rate of {} by now, not the {} asked for \
+             (begin with a larger --keys, or --scalable)",
+            percent(fpr),
+            percent(asked)
+        ));
+    }
     read?;
     if !arguments.quiet {
-        say(&filter, keys.count(), printed);
+        say(fpr, keys.count(), printed);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,7 +139,8 @@ impl Filter {
         }
         let bits_per_key = sizing::bits_per_key(arguments.fpr)?;
         let keys = match arguments.keys {
-            _ if arguments.scalable => None,
+            // Lines of later runs go into the state as well, and nobody has counted those.
+            keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
             None if arguments.input.is_of_files() => Some(count_distinct(arguments.input.keys("counting"))?),
             keys => keys,
         };
@@ -145,6 +157,14 @@ impl Filter {
         match self {
             Self::Fixed(filter) => filter.seed(),
             Self::Growing(filter) => filter.seed(),
+        }
+    }
+
+    /// The rate asked for, where it is known.
+    fn fpr(&self) -> Option<f64> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Growing(filter) => Some(filter.fpr()),
         }
     }
 
@@ -183,14 +203,14 @@ fn lock(seen: &Seen) -> MutexGuard<'_, Option<Filter>> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn say(filter: &Filter, lines: u64, printed: u64) {
-    let fpr = filter.estimated_fpr();
+fn say(fpr: f64, lines: u64, printed: u64) {
+    let dropped = lines - printed;
     // The rate has been rising to this.
-    let wrong = match fpr / (1.0 - fpr) * printed as f64 {
+    let wrong = match (fpr / (1.0 - fpr) * printed as f64).min(dropped as f64) {
         wrong if wrong < 1.0 => "likely none".to_owned(),
         wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
     };
-    let [lines, printed, dropped] = [lines, printed, lines - printed].map(grouped);
+    let [lines, printed, dropped] = [lines, printed, dropped].map(grouped);
     let rate = percent(fpr);
     note(format_args!(
         "{lines} lines, {printed} printed, {dropped} dropped, {wrong} of them new (rate now {rate})"

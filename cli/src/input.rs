@@ -4,6 +4,10 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, ErrorKind, IsTerminal, Read};
 use std::num::NonZeroUsize;
+#[cfg(unix)]
+use std::os::fd::{AsFd, BorrowedFd};
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
@@ -51,7 +55,8 @@ impl Input {
 
     /// Whether the keys can be read twice.
     pub fn is_of_files(&self) -> bool {
-        let is_file = |file: &PathBuf| fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
+        let is_file =
+            |file: &PathBuf| !is_stdin(file) && fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
         !self.files.is_empty() && self.files.iter().all(is_file)
     }
 
@@ -59,7 +64,10 @@ impl Input {
     pub fn has(&self, file: &Path) -> bool {
         let Ok(file) = fs::canonicalize(file) else { return false };
         file.is_file()
-            && self.files.iter().any(|other| fs::canonicalize(other).is_ok_and(|other| other == file))
+            && self
+                .files
+                .iter()
+                .any(|other| !is_stdin(other) && fs::canonicalize(other).is_ok_and(|other| other == file))
     }
 
     /// Reads the keys, from the first on; `doing` is for the bar.
@@ -224,16 +232,21 @@ impl Keys<'_> {
         let files = &self.input.files;
         let is_stdin = match files.get(self.to_open) {
             None if self.to_open > 0 => return Ok(false),
-            file => file.is_none_or(|file| file.as_os_str() == "-"),
+            file => file.is_none_or(|file| is_stdin(file)),
         };
         let name = if is_stdin { "standard input".into() } else { files[self.to_open].display().to_string() };
+        let failed = |error: io::Error| io_error(&name, &error);
         let opened = if is_stdin {
+            ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
             decompressed(self.bar.wrap_read(io::stdin().lock()))
         } else {
-            File::open(&files[self.to_open]).and_then(|file| decompressed(self.bar.wrap_read(file)))
+            let file = File::open(&files[self.to_open]).map_err(failed)?;
+            ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
+            decompressed(self.bar.wrap_read(file))
         };
         self.to_open += 1;
-        self.open = Some((name.clone(), opened.map_err(|error| io_error(name, &error))?));
+        let opened = opened.map_err(failed)?;
+        self.open = Some((name, opened));
         Ok(true)
     }
 
@@ -256,6 +269,27 @@ impl Keys<'_> {
     }
 }
 
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+const ALSO_OUTPUT: &str = "is also the output, which would be read in its turn (write to another file)";
+
+/// Whether it is the file that standard output goes to.
+#[cfg(unix)]
+fn is_output(input: &impl AsFd) -> bool {
+    let place = |fd: BorrowedFd| {
+        let metadata = File::from(fd.try_clone_to_owned().ok()?).metadata().ok()?;
+        metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+    };
+    place(input.as_fd()).is_some_and(|input| place(io::stdout().as_fd()) == Some(input))
+}
+
+#[cfg(not(unix))]
+fn is_output<T>(_: &T) -> bool {
+    false
+}
+
 fn read_error(name: &str, error: &io::Error) -> Error {
     match error.kind() {
         // What decompressors say of damaged files: the system says none of these.
@@ -268,21 +302,28 @@ fn read_error(name: &str, error: &io::Error) -> Error {
 
 const GZIP: &[u8] = b"\x1f\x8b\x08";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// Of a frame that holds no data, with which pzstd begins; the first byte is 0x50 to 0x5f (RFC 8878, section 3.1.2).
+const ZSTD_SKIPPABLE: &[u8] = b"\x50\x2a\x4d\x18";
 
 /// What the first bytes say it is, whatever its name.
 fn decompressed(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let mut first = Vec::new();
     // No more than it takes, so as not to wait for a pipe's fourth byte.
-    while [GZIP, ZSTD].iter().any(|magic| magic.len() > first.len() && magic.starts_with(&first)) {
+    let mut masked = Vec::new();
+    let begins = |magic: &[u8], first: &[u8]| magic.len() > first.len() && magic.starts_with(first);
+    while begins(GZIP, &first) || begins(ZSTD, &first) || begins(ZSTD_SKIPPABLE, &masked) {
         let mut byte = [0];
         match reader.read(&mut byte) {
             Ok(0) => break,
-            Ok(_) => first.extend(byte),
+            Ok(_) => {
+                masked.push(if first.is_empty() { byte[0] & 0xf0 } else { byte[0] });
+                first.extend(byte);
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => (),
             Err(error) => return Err(error),
         }
     }
-    let (is_gzip, is_zstd) = (first == GZIP, first == ZSTD);
+    let (is_gzip, is_zstd) = (first == GZIP, first == ZSTD || masked == ZSTD_SKIPPABLE);
     let whole = Cursor::new(first).chain(reader);
     Ok(if is_gzip {
         Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole)))

@@ -56,7 +56,8 @@ fn a_built_file_is_the_library_s_filter() {
     let zstd = [&keys[..100], &keys[100..]]
         .map(|keys| zstd::encode_all(&joined(keys, b'\n')[..], 1).unwrap())
         .concat();
-    for bytes in [joined(&keys, b'\n'), gzip, zstd] {
+    let skipped = [&b"\x5a\x2a\x4d\x18\x03\0\0\0any"[..], &zstd].concat(); // as pzstd makes
+    for bytes in [joined(&keys, b'\n'), gzip, zstd, skipped] {
         place
             .bloomline(&["build", "-o", "f", "--keys", "50000"])
             .write_stdin(bytes.clone())
@@ -240,6 +241,49 @@ fn dedup_remembers() {
         assert_eq!(n_seen, 103);
         assert_eq!(place.files(), ["seen"]);
     }
+}
+
+#[test]
+fn a_state_grows_with_later_runs() {
+    let place = Place::new();
+    place.write("none", "");
+    place.write("many", lines(0..20_000));
+    place.bloomline(&["dedup", "--state", "s", "none"]).assert().success();
+    let mut dedup = place.bloomline(&["dedup", "-q", "--state", "s", "many"]);
+    dedup.assert().success().stdout(lines(0..20_000)).stderr("");
+}
+
+#[test]
+fn dedup_says_when_the_rate_is_not_kept() {
+    let place = Place::new();
+    for more in [&["--keys", "10"][..], &["--keys", "0"], &["--keys", "10", "--state", "s"]] {
+        let mut dedup = place.bloomline(&[&["dedup", "-q"], more].concat());
+        let warns = contains("more distinct lines").and(contains("not the 0.0001 % asked for"));
+        dedup.write_stdin(lines(0..20_000)).assert().success().stderr(warns);
+        let dedup = place.bloomline(&[&["dedup"], more].concat()).write_stdin(lines(0..20_000)).assert();
+        let text = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
+        let words: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+        let number = |before: &str| -> u64 {
+            let at = words.iter().position(|word| *word == before).expect("the word");
+            words[at - 1].replace(',', "").parse().unwrap()
+        };
+        assert!(number("of") <= number("dropped,"), "{text}");
+    }
+}
+
+#[test]
+fn a_file_called_dash_is_not_standard_input() {
+    let place = Place::new();
+    place.write("-", "junk\n");
+    for files in [&["-"][..], &["./-", "-"]] {
+        place
+            .bloomline(&[&["build", "-q", "-o", "f"], files].concat())
+            .write_stdin("ant\n")
+            .assert()
+            .success();
+        place.bloomline(&["check", "f"]).write_stdin("ant\n").assert().stdout("ant\n");
+    }
+    place.bloomline(&["dedup", "-q", "-"]).write_stdin("ant\n").assert().stdout("ant\n");
 }
 
 #[test]

@@ -94,8 +94,12 @@ fn files_that_are_no_filters() {
     };
     let cases: [(&str, Vec<u8>, &[&str]); 9] = [
         ("empty", Vec::new(), &["not a filter", "(make one with `bloomline build`)"]),
-        ("text", lines(0..100).into(), &["not a standalone filter, or cut short", "(make one with"]),
-        ("cut", filter[..end - 1].into(), &["not a standalone filter, or cut short"]),
+        (
+            "text",
+            lines(0..100).into(),
+            &["not a standalone filter or sieve of this kind, or cut short", "(make one with"],
+        ),
+        ("cut", filter[..end - 1].into(), &["not a standalone filter or sieve of this kind, or cut short"]),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(build it again"]),
         ("footer", changed(end - 60), &["the footer is damaged", "(build it again"]),
         ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),
@@ -177,6 +181,16 @@ fn input_that_is_damaged() {
     }
     let odd = &["odd: ends with 1 of the 4 bytes of a key"];
     fails(&place, place.bloomline(&["build", "--length", "4", "-o", "f", "odd"]), odd);
+}
+
+#[test]
+fn input_that_is_the_output() {
+    let place = place();
+    for line in ["$b check f keys >>keys", "$b check f <keys >>keys", "$b dedup keys >>keys"] {
+        let line = format!("ulimit -f 2000; {line}");
+        fails(&place, place.shell(&line), &["is also the output", "(write to another file)"]);
+    }
+    assert_eq!(place.read("keys"), lines(0..1000).as_bytes());
 }
 
 #[test]
