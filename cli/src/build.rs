@@ -62,6 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.output.display()
         );
     }
+    input.check()?;
     let output = NewFile::create(&arguments.output)?;
     let (filter, n_keys) = match arguments.keys {
         Some(keys) => insert_all(input, filter_for(keys)?)?,

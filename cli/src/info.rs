@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::chart::{Axis, Chart, Line, ORANGE};
 use crate::filter_file::FilterFile;
+use crate::input::is_same_file;
 use crate::numbers::{self, grouped, percent, size};
 use crate::output::Printer;
 
@@ -35,6 +36,12 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.plot.as_ref().is_some_and(|plot| is_same_file(plot, &arguments.filter)) {
+        bail!(
+            "{}: is the filter, and would be replaced by its picture (name another file)",
+            arguments.filter.display()
+        );
+    }
     let file = FilterFile::open(&arguments.filter)?;
     let view = file.view()?;
     let verdict = view.verify();

@@ -62,12 +62,21 @@ impl Input {
 
     /// Whether the file is one of them, by whatever name.
     pub fn has(&self, file: &Path) -> bool {
-        let Ok(file) = fs::canonicalize(file) else { return false };
-        file.is_file()
-            && self
-                .files
-                .iter()
-                .any(|other| !is_stdin(other) && fs::canonicalize(other).is_ok_and(|other| other == file))
+        self.files.iter().any(|other| !is_stdin(other) && is_same_file(file, other))
+    }
+
+    /// Finds out at once whether all files can be read, not after an hour of reading the first.
+    pub fn check(&self) -> Result<()> {
+        for file in self.files.iter().filter(|file| !is_stdin(file)) {
+            // Pipes are not opened: that would wait for their writers.
+            let opened = match fs::metadata(file) {
+                Ok(metadata) if metadata.is_file() => File::open(file).map(drop),
+                Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
+                other => other.map(drop),
+            };
+            opened.map_err(|error| io_error(file.display(), &error))?;
+        }
+        Ok(())
     }
 
     /// Reads the keys, from the first on; `doing` is for the bar.
@@ -267,6 +276,12 @@ impl Keys<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether both are names of one file, and not of a device.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one)
+        .is_ok_and(|one| one.is_file() && fs::canonicalize(other).is_ok_and(|other| other == one))
 }
 
 fn is_stdin(file: &Path) -> bool {

@@ -60,7 +60,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match arguments().and_then(run) {
+    let begun = signals::let_writes_fail().map_err(anyhow::Error::from);
+    match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
         // As a process that the signal ends: shells then say nothing.
         Err(error) if error.is::<PipeClosed>() => ExitCode::from(128 + 13),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 #[cfg(unix)]
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,6 +82,15 @@ pub fn remove_temporary() {
     temporary().take();
 }
 
+/// Where symbolic links lead that end in no file yet.
+fn end_of_links(name: &Path) -> PathBuf {
+    let mut end = name.to_owned();
+    while let Ok(next) = fs::read_link(&end) {
+        end = end.parent().unwrap_or(Path::new("")).join(next);
+    }
+    end
+}
+
 /// A file to be. Until it is whole, and safe on its disk, there is what was there before.
 pub struct NewFile {
     name: PathBuf,
@@ -95,7 +104,10 @@ impl NewFile {
     /// Finds out at once whether the file can be written, not after an hour of reading keys.
     pub fn create(name: &Path) -> Result<Self> {
         let failed = |error: io::Error| io_error(name.display(), &error);
-        let target = fs::canonicalize(name).unwrap_or_else(|_| name.to_owned());
+        let target = match fs::canonicalize(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => end_of_links(name),
+            found => found.map_err(failed)?,
+        };
         let (name, existing) = (name.to_owned(), fs::metadata(&target).ok());
         if let Some(existing) = &existing {
             // What may not be written is not replaced either.
@@ -122,6 +134,10 @@ impl NewFile {
             file
         };
         if let Some(existing) = existing {
+            // The owner as well, for whoever may give files away, or else the group.
+            #[cfg(unix)]
+            let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()))
+                .or_else(|_| fchown(&file, None, Some(existing.gid())));
             let _ = file.set_permissions(existing.permissions());
         }
         Ok(Self { name, target, file, is_temporary: true })

@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -59,6 +59,12 @@ fn names_that_are_no_files() {
     }
     fails(&place, place.bloomline(&["build", "-o", "no/g", "keys"]), &["no/g: No such file or directory"]);
     fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: holds the keys"]);
+    fails(&place, place.bloomline(&["info", "--plot", "./f", "f"]), &["f: is the filter", "name another"]);
+    // Before the first file is read, which would fail as well.
+    place.write("cut.gz", b"\x1f\x8b\x08\0");
+    fails(&place, place.bloomline(&["build", "-o", "g", "cut.gz", "no"]), &["no: No such file"]);
+    std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
+    place.bloomline(&["build", "-o", "loop", "keys"]).assert().code(2).stderr(contains("loop: "));
     fails(&place, place.bloomline(&["dedup", "--state", "no/s", "keys"]), &["no/s: No such file"]);
     // The table is printed before the chart is drawn.
     fails(&place, place.shell("$b plan --keys 9 --fpr 1% --plot no/p >/dev/null"), &["no/p: No such file"]);
@@ -236,8 +242,14 @@ fn full_disks() {
         fails(&place, place.shell(line), &["standard output: ", full]);
     }
     // A file that may not grow past 512 bytes.
-    let limited = "trap '' XFSZ; ulimit -f 1; exec $b";
+    let limited = "ulimit -f 1; exec $b";
     fails(&place, place.shell(&format!("{limited} build -o f keys")), &["f: File too large (make room"]);
+    place.write("much", "");
+    place
+        .shell("ulimit -f 1; $b dedup -q keys >much")
+        .assert()
+        .code(2)
+        .stderr(contains("standard output: File too large"));
     fails(
         &place,
         place.shell(&format!("{limited} dedup -q --state s --keys 1e4 keys >/dev/null")),
@@ -286,6 +298,19 @@ fn modes_links_and_pipes_stay() {
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
     assert_eq!(mode("f"), 0o604);
     assert!(place.read("f") != place.read("new"));
+    // A link to what is not there yet leads there, from its own directory.
+    fs::create_dir(place.path("d")).unwrap();
+    std::os::unix::fs::symlink("d/second", place.path("dangling")).unwrap();
+    std::os::unix::fs::symlink("../third", place.path("d/second")).unwrap();
+    place.bloomline(&["build", "-q", "-o", "dangling", "keys"]).assert().success();
+    assert!(fs::symlink_metadata(place.path("dangling")).unwrap().is_symlink());
+    assert!(place.read("third") == place.read("new"));
+    // Only root can give files away.
+    if std::os::unix::fs::chown(place.path("f"), Some(65534), Some(65534)).is_ok() {
+        place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
+        let metadata = fs::metadata(place.path("f")).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid(), mode("f")), (65534, 65534, 0o604));
+    }
     // Not on a device of this machine, which a mistake would replace.
     place.shell("mkfifo p; cat p >from-p & $b build -q -o p keys; wait; cmp from-p new").assert().success();
     assert!(fs::symlink_metadata(place.path("p")).unwrap().file_type().is_fifo());

@@ -26,6 +26,12 @@ fn signal(child: &Child, name: &str) {
     assert!(status.expect("kill").success());
 }
 
+/// Whether the signal ends what is started from here, and is watched on this system: under `nohup`, SIGHUP does not.
+fn ends(name: &str) -> bool {
+    let status = Command::new("sh").args(["-c", &format!("kill -{name} $$")]).status().expect("a shell");
+    status.signal().is_some() && (name != "HUP" || cfg!(target_os = "linux"))
+}
+
 /// Waits for something that another process does.
 fn wait_until(mut is_done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -83,7 +89,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
 
 #[test]
 fn an_interrupted_build_leaves_nothing() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP"].into_iter().filter(|name| ends(name)) {
         let place = Place::new();
         place.write("f", "what was there");
         let mut build = start(&place, &["build", "-o", "f"]);
@@ -93,14 +99,17 @@ fn an_interrupted_build_leaves_nothing() {
         signal(&build, name);
         let status = build.wait().unwrap();
         // By the signal itself: a shell's loop stops then as well.
-        assert_eq!(status.signal(), Some(if name == "INT" { 2 } else { 15 }));
+        let number = [("INT", 2), ("TERM", 15), ("HUP", 1)].into_iter().find(|it| it.0 == name).unwrap().1;
+        assert_eq!(status.signal(), Some(number));
         assert_eq!((place.files(), place.read("f")), (vec!["f".to_owned()], b"what was there".to_vec()));
     }
 }
 
 #[test]
 fn an_interrupted_dedup_remembers_what_it_printed() {
-    for more in [&["--keys", "100000"][..], &["--scalable"]] {
+    let cases =
+        [("INT", &["--keys", "100000"][..]), ("INT", &["--scalable"]), ("HUP", &["--keys", "100000"])];
+    for (name, more) in cases.into_iter().filter(|(name, _)| ends(name)) {
         let place = Place::new();
         let arguments = [&["dedup", "--state", "s"], more].concat();
         let mut dedup = start(&place, &arguments);
@@ -113,12 +122,33 @@ fn an_interrupted_dedup_remembers_what_it_printed() {
         assert_eq!(printed, text.as_bytes());
         // The beginning of a line, which is not printed.
         input.write_all(b"half").unwrap();
-        signal(&dedup, "INT");
-        assert_eq!(dedup.wait().unwrap().signal(), Some(2));
+        signal(&dedup, name);
+        assert_eq!(dedup.wait().unwrap().signal(), Some(if name == "INT" { 2 } else { 1 }));
         assert_eq!(place.files(), ["s"]);
         let mut next = place.bloomline(&[&["dedup", "-q", "--state", "s"], more].concat());
         next.write_stdin(lines(400..600) + "half\n").assert().success().stdout(lines(500..600) + "half\n");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn signals_that_were_ignored_stay_so() {
+    let place = Place::new();
+    let mut command = Command::new("sh");
+    command.current_dir(place.directory()).env("b", program());
+    command.args(["-c", "trap '' HUP INT TERM; exec $b dedup -q --state s --keys 1e3"]);
+    let mut dedup = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
+    let mut input = dedup.stdin.take().unwrap();
+    let mut output = dedup.stdout.take().unwrap();
+    input.write_all(b"ant\n").unwrap();
+    output.read_exact(&mut [0; 4]).unwrap();
+    ["HUP", "INT", "TERM"].into_iter().for_each(|name| signal(&dedup, name));
+    sleep(Duration::from_millis(100));
+    input.write_all(b"bee\n").unwrap();
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), dedup.wait().unwrap().code()), ("bee\n", Some(0)));
 }
 
 #[test]
