@@ -37,13 +37,13 @@ pub struct Arguments {
     #[command(flatten)]
     input: Input,
     /// Distinct keys to make room for, such as 1e9, instead of counting them
-    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Share of other keys taken for present, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", default_value = "1%", value_parser = numbers::share)]
+    #[arg(long, value_name = "RATE", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
     /// Size by bits for each key instead
-    #[arg(long, value_name = "BITS", conflicts_with = "fpr")]
+    #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
     /// Say nothing of what was built
     #[arg(short, long)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, ensure};
 use bloomline::family::ScalableBloomFilter;
-use bloomline::{BloomFilter, sizing};
+use bloomline::{BloomFilter, SizingError, sizing};
 use clap::Args;
 
 use crate::build::count_distinct;
@@ -42,10 +42,10 @@ pub struct Arguments {
     #[command(flatten)]
     input: Input,
     /// Distinct lines to make room for, such as 1e9
-    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Share of new lines that may be taken for repeats, such as 1e-6
-    #[arg(long, value_name = "RATE", default_value = "1e-6", value_parser = numbers::share)]
+    #[arg(long, value_name = "RATE", default_value = "1e-6", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
     /// Let memory grow with the distinct lines; takes more of it, and time
     #[arg(long)]
@@ -129,6 +129,11 @@ impl Filter {
     fn new(arguments: &Arguments) -> Result<Self> {
         if let Some(path) = arguments.state.as_ref().filter(|path| path.exists()) {
             let file = FilterFile::open(path)?;
+            ensure!(
+                !file.bytes().is_empty(),
+                "{}: an empty file is no state (remove it, and dedup makes one)",
+                path.display()
+            );
             return if file.is_scalable() {
                 ScalableBloomFilter::from_standalone(file.bytes())
                     .map(Self::Growing)
@@ -148,7 +153,13 @@ impl Filter {
             Some(keys) => Self::Fixed(BloomFilter::with_bits_per_key(keys, bits_per_key)?),
             None => {
                 let first_guess = arguments.keys.unwrap_or(FIRST_GUESS);
-                Self::Growing(ScalableBloomFilter::with_fpr(first_guess, arguments.fpr)?)
+                let filter = ScalableBloomFilter::with_fpr(first_guess, arguments.fpr);
+                Self::Growing(filter.map_err(|error| match error {
+                    SizingError::ScalableFpr { .. } => {
+                        anyhow!("{error} (say with --keys how many, without --scalable)")
+                    }
+                    _ => error.into(),
+                })?)
             }
         })
     }

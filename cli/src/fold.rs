@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::filter_file::FilterFile;
@@ -25,10 +25,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// How many times smaller: a divisor of the number of blocks
-    #[arg(long, value_name = "N", value_parser = numbers::count, required_unless_present = "fpr")]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true, required_unless_present = "fpr")]
     factor: Option<usize>,
     /// As small as keeps false positives at or below RATE, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", value_parser = numbers::share, conflicts_with = "factor")]
+    #[arg(long, value_name = "RATE", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
@@ -44,6 +44,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         (None, None) => Ok(()),
     };
     folded.with_context(|| arguments.filter.display().to_string())?;
+    if let Some(fpr) = arguments.fpr.filter(|&fpr| filter.estimated_fpr() > fpr) {
+        bail!(
+            "{}: its rate is {} already, not {} (build a larger filter)",
+            arguments.filter.display(),
+            percent(filter.estimated_fpr()),
+            percent(fpr)
+        );
+    }
     output.write(|file| filter.write_standalone_to(file))?;
     note(format_args!(
         "{}: folded by {}, {}, false positives {}",

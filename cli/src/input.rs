@@ -33,6 +33,9 @@ pub struct Input {
     /// Keys are N bytes each, one after another
     #[arg(long, value_name = "N", conflicts_with = "null")]
     length: Option<NonZeroUsize>,
+    /// Do not decompress: keys may begin as gzip or zstd does
+    #[arg(long)]
+    raw: bool,
     /// A CR before the end of a line is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
     crlf: bool,
@@ -247,11 +250,13 @@ impl Keys<'_> {
         let failed = |error: io::Error| io_error(&name, &error);
         let opened = if is_stdin {
             ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
-            decompressed(self.bar.wrap_read(io::stdin().lock()))
+            let reader = self.bar.wrap_read(io::stdin().lock());
+            if self.input.raw { Ok(Box::new(reader) as Box<dyn Read>) } else { decompressed(reader) }
         } else {
             let file = File::open(&files[self.to_open]).map_err(failed)?;
             ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
-            decompressed(self.bar.wrap_read(file))
+            let reader = self.bar.wrap_read(file);
+            if self.input.raw { Ok(Box::new(reader) as Box<dyn Read>) } else { decompressed(reader) }
         };
         self.to_open += 1;
         let opened = opened.map_err(failed)?;
@@ -309,7 +314,13 @@ fn read_error(name: &str, error: &io::Error) -> Error {
     match error.kind() {
         // What decompressors say of damaged files: the system says none of these.
         ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::Other => {
-            anyhow!("{name}: cannot be decompressed: {error} (fetch or compress it anew)")
+            let text = error.to_string();
+            let remedy = if text.contains("too much memory") {
+                "pipe it through `zstdcat --long=31`"
+            } else {
+                "fetch or compress it anew, or read it as it is with --raw"
+            };
+            anyhow!("{name}: cannot be decompressed: {text} ({remedy})")
         }
         _ => io_error(name, error),
     }

@@ -1,16 +1,16 @@
 //! What is written: standard output, notes, and files that are there as a whole or not at all.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, StdoutLock, Write};
+use std::iter;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, ensure};
 use tempfile::TempPath;
 
 use crate::signals;
@@ -103,6 +103,10 @@ pub struct NewFile {
 impl NewFile {
     /// Finds out at once whether the file can be written, not after an hour of reading keys.
     pub fn create(name: &Path) -> Result<Self> {
+        ensure!(
+            name.as_os_str() != "-",
+            "-: a file is put in its place as a whole, which standard output is not (name a file, or ./- for this one)"
+        );
         let failed = |error: io::Error| io_error(name.display(), &error);
         let target = match fs::canonicalize(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => end_of_links(name),
@@ -119,8 +123,8 @@ impl NewFile {
         }
         let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut prefix = OsString::from(".");
-        prefix.push(last);
+        // Six letters and the suffix must fit into a name as well, which has 255 bytes on most systems.
+        let prefix: String = iter::once('.').chain(last.to_string_lossy().chars().take(50)).collect();
         let mut options = tempfile::Builder::new();
         options.prefix(&prefix).suffix(".tmp");
         #[cfg(unix)]

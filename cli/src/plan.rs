@@ -27,16 +27,16 @@ Examples:
   bloomline plan --keys 1e6 --bits-per-key 12 --plot rate.svg")]
 pub struct Arguments {
     /// Distinct keys, such as 1000000 or 1e6
-    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Share of other keys taken for present, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", value_parser = numbers::share)]
+    #[arg(long, value_name = "RATE", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
     /// Bits for each key
-    #[arg(long, value_name = "BITS", conflicts_with = "fpr")]
+    #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
     /// Size of the filter, such as 64MiB or 1.2GB
-    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
     /// Draw the rate against the number of keys
     #[arg(long, value_name = "FILE.svg")]
@@ -49,6 +49,9 @@ const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (keys, sizing) = plan(arguments)?;
+    if sizing.n_blocks as u64 > u64::MAX / BLOCK_BITS {
+        bail!("a filter of more than 2^64 bits is out of reach (give fewer keys or bytes)");
+    }
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
@@ -97,8 +100,10 @@ fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
 
 fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String, SizingError> {
     let mut table = String::new();
+    // Large numbers want wider columns.
+    let width = grouped((sizing.n_blocks as u64).saturating_mul(64).max(keys as u64)).len().max(16) + 2;
     let mut row = |name: &str, ours: String, theirs: String| {
-        table += &format!("{name:24}{ours:>18}{theirs:>18}\n");
+        table += &format!("{name:24}{ours:>width$}{theirs:>width$}\n");
     };
     let bytes = [sizing.n_blocks as u64 * 64, standard.size_bits.div_ceil(8)];
     row("", "bloomline".into(), "standard filter".into());

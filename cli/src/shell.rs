@@ -23,7 +23,9 @@ pub struct Completions {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  bloomline man >/usr/local/share/man/man1/bloomline.1
+  mkdir -p ~/.local/share/man/man1
+  bloomline man >~/.local/share/man/man1/bloomline.1
+  bloomline man dedup >~/.local/share/man/man1/bloomline-dedup.1
   bloomline man dedup | man -l -")]
 pub struct Man {
     command: Option<String>,
