@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         found.resize(hashes.len(), false);
         filter.contains_batch(&hashes, &mut found);
         selected.clear();
-        let n = chunk.select(|i| found[i] != arguments.invert_match, &mut selected);
+        let n = chunk.select(|i| found[i] != arguments.invert_match, &mut selected)?;
         count += n as u64;
         if !arguments.count {
             printer.print(&selected)?;

@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut seen = lock(&seen);
         let Some(filter) = seen.as_mut() else { signals::wait_for_end() };
         selected.clear();
-        printed += chunk.select(|i| filter.insert(&hashes, i), &mut selected) as u64;
+        printed += chunk.select(|i| filter.insert(&hashes, i), &mut selected)? as u64;
         if let Err(error) = printer.print(&selected) {
             *seen = None;
             return Err(error);

@@ -122,11 +122,16 @@ fn plot(lanes: &[u8], k: u32, estimated: Option<u64>, path: &Path) -> Result<()>
         title: &format!("How full the {} blocks are, k = {k}", grouped(blocks.len() as u64)),
         x: Axis {
             title: "bits set, of the 512 in a block",
-            range: first as f64 - 3.0..last as f64 + 4.0,
+            range: (first as f64 - 3.0).max(-0.5)..last as f64 + 4.0,
             n_labels: 11,
             label: &|x| x.to_string(),
         },
-        y: Axis { title: "blocks", range: 0.0..1.25 * most, n_labels: 8, label: &|y| grouped(y as u64) },
+        y: Axis {
+            title: "blocks",
+            range: 0.0..1.25 * most,
+            n_labels: (most as usize + 1).min(8),
+            label: &|y| grouped(y as u64),
+        },
         bars: used()
             .filter(|&x| counts[x] > 0)
             .map(|x| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64))

@@ -156,7 +156,14 @@ impl Chunk<'_> {
     }
 
     /// Appends the keys for which `is_selected` says so, as they came; how many there were.
-    pub fn select(&self, mut is_selected: impl FnMut(usize) -> bool, selected: &mut Vec<u8>) -> usize {
+    pub fn select(
+        &self,
+        mut is_selected: impl FnMut(usize) -> bool,
+        selected: &mut Vec<u8>,
+    ) -> Result<usize> {
+        selected
+            .try_reserve(self.bytes.len())
+            .context("no memory to print keys of so many bytes (free some)")?;
         let (mut n, mut start, mut kept_from) = (0, 0, 0);
         for (i, &end) in self.ends.iter().enumerate() {
             if is_selected(i) {
@@ -168,7 +175,7 @@ impl Chunk<'_> {
             start = end;
         }
         selected.extend_from_slice(&self.bytes[kept_from..start]);
-        n
+        Ok(n)
     }
 }
 

@@ -137,6 +137,9 @@ fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> R
     };
     let ours = points(&|keys| sizing.fpr(keys))?;
     let theirs = points(&|keys| standard.fpr(keys as u64))?;
+    if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
+        bail!("{}: nothing to draw, as the rate stays under {LEAST:.0e} (leave out --plot)", path.display());
+    }
     // Where the filter is all but empty, the rate falls out of the picture.
     let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
     let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();

@@ -320,6 +320,11 @@ fn plan_says_the_third() {
     for text in ["distinct keys", "false-positive rate", "standard filter", "bloomline", "planned", "0.1 %"] {
         assert!(plot.contains(text), "{text}");
     }
+    place
+        .bloomline(&["plan", "--keys", "1", "--bytes", "1GB", "--plot", "q.svg"])
+        .assert()
+        .code(2)
+        .stderr(contains("q.svg: nothing to draw"));
     for some in
         [&["--keys", "1"][..], &["--bytes", "1"], &["--keys", "1", "--bytes", "64", "--fpr", "0.1"], &[]]
     {

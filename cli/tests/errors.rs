@@ -206,6 +206,21 @@ fn input_that_is_damaged() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn memory_that_runs_out() {
+    let place = place();
+    fs::File::create(place.path("long")).unwrap().set_len(20 << 20).unwrap(); // zeros, in no place on the disk
+    let mut n_short = 0;
+    for limit in [40, 48, 56, 96] {
+        let line = format!("ulimit -v {}; $b dedup -q --keys 9 long >/dev/null", limit << 10);
+        let output = place.shell(&line).output().unwrap();
+        assert!([Some(0), Some(2)].contains(&output.status.code()), "{limit}: {output:?}");
+        n_short += usize::from(output.status.code() == Some(2));
+    }
+    assert!((1..4).contains(&n_short), "{n_short}");
+}
+
+#[test]
 fn input_that_is_the_output() {
     let place = place();
     for line in ["$b check f keys >>keys", "$b check f <keys >>keys", "$b dedup keys >>keys"] {
