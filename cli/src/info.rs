@@ -122,7 +122,7 @@ fn plot(lanes: &[u8], k: u32, estimated: Option<u64>, path: &Path) -> Result<()>
         title: &format!("How full the {} blocks are, k = {k}", grouped(blocks.len() as u64)),
         x: Axis {
             title: "bits set, of the 512 in a block",
-            range: (first as f64 - 3.0).max(-0.5)..last as f64 + 4.0,
+            range: (first as f64 - 3.0).max(-0.5)..(last as f64 + 4.0).max(11.0),
             n_labels: 11,
             label: &|x| x.to_string(),
         },
