@@ -163,16 +163,16 @@ fn a_dedup_that_cannot_print_does_not_remember() {
     output.read_exact(&mut [0]).unwrap();
     sleep(Duration::from_millis(100));
     // The first signal waits for the reader, a later one does not.
-    signal(&dedup, "INT");
+    signal(&dedup, "TERM");
     sleep(Duration::from_millis(100));
     assert!(dedup.try_wait().unwrap().is_none());
     wait_until(|| {
         if dedup.try_wait().unwrap().is_none() {
-            signal(&dedup, "INT");
+            signal(&dedup, "TERM");
         }
         dedup.try_wait().unwrap().is_some()
     });
-    assert_eq!(dedup.wait().unwrap().signal(), Some(2));
+    assert_eq!(dedup.wait().unwrap().signal(), Some(15));
     assert!(writer.join().unwrap().is_err());
     assert!(place.files().is_empty());
 }
