@@ -157,6 +157,15 @@ pub(crate) fn with_standalone<T>(
     }))
 }
 
+/// The bytes that `write` appends. Panics where it refuses.
+pub(crate) fn bytes_or_panic(write: impl FnOnce(&mut Vec<u8>) -> Result<(), HashChanged>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match write(&mut bytes) {
+        Ok(()) => bytes,
+        Err(changed) => panic!("{changed}"),
+    }
+}
+
 /// What the footers of all kinds of standalone bytes say of the filter.
 struct Fields {
     /// Of the lanes, in the unit of the kind.

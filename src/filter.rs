@@ -540,11 +540,7 @@ impl BloomFilter {
     ///
     /// Where that is an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        match self.write_standalone(&mut bytes) {
-            Ok(()) => bytes,
-            Err(changed) => panic!("{changed}"),
-        }
+        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
     /// The filter as borrowed bytes.

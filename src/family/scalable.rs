@@ -351,11 +351,7 @@ impl ScalableBloomFilter {
     ///
     /// Where that is an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        match self.write_standalone(&mut bytes) {
-            Ok(()) => bytes,
-            Err(changed) => panic!("{changed}"),
-        }
+        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
     /// The filter of standalone bytes: those of [`to_standalone`](Self::to_standalone). It grows on as if it had never

@@ -226,11 +226,7 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     ///
     /// Where that is an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        match self.write_standalone(&mut bytes) {
-            Ok(()) => bytes,
-            Err(changed) => panic!("{changed}"),
-        }
+        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
     fn filter_bytes(&self) -> Result<Vec<u8>, HashChanged> {
