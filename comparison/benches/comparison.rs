@@ -1,24 +1,24 @@
 //! Bloomline against other filters, all given the same hashes and the same bits per key.
 //!
 //! ```text
-//! cargo bench -p bloomline-rivals -- --quick
-//! cargo bench -p bloomline-rivals -- --size 1MiB --filter fastbloom --filter bloomline
+//! cargo bench -p bloomline-comparison -- --quick
+//! cargo bench -p bloomline-comparison -- --size 1MiB --filter fastbloom --filter bloomline
 //! scripts/report                                   # all of it, into docs/performance.md
 //! ```
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use bloomline_rivals::builds;
-use bloomline_rivals::contender::Contender;
-use bloomline_rivals::keys::{self, Keys};
-use bloomline_rivals::line_up::{self, BITS_PER_KEY, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
-use bloomline_rivals::machine::Machine;
-use bloomline_rivals::memory::most_during;
-use bloomline_rivals::queries::{self, Hashes, Stream};
-use bloomline_rivals::race::{median, race, time_once, time_repeatedly};
-use bloomline_rivals::rates;
-use bloomline_rivals::results::{
+use bloomline_comparison::builds;
+use bloomline_comparison::contender::Contender;
+use bloomline_comparison::keys::{self, Keys};
+use bloomline_comparison::line_up::{self, BASELINE, BITS_PER_KEY, FASTBLOOM, ROCKSDB, SBBF};
+use bloomline_comparison::machine::Machine;
+use bloomline_comparison::memory::most_during;
+use bloomline_comparison::queries::{self, Hashes, Stream};
+use bloomline_comparison::race::{median, race, time_once, time_repeatedly};
+use bloomline_comparison::rates;
+use bloomline_comparison::results::{
     BuildTiming, Entry, KTiming, KeyBuild, KeyTiming, Rate, Results, Timing, Workload, size_text,
 };
 use clap::Parser;
@@ -68,7 +68,7 @@ struct Arguments {
 impl Arguments {
     /// What to type to measure the same again.
     fn command(&self) -> String {
-        let mut command = "cargo bench -p bloomline-rivals --".to_owned();
+        let mut command = "cargo bench -p bloomline-comparison --".to_owned();
         command.extend(self.filter.iter().map(|name| format!(" --filter '{name}'")));
         command.extend(self.size.iter().map(|&size| format!(" --size {}", size_text(size).replace(' ', ""))));
         for (flag, is_given) in [(" --huge", self.huge), (" --quick", self.quick)] {
@@ -146,7 +146,7 @@ struct Bench {
 impl Bench {
     fn is_wanted(&self, name: &str) -> bool {
         let filter = &self.arguments.filter;
-        filter.is_empty() || name == FLOOR || filter.iter().any(|part| name.contains(part.as_str()))
+        filter.is_empty() || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
     }
 
     fn step(&mut self, name: &str, step: fn(&mut Self)) {
@@ -196,7 +196,7 @@ impl Bench {
             rates::fill(contender.as_mut(), keys);
         }
         let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, keys)).collect();
-        for contender in contenders.iter().filter(|contender| contender.name() != FLOOR) {
+        for contender in contenders.iter().filter(|contender| contender.name() != BASELINE) {
             let found = contender.count(&present);
             ensure!(
                 found == QUERIES && contender.count_branching(&present) == QUERIES,
@@ -264,7 +264,7 @@ impl Bench {
     }
 
     fn print_workload(&self, size_bytes: usize, workload: Workload) {
-        let mut rows = vec![row(["", "ns", "/ floor", "/ RocksDB's", "/ sbbf-rs-safe", "/ fastbloom"])];
+        let mut rows = vec![row(["", "ns", "/ baseline", "/ RocksDB's", "/ sbbf-rs-safe", "/ fastbloom"])];
         for name in self.results.contenders(workload) {
             let Some(nanoseconds) = self.results.nanoseconds(size_bytes, workload, name) else {
                 continue;
@@ -274,7 +274,7 @@ impl Bench {
                 ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
             };
             let nanoseconds = format!("{nanoseconds:.2}");
-            rows.push(vec![name.to_owned(), nanoseconds, to(FLOOR), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
+            rows.push(vec![name.to_owned(), nanoseconds, to(BASELINE), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
         }
         self.print(&format!("{}: {}", size_text(size_bytes), workload.title()), &rows);
     }
@@ -283,7 +283,7 @@ impl Bench {
         let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
         let mut rows = vec![row(["", "bits per key", "false positives", ""])];
         for mut contender in line_up::contenders(MIDDLE_SIZE, |name| self.is_wanted(name)) {
-            if contender.name() == FLOOR {
+            if contender.name() == BASELINE {
                 continue;
             }
             rates::fill(contender.as_mut(), keys);

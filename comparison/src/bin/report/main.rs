@@ -1,17 +1,17 @@
 //! What was measured, as a page with plots.
 //!
 //! ```text
-//! cargo run --release -p bloomline-rivals --bin report -- default.json native.json
+//! cargo run --release -p bloomline-comparison --bin report -- default.json native.json
 //! ```
 
-mod bars;
 mod plots;
 mod tables;
+mod targets;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use bloomline_rivals::results::Results;
+use bloomline_comparison::results::Results;
 use clap::Parser;
 
 /// Write docs/performance.md and its plots
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     plots::time_by_k(&default, &plots.join("time-by-k.svg"))?;
 
     let huge_pages = arguments.huge_pages.as_deref().map(load).transpose()?;
-    let bars = bars::table(&default, &native, huge_pages.as_ref());
+    let bars = targets::table(&default, &native, huge_pages.as_ref());
     let mut page =
         String::from("# Performance\n\nWritten by `scripts/report`, which measures all of it anew.\n\n");
     if default.quick || native.quick {

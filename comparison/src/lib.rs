@@ -1,8 +1,8 @@
 //! Bloomline and its rivals behind one interface, and the clock to race them by.
 
+pub mod baseline;
 pub mod builds;
 pub mod contender;
-pub mod floor;
 pub mod keys;
 pub mod line_up;
 pub mod machine;

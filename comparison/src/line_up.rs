@@ -6,8 +6,8 @@ use bloomcraft::core::BloomFilter as _;
 use bloomline::{BloomFilter, Kernel};
 use xorf::Filter as _;
 
+use crate::baseline::Baseline;
 use crate::contender::{Contender, OneByOne, Single, act_on};
-use crate::floor::Floor;
 use crate::rocksdb::RocksDb;
 #[cfg(feature = "huge-pages")]
 use crate::small_pages::{SMALL_PAGES, SmallPages};
@@ -22,7 +22,7 @@ pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const FASTBLOOM: &str = "fastbloom";
 pub const SBBF: &str = "sbbf-rs-safe";
 pub const ROCKSDB: &str = "RocksDB's layout";
-pub const FLOOR: &str = "floor";
+pub const BASELINE: &str = "baseline";
 
 /// Its halves differ, as the two hashes would else be one.
 pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
@@ -31,7 +31,7 @@ pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
 /// time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
 const LARGEST_FOR_ALL: usize = 64 << 20;
 const LARGE_RACES: &[&[&str]] = &[
-    &[BLOOMLINE_BATCH, FLOOR],
+    &[BLOOMLINE_BATCH, BASELINE],
     &[BLOOMLINE, ROCKSDB],
     &[BLOOMLINE, SBBF],
     &[BLOOMLINE_BATCH, FASTBLOOM],
@@ -56,7 +56,7 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
         }
     };
 
-    add(FLOOR, &|| Box::new(Floor::new(size_bytes)));
+    add(BASELINE, &|| Box::new(Baseline::new(size_bytes)));
     add(BLOOMLINE, &|| Box::new(OneByOne::new(BLOOMLINE, bloomline(BEST_K))));
     add(BLOOMLINE_BATCH, &|| Box::new(Batch::new(BLOOMLINE_BATCH, bloomline(BEST_K))));
     #[cfg(feature = "huge-pages")]

@@ -1,10 +1,10 @@
 //! What bloomline has to reach.
 
-use bloomline_rivals::builds::BUILDER;
-use bloomline_rivals::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
-use bloomline_rivals::race::median;
-use bloomline_rivals::results::{Results, Workload, size_text};
-use bloomline_rivals::small_pages::SMALL_PAGES;
+use bloomline_comparison::builds::BUILDER;
+use bloomline_comparison::line_up::{BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
+use bloomline_comparison::race::median;
+use bloomline_comparison::results::{Results, Workload, size_text};
+use bloomline_comparison::small_pages::SMALL_PAGES;
 
 use crate::tables::table_of;
 
@@ -19,7 +19,7 @@ enum Build {
     HugePages,
 }
 
-struct Bar {
+struct Target {
     build: Build,
     workload: Workload,
     one: &'static str,
@@ -29,8 +29,8 @@ struct Bar {
     sizes: &'static [usize],
 }
 
-const fn bar(workload: Workload, one: &'static str, other: &'static str, at_most: f64) -> Bar {
-    Bar { build: Build::Default, workload, one, other, at_most: Some(at_most), sizes: CACHED }
+const fn target(workload: Workload, one: &'static str, other: &'static str, at_most: f64) -> Target {
+    Target { build: Build::Default, workload, one, other, at_most: Some(at_most), sizes: CACHED }
 }
 
 const K8: &str = "bloomline k=8";
@@ -40,26 +40,26 @@ const SSE41: &str = "bloomline sse4.1";
 const REFERENCE: &str = "bloomline reference";
 const MOST_RATE: f64 = 0.8;
 
-const BARS: [Bar; 15] = [
-    bar(Workload::Missing, BLOOMLINE, SBBF, 1.0),
-    bar(Workload::Missing, BLOOMLINE, ROCKSDB, 0.65),
-    bar(Workload::Missing, BLOOMLINE, FASTBLOOM, 0.2),
-    bar(Workload::Missing, BLOOMLINE_BATCH, SBBF, 0.75),
-    Bar { build: Build::Native, ..bar(Workload::Missing, K8, SBBF, 0.65) },
-    bar(Workload::Missing, AVX2, ROCKSDB, 0.9),
-    Bar { build: Build::Native, ..bar(Workload::Missing, AVX2, ROCKSDB, 0.9) },
-    bar(Workload::Missing, SSE41, FASTBLOOM, 0.6),
-    bar(Workload::Missing, PORTABLE, FASTBLOOM, 0.6),
-    Bar { at_most: None, ..bar(Workload::Missing, REFERENCE, FASTBLOOM, 0.0) },
-    bar(Workload::Insert, BLOOMLINE, ROCKSDB, 0.5),
-    bar(Workload::Insert, BLOOMLINE, SBBF, 1.0),
-    Bar { sizes: LARGE, ..bar(Workload::Missing, BLOOMLINE_BATCH, FLOOR, 1.15) },
-    Bar {
+const TARGETS: [Target; 15] = [
+    target(Workload::Missing, BLOOMLINE, SBBF, 1.0),
+    target(Workload::Missing, BLOOMLINE, ROCKSDB, 0.65),
+    target(Workload::Missing, BLOOMLINE, FASTBLOOM, 0.2),
+    target(Workload::Missing, BLOOMLINE_BATCH, SBBF, 0.75),
+    Target { build: Build::Native, ..target(Workload::Missing, K8, SBBF, 0.65) },
+    target(Workload::Missing, AVX2, ROCKSDB, 0.9),
+    Target { build: Build::Native, ..target(Workload::Missing, AVX2, ROCKSDB, 0.9) },
+    target(Workload::Missing, SSE41, FASTBLOOM, 0.6),
+    target(Workload::Missing, PORTABLE, FASTBLOOM, 0.6),
+    Target { at_most: None, ..target(Workload::Missing, REFERENCE, FASTBLOOM, 0.0) },
+    target(Workload::Insert, BLOOMLINE, ROCKSDB, 0.5),
+    target(Workload::Insert, BLOOMLINE, SBBF, 1.0),
+    Target { sizes: LARGE, ..target(Workload::Missing, BLOOMLINE_BATCH, BASELINE, 1.15) },
+    Target {
         build: Build::HugePages,
         sizes: &[1 << 30],
-        ..bar(Workload::Missing, BLOOMLINE_BATCH, SMALL_PAGES, 0.85)
+        ..target(Workload::Missing, BLOOMLINE_BATCH, SMALL_PAGES, 0.85)
     },
-    Bar { sizes: &SIZES, ..bar(Workload::Mixed, BLOOMLINE_BATCH, FASTBLOOM, 0.6) },
+    Target { sizes: &SIZES, ..target(Workload::Mixed, BLOOMLINE_BATCH, FASTBLOOM, 0.6) },
 ];
 
 pub fn table(default: &Results, native: &Results, huge_pages: Option<&Results>) -> String {
@@ -67,20 +67,23 @@ pub fn table(default: &Results, native: &Results, huge_pages: Option<&Results>) 
     header.extend(SIZES.map(size_text));
     header.push("met".to_owned());
     let mut rows = vec![header];
-    for bar in &BARS {
-        let (build, results) = match bar.build {
+    for target in &TARGETS {
+        let (build, results) = match target.build {
             Build::Default => ("default", Some(default)),
             Build::Native => ("native", Some(native)),
             Build::HugePages => ("huge-pages", huge_pages),
         };
         let ratio = |size: &usize| {
-            bar.sizes.contains(size).then(|| results?.ratio(*size, bar.workload, bar.one, bar.other))
+            target
+                .sizes
+                .contains(size)
+                .then(|| results?.ratio(*size, target.workload, target.one, target.other))
         };
         rows.push(row(
-            &format!("{} / {}", bar.one, bar.other),
-            &format!("{:?}", bar.workload).to_lowercase(),
+            &format!("{} / {}", target.one, target.other),
+            &format!("{:?}", target.workload).to_lowercase(),
             build,
-            bar.at_most,
+            target.at_most,
             SIZES.map(|size| ratio(&size)),
         ));
     }

@@ -1,8 +1,8 @@
 //! The numbers.
 
-use bloomline_rivals::line_up::FLOOR;
-use bloomline_rivals::race::median;
-use bloomline_rivals::results::{Results, Workload, size_text};
+use bloomline_comparison::line_up::BASELINE;
+use bloomline_comparison::race::median;
+use bloomline_comparison::results::{Results, Workload, size_text};
 
 /// A table in Markdown whose columns also line up as text: the first to the left, the others to the right.
 pub fn table_of(rows: &[Vec<String>]) -> String {
@@ -88,9 +88,9 @@ fn speeds(results: &Results, workload: Workload) -> String {
         ];
         for &size in &sizes {
             let cell = results.nanoseconds(size, workload, contender).map(|nanoseconds| {
-                let to_floor = results.ratio(size, workload, contender, FLOOR);
-                let to_floor = to_floor.map_or(String::new(), |ratio| format!(" ({ratio:.1})"));
-                format!("{nanoseconds:.2}{to_floor}")
+                let to_baseline = results.ratio(size, workload, contender, BASELINE);
+                let to_baseline = to_baseline.map_or(String::new(), |ratio| format!(" ({ratio:.1})"));
+                format!("{nanoseconds:.2}{to_baseline}")
             });
             row.push(cell.unwrap_or_default());
         }
@@ -129,7 +129,7 @@ fn byte_keys(results: &Results) -> String {
 
 fn builds(results: &Results) -> String {
     let mut rows = vec![["", "keys", "ns per key"].map(str::to_owned).to_vec()];
-    let row = |timing: &bloomline_rivals::results::BuildTiming| {
+    let row = |timing: &bloomline_comparison::results::BuildTiming| {
         vec![timing.contender.clone(), timing.keys.to_string(), median_text(&timing.rounds)]
     };
     rows.extend(results.builds.iter().map(row));

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use bloomline::sizing;
-use bloomline_rivals::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, FLOOR, ROCKSDB, SBBF};
-use bloomline_rivals::race::median;
-use bloomline_rivals::results::{Results, Workload, size_text};
+use bloomline_comparison::line_up::{BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
+use bloomline_comparison::race::median;
+use bloomline_comparison::results::{Results, Workload, size_text};
 use plotters::chart::ChartContext;
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -51,7 +51,7 @@ struct Axis<'a> {
 
 pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
     let contenders = [
-        FLOOR,
+        BASELINE,
         BLOOMLINE_BATCH,
         BLOOMLINE,
         ROCKSDB,
@@ -92,7 +92,7 @@ pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
 pub fn time_by_k(results: &Results, path: &Path) -> Result<()> {
     let lines = [BLOOMLINE_BATCH, BLOOMLINE, ROCKSDB, FASTBLOOM].map(|contender| {
         let of_contender = results.by_k.iter().filter(|timing| timing.contender == contender);
-        let point = |timing: &bloomline_rivals::results::KTiming| {
+        let point = |timing: &bloomline_comparison::results::KTiming| {
             Some((f64::from(timing.k), median(timing.rounds.iter().copied())?.log2()))
         };
         line(contender, of_contender.filter_map(point).collect())

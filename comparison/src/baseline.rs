@@ -11,11 +11,11 @@ use crate::contender::Contender;
 struct Line([u64; 8]);
 
 /// Reads eight bytes of the line of each hash.
-pub struct Floor {
+pub struct Baseline {
     lines: Vec<Line>,
 }
 
-impl Floor {
+impl Baseline {
     pub fn new(size_bytes: usize) -> Self {
         assert!(size_bytes >= 64, "a line at least");
         // Written, as untouched pages would all be the same one.
@@ -24,9 +24,9 @@ impl Floor {
     }
 }
 
-impl Contender for Floor {
+impl Contender for Baseline {
     fn name(&self) -> &str {
-        "floor"
+        "baseline"
     }
 
     fn size_bytes(&self) -> usize {
