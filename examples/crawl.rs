@@ -1,11 +1,11 @@
-//! A crawl of a generated site: what a sieve visits, what it misses, and what a set of all URLs costs beside it.
+//! A crawl of a generated site: what a frontier visits, what it misses, and what a set of all URLs costs beside it.
 //!
 //! ```text
 //! cargo run --release --example crawl
 //! ```
 //!
 //! A million pages with five million links, most of them to pages that many others link to as well. They are crawled
-//! twice, once with a `Sieve`, once with a `HashSet<String>` and a queue. Exit code 1 if the sieve visits a page twice or
+//! twice, once with a `Frontier`, once with a `HashSet<String>` and a queue. Exit code 1 if the frontier visits a page twice or
 //! skips more than was asked for, 2 if something was wrong with the arguments or the file.
 
 #[path = "../tests/common/allocations.rs"]
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use allocations::kept;
 use anyhow::{Context, Result, bail};
-use bloomline::family::Sieve;
+use bloomline::variants::Frontier;
 use bloomline::{RestoreError, mix};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,12 +27,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 const LINKS_A_PAGE: u64 = 5;
 const LINKS_A_SAVE: u64 = 1_000_000;
 
-/// Crawl a generated site with a sieve, and with a HashSet for comparison
+/// Crawl a generated site with a frontier, and with a HashSet for comparison
 #[derive(Parser)]
 #[command(after_help = "Examples, after `cargo run --release --example crawl --`:
   --fpr 0.01                              a smaller filter, which skips more
   --growing                               a filter that begins with room for a hundredth
-  --save crawl.sieve --stop 300000        the first 300,000 pages; the same again goes on from there")]
+  --save crawl.frontier --stop 300000        the first 300,000 pages; the same again goes on from there")]
 struct Arguments {
     /// Links of the site, five for each page
     #[arg(long, value_name = "N", default_value = "5000000")]
@@ -63,16 +63,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the sieve kept what it promises.
+/// Whether the frontier kept what it promises.
 fn run(arguments: &Arguments) -> Result<bool> {
     let site = Site { pages: arguments.links / LINKS_A_PAGE };
     let empty = || {
         let pages = site.pages as usize;
-        let sieve = match arguments.growing {
-            true => Sieve::growing(pages / 100, arguments.fpr),
-            false => Sieve::with_fpr(pages, arguments.fpr),
+        let frontier = match arguments.growing {
+            true => Frontier::growing(pages / 100, arguments.fpr),
+            false => Frontier::with_fpr(pages, arguments.fpr),
         };
-        sieve.context("no such sieve: give another --fpr or fewer --links")
+        frontier.context("no such frontier: give another --fpr or fewer --links")
     };
     let report = match &arguments.save {
         Some(path) => crawl_in_parts(&site, path, arguments.stop, empty)?,
@@ -124,19 +124,19 @@ impl Site {
 }
 
 /// What a crawler takes pages from, and puts links into.
-trait Frontier {
+trait Queue {
     /// Whether the URL is to be visited.
     fn push(&mut self, url: String) -> bool;
     fn pop(&mut self) -> Option<String>;
 }
 
-impl Frontier for Sieve<String> {
+impl Queue for Frontier<String> {
     fn push(&mut self, url: String) -> bool {
-        Sieve::push(self, url)
+        Frontier::push(self, url)
     }
 
     fn pop(&mut self) -> Option<String> {
-        Sieve::pop(self)
+        Frontier::pop(self)
     }
 }
 
@@ -146,7 +146,7 @@ struct Exact {
     queue: VecDeque<String>,
 }
 
-impl Frontier for Exact {
+impl Queue for Exact {
     fn push(&mut self, url: String) -> bool {
         let is_new = !self.seen.contains(&url);
         if is_new {
@@ -183,7 +183,7 @@ impl Crawl {
     }
 
     /// Visits pages until there are no more, or about so many links were pushed.
-    fn go_on(&mut self, site: &Site, frontier: &mut impl Frontier, most_links: u64, most_pages: u64) {
+    fn go_on(&mut self, site: &Site, frontier: &mut impl Queue, most_links: u64, most_pages: u64) {
         let start = Instant::now();
         let most_links = self.links.saturating_add(most_links);
         while self.links < most_links && self.visited < most_pages {
@@ -202,7 +202,7 @@ impl Crawl {
         self.time += start.elapsed();
     }
 
-    fn to_its_end(site: &Site, name: &str, frontier: &mut impl Frontier) -> Self {
+    fn to_its_end(site: &Site, name: &str, frontier: &mut impl Queue) -> Self {
         let progress = progress(name, site.pages);
         let mut crawl = Self::new(site);
         frontier.push(Site::url(0));
@@ -226,11 +226,11 @@ impl Crawl {
     }
 }
 
-fn compare(site: &Site, fpr: f64, mut sieve: Sieve<String>) -> Report {
-    let ours = Crawl::to_its_end(site, "crawling, sieve", &mut sieve);
+fn compare(site: &Site, fpr: f64, mut frontier: Frontier<String>) -> Report {
+    let ours = Crawl::to_its_end(site, "crawling, Frontier", &mut frontier);
     // The queue is empty, and has no memory in a copy.
     let mut copy = None;
-    let our_bytes = kept(|| copy = Some(sieve.clone()));
+    let our_bytes = kept(|| copy = Some(frontier.clone()));
     let (mut theirs, mut seen) = (None, HashSet::new());
     let their_bytes = kept(|| {
         let mut exact = Exact::default();
@@ -258,7 +258,7 @@ fn compare(site: &Site, fpr: f64, mut sieve: Sieve<String>) -> Report {
     );
     text += &row(["", "distinct", "pages", "visited", "skipped", "bytes to know", "ns per"]);
     text += &row(["", "URLs", "visited", "twice", "", "them again", "link"]);
-    for (name, crawl, bytes) in [("Sieve", &ours, our_bytes), ("HashSet", &theirs, their_bytes)] {
+    for (name, crawl, bytes) in [("Frontier", &ours, our_bytes), ("HashSet", &theirs, their_bytes)] {
         let skipped = 100.0 * crawl.skipped() as f64 / crawl.linked() as f64;
         text += &row([
             name,
@@ -274,7 +274,7 @@ fn compare(site: &Site, fpr: f64, mut sieve: Sieve<String>) -> Report {
     let expected = fpr * ours.linked() as f64;
     let most_skipped = expected + 4.0 * expected.sqrt();
     text += &format!(
-        "\nasked: to skip at most {:.3} %. The sieve knows the URLs in 1/{:.0} of the memory. A link takes {:.0} ns to make\n\
+        "\nasked: to skip at most {:.3} %. The frontier knows the URLs in 1/{:.0} of the memory. A link takes {:.0} ns to make\n\
          without either; each has its queue besides.\n",
         100.0 * fpr,
         their_bytes as f64 / our_bytes as f64,
@@ -291,27 +291,27 @@ fn crawl_in_parts(
     site: &Site,
     path: &Path,
     stop: Option<u64>,
-    empty: impl FnOnce() -> Result<Sieve<String>>,
+    empty: impl FnOnce() -> Result<Frontier<String>>,
 ) -> Result<Report> {
     let name = path.display();
-    let mut sieve = match Sieve::restore(path) {
+    let mut frontier = match Frontier::restore(path) {
         Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {
-            let mut sieve = empty()?;
-            sieve.push(Site::url(0));
-            sieve
+            let mut frontier = empty()?;
+            frontier.push(Site::url(0));
+            frontier
         }
         restored => restored.with_context(|| format!("{name} cannot be gone on with: name another file"))?,
     };
-    if sieve.iter().any(|url| site.page(url).is_none()) {
+    if frontier.iter().any(|url| site.page(url).is_none()) {
         bail!("{name} is of another crawl: give the same --links, or name another file");
     }
-    let visited_before = sieve.accepted() - sieve.len() as u64;
+    let visited_before = frontier.accepted() - frontier.len() as u64;
     let progress = progress("crawling", site.pages);
     let mut crawl = Crawl::new(site);
     let most_pages = stop.unwrap_or(u64::MAX);
-    while !sieve.is_empty() && crawl.visited < most_pages {
-        crawl.go_on(site, &mut sieve, LINKS_A_SAVE, most_pages);
-        sieve
+    while !frontier.is_empty() && crawl.visited < most_pages {
+        crawl.go_on(site, &mut frontier, LINKS_A_SAVE, most_pages);
+        frontier
             .save(path)
             .with_context(|| format!("{name} cannot be written: make room, or name another file"))?;
         progress.set_position(visited_before + crawl.visited);
@@ -322,7 +322,7 @@ fn crawl_in_parts(
         "{} pages visited, {} of them before; {} in the queue\n",
         grouped(visited as usize),
         grouped(visited_before as usize),
-        grouped(sieve.len())
+        grouped(frontier.len())
     );
     Ok(Report { text, is_good: crawl.visited_twice == 0 && visited <= site.pages })
 }

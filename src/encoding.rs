@@ -27,8 +27,8 @@ const COUNTING_MAGIC: [u8; 8] = *b"\x89blcnt\r\n";
 pub(crate) const COUNTER_BLOCKS: usize = 4;
 /// The same of a scalable filter.
 const SCALABLE_MAGIC: [u8; 8] = *b"\x89blscl\r\n";
-/// The same of a sieve.
-const SIEVE_MAGIC: [u8; 8] = *b"\x89blsiv\r\n";
+/// The same of a frontier.
+const FRONTIER_MAGIC: [u8; 8] = *b"\x89blsiv\r\n";
 /// Stored in place of a count of keys that is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -335,7 +335,7 @@ pub(crate) fn read_counting(bytes: &[u8]) -> Result<(BlockSlice<'_>, Footer), De
 pub(crate) struct Scalable {
     pub(crate) n_filters: u64,
     pub(crate) keys: u64,
-    pub(crate) first_guess: u64,
+    pub(crate) initial_capacity: u64,
     pub(crate) fpr: f64,
     pub(crate) growth: u8,
     pub(crate) tightening: f64,
@@ -343,9 +343,9 @@ pub(crate) struct Scalable {
 
 /// Ends the standalone bytes of the filters.
 pub(crate) fn write_scalable(out: &mut Vec<u8>, scalable: Scalable) {
-    let Scalable { n_filters, keys, first_guess, fpr, growth, tightening } = scalable;
+    let Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening } = scalable;
     let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
-    let words = [n_filters, keys, first_guess, fpr.to_bits(), tightening.to_bits(), last];
+    let words = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
     out.extend(signed_footer(words, SCALABLE_MAGIC));
 }
 
@@ -356,9 +356,9 @@ pub(crate) fn read_scalable(bytes: &[u8]) -> Result<(&[u8], Scalable), DecodeErr
     if reserved != [0; 6] {
         return Err(DecodeError::Footer { field: "reserved bytes", found: words[5] >> 16 });
     }
-    let [n_filters, keys, first_guess, fpr, tightening, _] = words;
+    let [n_filters, keys, initial_capacity, fpr, tightening, _] = words;
     let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
-    Ok((filters, Scalable { n_filters, keys, first_guess, fpr, growth, tightening }))
+    Ok((filters, Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening }))
 }
 
 /// What stands before the last of several filters' standalone bytes, and that filter's.
@@ -372,11 +372,11 @@ pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Deco
     Ok(bytes.split_at(start))
 }
 
-/// The least bytes of a sieve: an empty queue, a filter of one lane, and two footers.
-pub(crate) const LEAST_SIEVE_BYTES: usize = LANE_BYTES + 2 * FOOTER_BYTES;
+/// The least bytes of a frontier: an empty queue, a filter of one lane, and two footers.
+pub(crate) const LEAST_FRONTIER_BYTES: usize = LANE_BYTES + 2 * FOOTER_BYTES;
 
-/// What the footer of a sieve says of the bytes before it.
-pub(crate) struct SieveFooter {
+/// What the footer of a frontier says of the bytes before it.
+pub(crate) struct FrontierFooter {
     /// In the queue.
     pub(crate) items: u64,
     pub(crate) queue_bytes: u64,
@@ -386,14 +386,15 @@ pub(crate) struct SieveFooter {
     pub(crate) checksum: u64,
 }
 
-impl SieveFooter {
+impl FrontierFooter {
     pub(crate) fn to_bytes(&self) -> [u8; FOOTER_BYTES] {
         let Self { items, queue_bytes, accepted, planned, checksum } = *self;
-        signed_footer([items, queue_bytes, accepted, planned, checksum, VERSION.into()], SIEVE_MAGIC)
+        signed_footer([items, queue_bytes, accepted, planned, checksum, VERSION.into()], FRONTIER_MAGIC)
     }
 
     pub(crate) fn read(footer: &[u8; FOOTER_BYTES]) -> Result<Self, DecodeError> {
-        let (_, [items, queue_bytes, accepted, planned, checksum, last]) = split_footer(footer, SIEVE_MAGIC)?;
+        let (_, [items, queue_bytes, accepted, planned, checksum, last]) =
+            split_footer(footer, FRONTIER_MAGIC)?;
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }

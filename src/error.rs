@@ -269,7 +269,7 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
-    /// The footer of a sieve speaks of a queue that is not there: the bytes were cut or joined.
+    /// The footer of a frontier speaks of a queue that is not there: the bytes were cut or joined.
     Queue {
         /// Items by the footer.
         items: u64,
@@ -278,14 +278,14 @@ pub enum DecodeError {
         /// Bytes before the footer.
         found_bytes: u64,
     },
-    /// Queue and filter of a sieve do not match their checksum: the bytes are damaged.
+    /// Queue and filter of a frontier do not match their checksum: the bytes are damaged.
     BodyChecksum {
         /// Checksum in the footer.
         stored: u64,
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
-    /// An item of a sieve's queue cannot be had back from its bytes: they are damaged, or were those of another type.
+    /// An item of a frontier's queue cannot be had back from its bytes: they are damaged, or were those of another type.
     Item {
         /// Place in the queue, from 0.
         index: u64,
@@ -304,12 +304,15 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::TooShort { found, least } => {
-                write!(f, "a standalone filter or sieve of this kind has at least {least} bytes, not {found}")
+                write!(
+                    f,
+                    "a standalone filter or frontier of this kind has at least {least} bytes, not {found}"
+                )
             }
             Self::Magic { found } => {
                 write!(
                     f,
-                    "not a standalone filter or sieve of this kind, or cut short: it ends in {found:02x?}"
+                    "not a standalone filter or frontier of this kind, or cut short: it ends in {found:02x?}"
                 )
             }
             Self::Version { found, newest } => write!(
@@ -391,7 +394,7 @@ impl From<HashChanged> for DecodeError {
     }
 }
 
-/// A sieve cannot be had back from its file. Where there is no such file yet, begin with an empty sieve; where it is
+/// A frontier cannot be had back from its file. Where there is no such file yet, begin with an empty frontier; where it is
 /// damaged, go back to an older copy.
 #[cfg(feature = "std")]
 #[non_exhaustive]
@@ -399,7 +402,7 @@ impl From<HashChanged> for DecodeError {
 pub enum RestoreError {
     /// The file cannot be read.
     Io(std::io::Error),
-    /// What was read is not a sieve of this type, or is damaged.
+    /// What was read is not a frontier of this type, or is damaged.
     Decode(DecodeError),
 }
 
@@ -407,8 +410,8 @@ pub enum RestoreError {
 impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => write!(f, "the sieve's file cannot be read: {error}"),
-            Self::Decode(error) => write!(f, "the file is not a sieve that can be restored: {error}"),
+            Self::Io(error) => write!(f, "the frontier's file cannot be read: {error}"),
+            Self::Decode(error) => write!(f, "the file is not a frontier that can be restored: {error}"),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::view::BloomView;
 
 /// A set of keys that answers "certainly not in" or "may be in", with one cache line touched per lookup.
 ///
-/// Keys cannot be listed, nor taken out; from a [`CountingBloomFilter`](crate::family::CountingBloomFilter) they can.
+/// Keys cannot be listed, nor taken out; from a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) they can.
 /// Memory is fixed at construction: with more keys than it was sized for, the filter stays correct and answers "may
 /// be in" more often. Methods that end in `_hash` take the key's hash from [`hash_key`](crate::hash_key) in place of
 /// the key; any other 64-bit hash will do if all its bits are well mixed ([`mix`](crate::mix) repairs weak ones) and

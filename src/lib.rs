@@ -13,7 +13,6 @@ mod builder;
 mod encoding;
 mod error;
 mod estimate;
-pub mod family;
 mod filter;
 mod hash;
 mod kernel;
@@ -23,6 +22,7 @@ mod serde;
 mod short;
 pub mod sizing;
 pub mod sstable;
+pub mod variants;
 mod view;
 
 #[cfg(target_has_atomic = "64")]

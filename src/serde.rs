@@ -10,8 +10,8 @@ use serde_core::ser::{Error as _, Serialize, Serializer};
 #[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
 use crate::error::{DecodeError, HashChanged};
-use crate::family::{CountingBloomFilter, ScalableBloomFilter, Sieve, StandardBloomFilter};
 use crate::filter::BloomFilter;
+use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use crate::view::BloomView;
 
 /// Serializes `$of` by what `$write` appends, and deserializes it by `$read`.
@@ -54,7 +54,7 @@ as_standalone_bytes!(
     ScalableBloomFilter::write_standalone,
     ScalableBloomFilter::from_standalone
 );
-as_standalone_bytes!("Sieve", [Sieve<T>] [T], Sieve::write_standalone, Sieve::from_standalone);
+as_standalone_bytes!("Frontier", [Frontier<T>] [T], Frontier::write_standalone, Frontier::from_standalone);
 as_standalone_bytes!(
     "StandardBloomFilter",
     [StandardBloomFilter],

@@ -229,11 +229,11 @@ fn errors_say_what_was_wrong_and_what_to_do() {
         ),
         (
             DecodeError::TooShort { found: 3, least: 72 },
-            "a standalone filter or sieve of this kind has at least 72 bytes, not 3",
+            "a standalone filter or frontier of this kind has at least 72 bytes, not 3",
         ),
         (
             DecodeError::Magic { found: *b"\x00bloom\r\n" },
-            "not a standalone filter or sieve of this kind, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+            "not a standalone filter or frontier of this kind, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
         ),
         (
             DecodeError::Version { found: 2, newest: 1 },

@@ -44,4 +44,4 @@ macro_rules! replay {
     )*};
 }
 
-replay!(decode family lockstep model sizing);
+replay!(decode lockstep model sizing variants);

@@ -3,7 +3,7 @@
 mod common;
 
 use arbitrary::{Arbitrary, Unstructured};
-use bloomline::family::{CountingBloomFilter, StandardBloomFilter};
+use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, SizingError, mix, sizing};
 use common::allocations::allocated;
 use common::counting::{Input, counting};

@@ -4,7 +4,7 @@
 //! `cargo test --release --test estimates -- --include-ignored`.
 #![cfg(not(miri))]
 
-use bloomline::family::StandardBloomFilter;
+use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, BloomView, FilterBuilder, KeyEstimate, MismatchError, mix};
 use proptest::prelude::*;
 

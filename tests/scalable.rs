@@ -4,8 +4,8 @@
 mod common;
 
 use arbitrary::{Arbitrary, Unstructured};
-use bloomline::family::ScalableBloomFilter;
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, SizingError, hash_key, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, scalable_decoder_survives};
@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
 
-fn with_fpr(first_guess: usize, fpr: f64) -> ScalableBloomFilter {
-    ScalableBloomFilter::with_fpr(first_guess, fpr).expect("in range")
+fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
+    ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
 }
 
 /// So many new keys, of the numbers from 0 on.
@@ -107,8 +107,8 @@ fn keys_that_are_in_do_not_make_it_grow() {
 }
 
 /// What the filters' rates come to by the model of blocks, each with its keys.
-fn model(filter: &ScalableBloomFilter, first_guess: u64) -> f64 {
-    let (mut capacity, mut rest) = (first_guess, filter.inserted_keys());
+fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
+    let (mut capacity, mut rest) = (initial_capacity, filter.inserted_keys());
     let mut none = 1.0;
     for filter in filter.filters() {
         let keys = capacity.min(rest);
@@ -119,15 +119,15 @@ fn model(filter: &ScalableBloomFilter, first_guess: u64) -> f64 {
 }
 
 /// The measured rate is the model's, and never above the one asked for.
-fn assert_rate(fpr: f64, first_guess: u64, lookups: u64) {
-    let mut filter = with_fpr(first_guess as usize, fpr);
+fn assert_rate(fpr: f64, initial_capacity: u64, lookups: u64) {
+    let mut filter = with_fpr(initial_capacity as usize, fpr);
     for times in [1, 10, 100] {
-        filter = grown(filter, times * first_guess);
+        filter = grown(filter, times * initial_capacity);
         let positives = (0..lookups).filter(|i| filter.contains_hash(mix((1 << 60) | i))).count();
-        let (measured, model) = (positives as f64 / lookups as f64, model(&filter, first_guess));
+        let (measured, model) = (positives as f64 / lookups as f64, model(&filter, initial_capacity));
         let estimated = filter.estimated_fpr();
         println!(
-            "{fpr}, {times} times the first guess: measured {:.3} of the rate asked for, estimated {:.3}, model {:.3}",
+            "{fpr}, {times} times the initial capacity: measured {:.3} of the rate asked for, estimated {:.3}, model {:.3}",
             measured / fpr,
             estimated / fpr,
             model / fpr
@@ -169,17 +169,17 @@ fn the_rate_stays_below_the_one_asked_for_with_a_billion_keys() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn memory_is_at_most_what_the_documentation_says() {
-    let first_guess = 3_000;
+    let initial_capacity = 3_000;
     for (fpr, times) in
         [(0.01, [1.46, 2.35, 2.14]), (0.001, [1.35, 2.13, 1.91]), (0.0001, [1.30, 2.04, 1.82])]
     {
-        let mut filter = with_fpr(first_guess, fpr);
+        let mut filter = with_fpr(initial_capacity, fpr);
         for (n, most) in [1, 10, 100].into_iter().zip(times) {
-            filter = grown(filter, (n * first_guess) as u64);
-            let one = BloomFilter::with_fpr(n * first_guess, fpr).unwrap();
+            filter = grown(filter, (n * initial_capacity) as u64);
+            let one = BloomFilter::with_fpr(n * initial_capacity, fpr).unwrap();
             let ratio = filter.size_bytes() as f64 / one.size_bytes() as f64;
             println!("{fpr}, {n} times: {ratio:.3} times the memory");
-            assert!((most - 0.02..=most).contains(&ratio), "{fpr}, {n} times the first guess: {ratio}");
+            assert!((most - 0.02..=most).contains(&ratio), "{fpr}, {n} times the initial capacity: {ratio}");
         }
     }
 }
@@ -292,8 +292,8 @@ fn each_check_says_what_is_wrong() {
         assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
     }
     // The newest filter was made for 240 keys.
-    for first_guess in [0, 80, 1_000, 1 << 62, u64::MAX] {
-        assert_eq!(forged(16, &first_guess.to_le_bytes()), footer("first guess", first_guess));
+    for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
+        assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
     }
     assert_eq!(forged(16, &[12]), footer("number of keys", filter.inserted_keys()));
     for keys in [0, 179, 421, u64::MAX] {

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use bloomline::family::{CountingBloomFilter, ScalableBloomFilter, Sieve, StandardBloomFilter};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use serde_core::{Serialize, de::DeserializeOwned};
 
@@ -61,16 +61,16 @@ fn an_atomic_filter_is_stored_as_what_it_is_a_form_of() {
 }
 
 #[test]
-fn a_sieve_goes_on() {
-    for sieve in [Sieve::with_fpr(10, 0.01), Sieve::growing(1, 0.01)] {
-        let mut sieve = sieve.unwrap();
-        sieve.extend(KEYS.map(str::to_owned));
-        assert_eq!(sieve.pop().as_deref(), Some("ant"));
-        let bytes = postcard::to_allocvec(&sieve).unwrap();
-        let mut restored: Sieve<String> = postcard::from_bytes(&bytes).unwrap();
+fn a_frontier_goes_on() {
+    for frontier in [Frontier::with_fpr(10, 0.01), Frontier::growing(1, 0.01)] {
+        let mut frontier = frontier.unwrap();
+        frontier.extend(KEYS.map(str::to_owned));
+        assert_eq!(frontier.pop().as_deref(), Some("ant"));
+        let bytes = postcard::to_allocvec(&frontier).unwrap();
+        let mut restored: Frontier<String> = postcard::from_bytes(&bytes).unwrap();
         assert!(!restored.push("ant".to_owned()));
         assert!(restored.iter().eq(["bee", "cat"]));
-        assert!(postcard::from_bytes::<Sieve<String>>(&bytes[..bytes.len() - 1]).is_err());
+        assert!(postcard::from_bytes::<Frontier<String>>(&bytes[..bytes.len() - 1]).is_err());
     }
 }
 

@@ -6,8 +6,8 @@ mod values;
 
 use std::collections::HashSet;
 
-use bloomline::family::StandardBloomFilter;
 use bloomline::sizing::{self, MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing};
+use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomView, DecodeError, MismatchError, SizingError, mix};
 use common::allocations::allocated;
 use common::decode::{forge_footer as forge, standard_decoder_survives};
@@ -301,7 +301,7 @@ fn the_measured_rate_is_that_of_the_model_at_low_rates() {
     }
 }
 
-/// What the window test of `src/family/standard.rs` draws, for once whole.
+/// What the window test of `src/variants/standard.rs` draws, for once whole.
 #[test]
 #[ignore = "minutes in release, 1.25 GB of memory"]
 fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {

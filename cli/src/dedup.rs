@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow, ensure};
-use bloomline::family::ScalableBloomFilter;
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, SizingError, sizing};
 use clap::Args;
 
@@ -152,8 +152,8 @@ impl Filter {
         Ok(match keys {
             Some(keys) => Self::Fixed(BloomFilter::with_bits_per_key(keys, bits_per_key)?),
             None => {
-                let first_guess = arguments.keys.unwrap_or(FIRST_GUESS);
-                let filter = ScalableBloomFilter::with_fpr(first_guess, arguments.fpr);
+                let initial_capacity = arguments.keys.unwrap_or(FIRST_GUESS);
+                let filter = ScalableBloomFilter::with_fpr(initial_capacity, arguments.fpr);
                 Self::Growing(filter.map_err(|error| match error {
                     SizingError::ScalableFpr { .. } => {
                         anyhow!("{error} (say with --keys how many, without --scalable)")

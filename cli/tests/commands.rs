@@ -7,7 +7,7 @@ mod common;
 use std::collections::HashSet;
 use std::io::Write;
 
-use bloomline::family::ScalableBloomFilter;
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BloomView, FilterBuilder};
 use predicates::prelude::*;
 use predicates::str::contains;

@@ -103,9 +103,13 @@ fn files_that_are_no_filters() {
         (
             "text",
             lines(0..100).into(),
-            &["not a standalone filter or sieve of this kind, or cut short", "(make one with"],
+            &["not a standalone filter or frontier of this kind, or cut short", "(make one with"],
         ),
-        ("cut", filter[..end - 1].into(), &["not a standalone filter or sieve of this kind, or cut short"]),
+        (
+            "cut",
+            filter[..end - 1].into(),
+            &["not a standalone filter or frontier of this kind, or cut short"],
+        ),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(build it again"]),
         ("footer", changed(end - 60), &["the footer is damaged", "(build it again"]),
         ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),
@@ -113,7 +117,7 @@ fn files_that_are_no_filters() {
         ("damaged", changed(100), &["the lanes are damaged", "(build it again"]),
         (
             "growing",
-            bloomline::family::ScalableBloomFilter::with_fpr(9, 0.1).unwrap().to_standalone(),
+            bloomline::variants::ScalableBloomFilter::with_fpr(9, 0.1).unwrap().to_standalone(),
             &["scalable"],
         ),
     ];

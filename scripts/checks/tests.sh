@@ -1,6 +1,6 @@
 # Checks of the tests themselves: what they reach, and what they would notice.
 
-fuzz_targets=(decode family lockstep model sizing)
+fuzz_targets=(decode lockstep model sizing variants)
 
 # `fuzz_build SANITIZER`: where the targets are then.
 fuzz_build() {
@@ -50,10 +50,10 @@ decode|src/encoding.rs|the footer's count of lanes is not checked|s/n_lanes.chec
 decode|src/sstable/policy.rs|malformed bytes are taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
 decode|src/sstable/filter_block.rs|ranges of a filter block may be of 2^70 bytes|s/base_log2 >= 64/base_log2 >= 71/
 decode|src/sstable/filter_block.rs|a filter block that cannot be read is taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
-family|src/family/counting.rs|a counter at its end counts down|s/-= u8::from(count != SATURATED) <</-= 1 <</
-family|src/family/scalable.rs|the older half of the filters is not asked|s/any_contains_hash(&self.filters, hash)/any_contains_hash(\&self.filters[self.filters.len() \/ 2..], hash)/
-family|src/family/sieve.rs|what was pushed last comes out first|s/pop_front/pop_back/
-family|src/family/standard.rs|a filter is united with itself alone|s/|ours, theirs| \*ours |= theirs/|ours, _| *ours |= *ours/
+variants|src/variants/counting.rs|a counter at its end counts down|s/-= u8::from(count != SATURATED) <</-= 1 <</
+variants|src/variants/scalable.rs|the older half of the filters is not asked|s/any_contains_hash(&self.filters, hash)/any_contains_hash(\&self.filters[self.filters.len() \/ 2..], hash)/
+variants|src/variants/frontier.rs|what was pushed last comes out first|s/pop_front/pop_back/
+variants|src/variants/standard.rs|a filter is united with itself alone|s/|ours, theirs| \*ours |= theirs/|ours, _| *ours |= *ours/
 model|src/filter.rs|a filter folded by 7 stays as it is|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/
 model|src/filter.rs|the first block is not cleared|s/as_mut_slice().fill(/as_mut_slice()[1..].fill(/
 model|src/builder.rs|repeats are sought among the first key of 1024|s/suspects.contains_batch(hashes, found)/suspects.contains_batch(\&hashes[..1], \&mut found[..1])/

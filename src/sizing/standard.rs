@@ -142,7 +142,7 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
     Ok(approximate(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
 }
 
-/// The shape of a [`StandardBloomFilter`](crate::family::StandardBloomFilter): how many bits, and how many probes per
+/// The shape of a [`StandardBloomFilter`](crate::variants::StandardBloomFilter): how many bits, and how many probes per
 /// key.
 ///
 /// # Examples

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
-use bloomline::family::CountingBloomFilter;
+use bloomline::variants::CountingBloomFilter;
 use bloomline::{BloomFilter, Kernel, hash_key, mix};
 
 use super::decode::{counting_decoder_survives, forge_footer};

@@ -1,8 +1,8 @@
 //! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
 
 use arbitrary::Arbitrary;
-use bloomline::family::{CountingBloomFilter, ScalableBloomFilter, Sieve, StandardBloomFilter};
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView};
 use xxhash_rust::xxh64::xxh64;
 
@@ -31,8 +31,8 @@ pub fn check(input: Input<'_>) {
     standard_decoder_survives(&bytes);
     counting_decoder_survives(&bytes);
     scalable_decoder_survives(&bytes);
-    sieve_decoder_survives(&bytes);
-    sieve_decoder_survives(&forge_sieve(&bytes, key.len() as u64));
+    frontier_decoder_survives(&bytes);
+    frontier_decoder_survives(&forge_frontier(&bytes, key.len() as u64));
     filter_block_survives(&bytes, key);
     partition_index_survives(&bytes, key);
     if let Some(forged) = forge_index(&bytes) {
@@ -93,8 +93,8 @@ fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
     Some(forged)
 }
 
-/// The bytes of a sieve that has seen everything, with this queue of so many items.
-pub fn forge_sieve(queue: &[u8], items: u64) -> Vec<u8> {
+/// The bytes of a frontier that has seen everything, with this queue of so many items.
+pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     let full = [0xff; 8];
     let mut filter =
         [&full[..], include_bytes!("../golden/standalone-empty.bin").last_chunk::<64>().expect("a footer")]
@@ -237,21 +237,21 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
 }
 
 /// What decodes is written as the same bytes again, and comes out in order.
-pub fn sieve_decoder_survives(bytes: &[u8]) {
-    let (allocated, sieve) = allocated(|| Sieve::<Vec<u8>>::from_standalone(bytes));
+pub fn frontier_decoder_survives(bytes: &[u8]) {
+    let (allocated, frontier) = allocated(|| Frontier::<Vec<u8>>::from_standalone(bytes));
     // An item takes at least 8 bytes, and in memory 24, for which a queue that grows takes up to four times as much.
     assert!(allocated <= 16 * bytes.len() + 256, "{allocated} bytes for {}", bytes.len());
-    let Ok(mut sieve) = sieve else { return };
-    assert!(sieve.accepted() >= sieve.len() as u64 && sieve.len() <= bytes.len() / 8);
-    let again = sieve.to_standalone();
+    let Ok(mut frontier) = frontier else { return };
+    assert!(frontier.accepted() >= frontier.len() as u64 && frontier.len() <= bytes.len() / 8);
+    let again = frontier.to_standalone();
     assert!(again.len() <= bytes.len());
-    assert!(Sieve::<Vec<u8>>::from_standalone(&again).expect("our own").iter().eq(&sieve));
+    assert!(Frontier::<Vec<u8>>::from_standalone(&again).expect("our own").iter().eq(&frontier));
     let mut at = 0;
-    while let Some(item) = sieve.pop() {
+    while let Some(item) = frontier.pop() {
         assert!(bytes[at..].starts_with(&(item.len() as u64).to_le_bytes()));
         assert!(bytes[at + 8..].starts_with(&item));
         at += 8 + item.len();
-        assert!(!sieve.push(item), "visited twice");
+        assert!(!frontier.push(item), "visited twice");
     }
 }
 

@@ -19,10 +19,10 @@ pub fn assert_lanes(lanes: usize, needed: f64) {
 pub mod allocations;
 pub mod counting;
 pub mod decode;
-pub mod family;
+pub mod frontier;
 pub mod lockstep;
 pub mod model;
 pub mod scalable;
-pub mod sieve;
 pub mod sizing;
 pub mod standard;
+pub mod variants;

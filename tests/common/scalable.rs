@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use bloomline::family::ScalableBloomFilter;
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{Kernel, hash_key, mix};
 
 use super::decode::{forge_footer, scalable_decoder_survives};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
-    first_guess: u8,
+    initial_capacity: u8,
     fpr: u8,
     growth: u8,
     tightening: u8,
@@ -44,23 +44,23 @@ struct Model {
     hashes: HashSet<u64>,
     /// How many of them the filter took for new.
     new: u64,
-    first_guess: u64,
+    initial_capacity: u64,
     growth: u64,
 }
 
 pub fn scalable(input: Input<'_>) {
-    let first_guess = usize::from(input.first_guess % 100);
+    let initial_capacity = usize::from(input.initial_capacity % 100);
     let growth = input.growth % 15 + 2;
     // High rates, at which filters are quickly sized and keys of one are often taken for those of another: the model
     // takes a hundred times as long for sixteen probes as for eight.
     let fpr = f64::from(input.fpr.max(16)) / 256.0;
     let tightening = 0.5 + f64::from(input.tightening) / 640.0;
-    let filter = ScalableBloomFilter::with_growth(first_guess, fpr, growth, tightening);
+    let filter = ScalableBloomFilter::with_growth(initial_capacity, fpr, growth, tightening);
     let mut model = Model {
         filter: filter.expect("in range").with_seed(input.seed),
         hashes: HashSet::new(),
         new: 0,
-        first_guess: first_guess.max(1) as u64,
+        initial_capacity: initial_capacity.max(1) as u64,
         growth: growth.into(),
     };
     assert_eq!((model.filter.fpr(), model.filter.seed()), (fpr, input.seed));
@@ -144,7 +144,7 @@ impl Model {
     /// As many filters as the keys fill, and one that has room or was just filled.
     fn check_shape(&self) {
         let filters = self.filter.filters();
-        let (mut capacity, mut total, mut n_filters) = (self.first_guess, self.first_guess, 1);
+        let (mut capacity, mut total, mut n_filters) = (self.initial_capacity, self.initial_capacity, 1);
         while total < self.new {
             capacity *= self.growth;
             total += capacity;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use arbitrary::Arbitrary;
-use bloomline::family::StandardBloomFilter;
+use bloomline::variants::StandardBloomFilter;
 use bloomline::{hash_key, mix};
 
 #[derive(Arbitrary, Debug)]

@@ -255,9 +255,9 @@ def is_in(lanes, n_blocks, k, hash_):
     return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
 
 
-def scalable(keys, first_guess, fpr, growth, tightening, k, seed, sizes):
+def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
     """The sizes of the filters are the writer's choice: these are in blocks."""
-    filters, capacity, room, inserted = [[0] * (8 * sizes[0])], first_guess, first_guess, 0
+    filters, capacity, room, inserted = [[0] * (8 * sizes[0])], initial_capacity, initial_capacity, 0
     for key in keys:
         hash_ = hash_key(key, seed)
         if any(is_in(lanes, len(lanes) // 8, k, hash_) for lanes in filters):
@@ -272,13 +272,13 @@ def scalable(keys, first_guess, fpr, growth, tightening, k, seed, sizes):
         room, inserted = room - 1, inserted + 1
     assert len(filters) == len(sizes)
     body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in filters)
-    footer = struct.pack("<QQQddBB6x", len(filters), inserted, first_guess, fpr, tightening, 1, growth)
+    footer = struct.pack("<QQQddBB6x", len(filters), inserted, initial_capacity, fpr, tightening, 1, growth)
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
 
 
-# Section 10: sieves.
+# Section 10: frontiers.
 
-def sieve(queue, filter_, accepted, planned):
+def frontier(queue, filter_, accepted, planned):
     items = b"".join(len(item).to_bytes(8, "little") + item for item in queue)
     fields = (len(queue), len(items), accepted, planned, xxh64(items + filter_))
     footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, 0, 0, 0, 0, 0, 0, 0])
@@ -306,7 +306,7 @@ def binary_files():
         "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
         "standard-empty.bin": standard([], 1000, 7, 0, 0),
         "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
-        "sieve.bin": sieve(ANIMALS[1:], standalone(build(ANIMALS, 2, 7, 0x5EED), 7, 0x5EED, None), 3, 100),
+        "frontier.bin": frontier(ANIMALS[1:], standalone(build(ANIMALS, 2, 7, 0x5EED), 7, 0x5EED, None), 3, 100),
         "standard-1024-bits.bin": standard(ANIMALS, 1024, 64, 0, 3),
         "counting-empty.bin": counting([], [], 1, 6, 0, 0),
         "counting-1-block.bin": counting(ANIMALS[:1] * 17 + ANIMALS[1:] * 14, ANIMALS * 13, 1, 6, 0, None),

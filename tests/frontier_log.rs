@@ -1,8 +1,8 @@
-//! A sieve that is past its plan says so once, whatever becomes of it.
+//! A frontier that is past its plan says so once, whatever becomes of it.
 
 use std::sync::Mutex;
 
-use bloomline::family::Sieve;
+use bloomline::variants::Frontier;
 use log::{LevelFilter, Log, Metadata, Record};
 
 struct Warnings(Mutex<Vec<String>>);
@@ -22,34 +22,35 @@ impl Log for Warnings {
 }
 
 /// Pushes this number of new items.
-fn push(sieve: &mut Sieve<String>, items: u64) {
-    let last = sieve.accepted() + items;
-    (sieve.accepted()..last).for_each(|i| assert!(sieve.push(i.to_string())));
+fn push(frontier: &mut Frontier<String>, items: u64) {
+    let last = frontier.accepted() + items;
+    (frontier.accepted()..last).for_each(|i| assert!(frontier.push(i.to_string())));
 }
 
 #[test]
-fn a_sieve_past_its_plan_warns_once() {
+fn a_frontier_past_its_plan_warns_once() {
     log::set_logger(&WARNINGS).unwrap();
     log::set_max_level(LevelFilter::Warn);
     let warnings = || WARNINGS.0.lock().unwrap().clone();
-    let restored = |sieve: &Sieve<String>| Sieve::from_standalone(&sieve.to_standalone()).unwrap();
+    let restored =
+        |frontier: &Frontier<String>| Frontier::from_standalone(&frontier.to_standalone()).unwrap();
 
-    let mut sieve = Sieve::with_fpr(100, 1e-6).unwrap();
-    push(&mut sieve, 100);
-    let mut before = restored(&sieve);
+    let mut frontier = Frontier::with_fpr(100, 1e-6).unwrap();
+    push(&mut frontier, 100);
+    let mut before = restored(&frontier);
     assert_eq!(warnings().len(), 0);
-    push(&mut sieve, 1);
-    assert!(sieve.is_past_plan());
+    push(&mut frontier, 1);
+    assert!(frontier.is_past_plan());
     assert_eq!(
         warnings(),
         [
-            "WARN: a sieve made for 100 items has taken more: it drops new items more often than was asked for; make it \
+            "WARN: a frontier made for 100 items has taken more: it drops new items more often than was asked for; make it \
           for more items, or let it grow"
         ]
     );
-    assert!(!sieve.push("0".to_owned()));
-    push(&mut sieve, 50);
-    push(&mut restored(&sieve), 50);
+    assert!(!frontier.push("0".to_owned()));
+    push(&mut frontier, 50);
+    push(&mut restored(&frontier), 50);
     assert_eq!(warnings().len(), 1, "not again");
     push(&mut before, 50);
     assert_eq!(warnings().len(), 2, "one that was saved before it had warned");

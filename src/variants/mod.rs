@@ -9,15 +9,15 @@
 //! | [`StandardBloomFilter`] | memory or bandwidth is scarcer than time, or the rate is below 0.01 % | 9.59, 14.38, 19.17 | k: 7, 10, 13 |
 //! | [`CountingBloomFilter`] | keys must be taken out again, and the filter cannot be built anew | 49.7, 78.0, 110.5 | 1 |
 //! | [`ScalableBloomFilter`] | nobody knows how many keys will come | at 100 times the guess 21.2, 29.8, 40.0 | filters: 7 at 100 times the guess |
-//! | [`Sieve`] | a queue that takes nothing twice, for crawlers: over a `BloomFilter`, or a filter that grows | as its filter | as its filter |
+//! | [`Frontier`] | a queue that takes nothing twice, for crawlers: over a `BloomFilter`, or a filter that grows | as its filter | as its filter |
 #![forbid(unsafe_code)]
 
 mod counting;
+mod frontier;
 mod scalable;
-mod sieve;
 mod standard;
 
 pub use counting::CountingBloomFilter;
+pub use frontier::Frontier;
 pub use scalable::ScalableBloomFilter;
-pub use sieve::Sieve;
 pub use standard::StandardBloomFilter;

@@ -1,4 +1,4 @@
-//! `Sieve`: a queue of what is to be visited, which takes nothing that it has seen before.
+//! `Frontier`: a queue of what is to be visited, which takes nothing that it has seen before.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "std")]
@@ -10,10 +10,10 @@ use core::fmt;
 
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
-use crate::encoding::{self, FOOTER_BYTES, SieveFooter};
+use crate::encoding::{self, FOOTER_BYTES, FrontierFooter};
 use crate::error::{DecodeError, HashChanged, SizingError};
-use crate::family::ScalableBloomFilter;
 use crate::filter::BloomFilter;
+use crate::variants::ScalableBloomFilter;
 use crate::view::BloomView;
 
 /// The queue of a crawler: first in, first out, and nothing twice.
@@ -24,35 +24,35 @@ use crate::view::BloomView;
 /// the items that are still to come lie in memory, and room for the most that ever were.
 ///
 /// The price: `push` takes a new item for one that was seen, drops it, and it is *never visited*. The probability grows
-/// from 0 to the `fpr` asked for, as the sieve fills to the number of items that it was made for; of so many items less
+/// from 0 to the `fpr` asked for, as the frontier fills to the number of items that it was made for; of so many items less
 /// than a fifth of `fpr` are lost where that is 2 % or less: 0.17 % at 1 %, 0.015 % at 0.1 %. No item comes out twice. Whoever chooses the
 /// items can choose some for which another is dropped: the hash resists accidents, not attackers.
 ///
 /// What tells items apart, and what is saved of them, are the bytes of `AsRef<[u8]>`: those of a `String`, a `Vec<u8>`,
 /// or a type of your own. Normalize URLs before they are pushed.
 ///
-/// [`Sieve::with_fpr`] is of fixed size. Past the number of items that it was made for it works on, and drops more than
+/// [`Frontier::with_fpr`] is of fixed size. Past the number of items that it was made for it works on, and drops more than
 /// was asked: [`is_past_plan`](Self::is_past_plan) tells so, and with the feature `log` one warning does.
-/// [`Sieve::growing`] keeps the rate for any number of items. That takes two to five times the memory, most just after it has grown, and a push
+/// [`Frontier::growing`] keeps the rate for any number of items. That takes two to five times the memory, most just after it has grown, and a push
 /// touches a cache line in each of its filters.
 ///
 /// # Examples
 ///
 /// ```
-/// use bloomline::family::Sieve;
+/// use bloomline::variants::Frontier;
 ///
-/// let mut sieve = Sieve::with_fpr(1_000_000, 0.001)?;
-/// assert!(sieve.push("https://example.org/"));
-/// while let Some(url) = sieve.pop() {
+/// let mut frontier = Frontier::with_fpr(1_000_000, 0.001)?;
+/// assert!(frontier.push("https://example.org/"));
+/// while let Some(url) = frontier.pop() {
 ///     for link in ["https://example.org/", "https://example.org/about"] {
-///         sieve.push(link); // each is visited once
+///         frontier.push(link); // each is visited once
 ///     }
 /// }
-/// assert_eq!(sieve.accepted(), 2);
+/// assert_eq!(frontier.accepted(), 2);
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[derive(Clone)]
-pub struct Sieve<T> {
+pub struct Frontier<T> {
     queue: VecDeque<T>,
     filter: Filter,
     /// Items that the filter was made for; [`NO_PLAN`] of one that grows.
@@ -72,8 +72,8 @@ const NO_PLAN: u64 = u64::MAX;
 /// Of the length before each item.
 const LENGTH_BYTES: u64 = 8;
 
-impl<T: AsRef<[u8]>> Sieve<T> {
-    /// An empty sieve that drops at most a share `fpr` of new items, as long as no more than `expected_items` are
+impl<T: AsRef<[u8]>> Frontier<T> {
+    /// An empty frontier that drops at most a share `fpr` of new items, as long as no more than `expected_items` are
     /// pushed. Takes the memory of a [`BloomFilter::with_fpr`].
     ///
     /// # Errors
@@ -85,19 +85,19 @@ impl<T: AsRef<[u8]>> Sieve<T> {
         Ok(Self { queue: VecDeque::new(), filter, planned: expected_items as u64, accepted: 0 })
     }
 
-    /// An empty sieve that drops at most a share `fpr` of new items, however many are pushed. Takes the memory and time
+    /// An empty frontier that drops at most a share `fpr` of new items, however many are pushed. Takes the memory and time
     /// of a [`ScalableBloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
-    /// `first_guess` items cannot be had.
-    pub fn growing(first_guess: usize, fpr: f64) -> Result<Self, SizingError> {
-        let filter = Filter::Growing(ScalableBloomFilter::with_fpr(first_guess, fpr)?);
+    /// `initial_capacity` items cannot be had.
+    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
+        let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, planned: NO_PLAN, accepted: 0 })
     }
 
-    /// The sieve with another seed than 0: what it drops of new items are then others. A crawl that is repeated with
+    /// The frontier with another seed than 0: what it drops of new items are then others. A crawl that is repeated with
     /// another seed visits what the last one missed.
     ///
     /// # Panics
@@ -127,11 +127,11 @@ impl<T: AsRef<[u8]>> Sieve<T> {
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
-            // Not by a flag: so a sieve that was saved after it had warned does not warn again.
+            // Not by a flag: so a frontier that was saved after it had warned does not warn again.
             #[cfg(feature = "log")]
             if self.accepted.checked_sub(1) == Some(self.planned) {
                 log::warn!(
-                    "a sieve made for {} items has taken more: it drops new items more often than was asked for; make it \
+                    "a frontier made for {} items has taken more: it drops new items more often than was asked for; make it \
                      for more items, or let it grow",
                     self.planned
                 );
@@ -182,7 +182,7 @@ impl<T: AsRef<[u8]>> Sieve<T> {
         self.accepted
     }
 
-    /// Whether the sieve has taken more items than it was made for, and so drops new ones more often than was asked for.
+    /// Whether the frontier has taken more items than it was made for, and so drops new ones more often than was asked for.
     /// Never, if it grows.
     pub fn is_past_plan(&self) -> bool {
         self.accepted > self.planned
@@ -205,7 +205,7 @@ impl<T: AsRef<[u8]>> Sieve<T> {
         }
     }
 
-    /// Appends the sieve's standalone bytes: queue, filter and a footer of 64 bytes, as `docs/format.md`, section 10, has
+    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as `docs/format.md`, section 10, has
     /// them. [`save`](Self::save) writes them to a file, without a second copy of the queue in memory.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl<T: AsRef<[u8]>> Sieve<T> {
             queue_bytes += LENGTH_BYTES + item.len() as u64;
         }
         put(filter)?;
-        let footer = SieveFooter {
+        let footer = FrontierFooter {
             items: self.queue.len() as u64,
             queue_bytes,
             accepted: self.accepted,
@@ -262,8 +262,8 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     }
 }
 
-impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Sieve<T> {
-    /// The sieve of standalone bytes: those of [`to_standalone`](Self::to_standalone). Its items are made from their
+impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
+    /// The frontier of standalone bytes: those of [`to_standalone`](Self::to_standalone). Its items are made from their
     /// bytes by `TryFrom<Vec<u8>>`, which `String` and `Vec<u8>` have.
     ///
     /// # Errors
@@ -274,17 +274,17 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Sieve<T> {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::family::Sieve;
+    /// use bloomline::variants::Frontier;
     ///
-    /// let mut sieve = Sieve::with_fpr(1_000, 0.001)?;
-    /// sieve.push("https://example.org/".to_owned());
-    /// let mut copy = Sieve::<String>::from_standalone(&sieve.to_standalone())?;
+    /// let mut frontier = Frontier::with_fpr(1_000, 0.001)?;
+    /// frontier.push("https://example.org/".to_owned());
+    /// let mut copy = Frontier::<String>::from_standalone(&frontier.to_standalone())?;
     /// assert!(!copy.push("https://example.org/".to_owned()));
-    /// assert_eq!(copy.pop(), sieve.pop());
+    /// assert_eq!(copy.pop(), frontier.pop());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let too_short = DecodeError::TooShort { found: bytes.len(), least: encoding::LEAST_SIEVE_BYTES };
+        let too_short = DecodeError::TooShort { found: bytes.len(), least: encoding::LEAST_FRONTIER_BYTES };
         let (mut rest, footer) = bytes.split_last_chunk().ok_or(too_short)?;
         Self::decode(footer, rest.len() as u64, |into| {
             let (part, behind) = rest.split_at(into.len());
@@ -300,8 +300,8 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Sieve<T> {
         body_bytes: u64,
         mut read: impl FnMut(&mut [u8]) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let SieveFooter { items, queue_bytes, accepted, planned, checksum: stored } =
-            SieveFooter::read(footer)?;
+        let FrontierFooter { items, queue_bytes, accepted, planned, checksum: stored } =
+            FrontierFooter::read(footer)?;
         let wrong_queue = DecodeError::Queue { items, queue_bytes, found_bytes: body_bytes };
         let filter_bytes = body_bytes.checked_sub(queue_bytes).ok_or(wrong_queue)?;
         let room = |length: u64| {
@@ -344,17 +344,17 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Sieve<T> {
             // Its lanes are in the checksum above.
             Filter::Fixed(BloomView::from_standalone(&filter)?.to_owned())
         };
-        let sieve = Self { queue, filter, planned, accepted };
+        let frontier = Self { queue, filter, planned, accepted };
         // An item that the filter does not know would be taken again, and visited twice.
-        match sieve.iter().position(|item| !sieve.seen(item)) {
+        match frontier.iter().position(|item| !frontier.seen(item)) {
             Some(index) => Err(DecodeError::Item { index: index as u64 }.into()),
-            None => Ok(sieve),
+            None => Ok(frontier),
         }
     }
 }
 
-impl<T: AsRef<[u8]>> Extend<T> for Sieve<T> {
-    /// [`push`](Sieve::push) for each.
+impl<T: AsRef<[u8]>> Extend<T> for Frontier<T> {
+    /// [`push`](Frontier::push) for each.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         for item in items {
             self.push(item);
@@ -362,7 +362,7 @@ impl<T: AsRef<[u8]>> Extend<T> for Sieve<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Sieve<T> {
+impl<'a, T> IntoIterator for &'a Frontier<T> {
     type Item = &'a T;
     type IntoIter = vec_deque::Iter<'a, T>;
 
@@ -371,13 +371,13 @@ impl<'a, T> IntoIterator for &'a Sieve<T> {
     }
 }
 
-impl<T> fmt::Debug for Sieve<T> {
+impl<T> fmt::Debug for Frontier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let filter: &dyn fmt::Debug = match &self.filter {
             Filter::Fixed(filter) => filter,
             Filter::Growing(filter) => filter,
         };
-        f.debug_struct("Sieve")
+        f.debug_struct("Frontier")
             .field("len", &self.queue.len())
             .field("accepted", &self.accepted)
             .field("filter", filter)

@@ -28,7 +28,7 @@ use crate::view::BloomView;
 /// other. A lookup stays one cache line, and the memory is taken at once, but only until the filter is folded. At 1 %,
 /// memory beside that of a filter made for just these keys, and rate beside the one asked for:
 ///
-/// | keys, by the first guess | 1 | 10 | 100 |
+/// | keys, by the initial capacity | 1 | 10 | 100 |
 /// |---|---|---|---|
 /// | scalable: filters, that is cache lines per lookup | 1 | 4 | 7 |
 /// | memory | 1.46 | 2.35 | 2.14 |
@@ -45,12 +45,12 @@ use crate::view::BloomView;
 /// and 5.7 times at 260 MB. (Zen 5, keys of 16 bytes, two busy cores, 2026-11.) A step takes time as well, for the model
 /// that sizes the next filter: 0.7 ms at 1 %, 20 ms at 0.01 %.
 ///
-/// A first guess that is far too low costs lookups: each doubling is a filter. One that is too high costs its memory.
+/// A initial capacity that is far too low costs lookups: each doubling is a filter. One that is too high costs its memory.
 ///
 /// # Examples
 ///
 /// ```
-/// use bloomline::family::ScalableBloomFilter;
+/// use bloomline::variants::ScalableBloomFilter;
 ///
 /// let mut seen = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
 /// for number in 0..100_000_u32 {
@@ -75,7 +75,7 @@ pub struct ScalableBloomFilter {
 #[derive(Clone, Copy, PartialEq)]
 struct Plan {
     /// Keys of the first filter, at least 1.
-    first_guess: u64,
+    initial_capacity: u64,
     fpr: f64,
     growth: u8,
     tightening: f64,
@@ -83,7 +83,7 @@ struct Plan {
     k: ProbeCount,
 }
 
-/// Memory by that of one filter for the keys at 1 %, at 10, 100 and 10,000 times the first guess, the mean over that
+/// Memory by that of one filter for the keys at 1 %, at 10, 100 and 10,000 times the initial capacity, the mean over that
 /// range, of as many keys in each power of ten, and the most:
 ///
 /// | growth, tightening | 10 | 100 | 10,000 | mean | most |
@@ -102,7 +102,7 @@ const TIGHTENING: f64 = 0.85;
 const MOST_FILTERS: f64 = 64.0;
 
 impl Plan {
-    fn new(first_guess: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
+    fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
         if !(fpr > 0.0 && fpr < 1.0) {
             return Err(SizingError::Fpr { value: fpr });
         }
@@ -119,12 +119,18 @@ impl Plan {
         // the bits that each filter's own best k would.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
-        Ok(Self { first_guess: first_guess.max(1), fpr, growth, tightening, k: ProbeCount::new(k)? })
+        Ok(Self {
+            initial_capacity: initial_capacity.max(1),
+            fpr,
+            growth,
+            tightening,
+            k: ProbeCount::new(k)?,
+        })
     }
 
     /// Keys of the filter of this index.
     fn capacity(&self, index: usize) -> u64 {
-        (0..index).fold(self.first_guess, |capacity, _| capacity.saturating_mul(self.growth.into()))
+        (0..index).fold(self.initial_capacity, |capacity, _| capacity.saturating_mul(self.growth.into()))
     }
 
     /// Keys of so many filters.
@@ -153,13 +159,13 @@ impl Plan {
 
 impl ScalableBloomFilter {
     /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, however many keys it holds.
-    /// It takes memory for `first_guess` keys, and more as they come.
+    /// It takes memory for `initial_capacity` keys, and more as they come.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `first_guess` keys cannot be had.
-    pub fn with_fpr(first_guess: usize, fpr: f64) -> Result<Self, SizingError> {
-        Self::with_growth(first_guess, fpr, GROWTH, TIGHTENING)
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be had.
+    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
+        Self::with_growth(initial_capacity, fpr, GROWTH, TIGHTENING)
     }
 
     /// [`with_fpr`](Self::with_fpr) with filters that each hold `growth` times the keys of the one before, at
@@ -170,12 +176,12 @@ impl ScalableBloomFilter {
     ///
     /// As [`with_fpr`](Self::with_fpr), and if `growth` is not 2 to 16, or `tightening` not at least 0.5 and below 1.
     pub fn with_growth(
-        first_guess: usize,
+        initial_capacity: usize,
         fpr: f64,
         growth: u8,
         tightening: f64,
     ) -> Result<Self, SizingError> {
-        let plan = Plan::new(first_guess as u64, fpr, growth, tightening)?;
+        let plan = Plan::new(initial_capacity as u64, fpr, growth, tightening)?;
         let filters = alloc::vec![BloomFilter::with_blocks(plan.n_blocks(0)?, plan.k.get())?];
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
@@ -339,9 +345,12 @@ impl ScalableBloomFilter {
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         self.filters.iter().try_for_each(|filter| filter.write_standalone(out))?;
-        let Plan { first_guess, fpr, growth, tightening, .. } = self.plan;
+        let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
-        encoding::write_scalable(out, Scalable { n_filters, keys, first_guess, fpr, growth, tightening });
+        encoding::write_scalable(
+            out,
+            Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening },
+        );
         Ok(())
     }
 
@@ -365,7 +374,7 @@ impl ScalableBloomFilter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::family::ScalableBloomFilter;
+    /// use bloomline::variants::ScalableBloomFilter;
     ///
     /// let mut filter = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
     /// filter.insert("user4291");
@@ -377,8 +386,8 @@ impl ScalableBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
         let (mut rest, stored) = encoding::read_scalable(bytes)?;
-        let Scalable { n_filters, keys, first_guess, fpr, growth, tightening } = stored;
-        let mut plan = Plan::new(first_guess, fpr, growth, tightening).map_err(|error| match error {
+        let Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening } = stored;
+        let mut plan = Plan::new(initial_capacity, fpr, growth, tightening).map_err(|error| match error {
             SizingError::Growth { .. } => wrong("growth", growth.into()),
             SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
             _ => wrong("false-positive rate, in bits,", fpr.to_bits()),
@@ -414,8 +423,8 @@ impl ScalableBloomFilter {
         let bits_per_key = (newest.n_blocks() * BLOCK_BYTES) as f64 * 8.0 / plan.capacity(last) as f64;
         let reaches =
             |fpr| sizing::fpr((1.01 * bits_per_key).min(MAX_BITS_PER_KEY), k).is_ok_and(|rate| rate <= fpr);
-        if first_guess == 0 || !reaches(plan.fpr(last)) {
-            return Err(wrong("first guess", first_guess));
+        if initial_capacity == 0 || !reaches(plan.fpr(last)) {
+            return Err(wrong("initial capacity", initial_capacity));
         }
         let room = plan.total_capacity(filters.len()).checked_sub(keys);
         let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;

@@ -1,4 +1,4 @@
-//! The sieve: nothing is visited twice, no more is skipped than was asked for, and a crash leaves a crawl that goes on.
+//! The frontier: nothing is visited twice, no more is skipped than was asked for, and a crash leaves a crawl that goes on.
 
 mod common;
 
@@ -10,28 +10,28 @@ use std::path::Path;
 use std::thread;
 
 use arbitrary::{Arbitrary, Unstructured};
-use bloomline::family::{ScalableBloomFilter, Sieve};
+use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, RestoreError, SizingError, mix};
 use common::allocations::{allocated, kept};
-use common::decode::{forge_footer, forge_sieve, sieve_decoder_survives};
+use common::decode::{forge_footer, forge_frontier, frontier_decoder_survives};
 use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
 
-fn with_fpr<T: AsRef<[u8]>>(expected_items: usize, fpr: f64) -> Sieve<T> {
-    Sieve::with_fpr(expected_items, fpr).expect("a small sieve")
+fn with_fpr<T: AsRef<[u8]>>(expected_items: usize, fpr: f64) -> Frontier<T> {
+    Frontier::with_fpr(expected_items, fpr).expect("a small frontier")
 }
 
 /// Three animals went in, one came out.
-fn sample() -> Sieve<String> {
-    let mut sieve = with_fpr(100, 0.01).with_seed(0x5eed);
-    sieve.extend(["ant", "bee", "cat", "bee"].map(String::from));
-    assert_eq!(sieve.pop().as_deref(), Some("ant"));
-    sieve
+fn sample() -> Frontier<String> {
+    let mut frontier = with_fpr(100, 0.01).with_seed(0x5eed);
+    frontier.extend(["ant", "bee", "cat", "bee"].map(String::from));
+    assert_eq!(frontier.pop().as_deref(), Some("ant"));
+    frontier
 }
 
-fn restored(bytes: &[u8]) -> Result<Sieve<String>, DecodeError> {
-    Sieve::from_standalone(bytes)
+fn restored(bytes: &[u8]) -> Result<Frontier<String>, DecodeError> {
+    Frontier::from_standalone(bytes)
 }
 
 proptest! {
@@ -42,72 +42,72 @@ proptest! {
         expected_items in 0..100_u8, grows: bool, seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let operations = Vec::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes will do");
-        common::sieve::sieve(expected_items, grows, seed, &operations);
+        common::frontier::frontier(expected_items, grows, seed, &operations);
     }
 
     #[test]
-    fn forged_bytes_are_an_error_or_a_sieve(
+    fn forged_bytes_are_an_error_or_a_frontier(
         offset in 0..40_usize, footer in prop::collection::vec(any::<u8>(), 1..9),
         queue in prop::collection::vec(0..12_u8, 0..60), items in 0..5_u64,
     ) {
         let standalone = sample().to_standalone();
         let footer = &footer[..footer.len().min(40 - offset)];
-        sieve_decoder_survives(&forge_footer(&standalone, offset, footer));
-        sieve_decoder_survives(&forge_sieve(&queue, items));
+        frontier_decoder_survives(&forge_footer(&standalone, offset, footer));
+        frontier_decoder_survives(&forge_frontier(&queue, items));
     }
 }
 
 #[test]
 fn items_come_out_in_order_and_once() {
-    let mut sieve = with_fpr(100, 1e-6);
-    assert!(sieve.is_empty() && !sieve.seen("ant"));
-    assert!(sieve.push("ant") && sieve.push("bee") && !sieve.push("ant"));
-    assert_eq!((sieve.len(), sieve.accepted(), sieve.pop()), (2, 2, Some("ant")));
-    assert!(sieve.seen("ant") && !sieve.push("ant"), "what came out stays seen");
-    sieve.extend(["cat", "bee"]);
-    assert_eq!(sieve.iter().collect::<Vec<_>>(), [&"bee", &"cat"]);
-    assert_eq!((sieve.pop(), sieve.pop(), sieve.pop()), (Some("bee"), Some("cat"), None));
-    assert_eq!((sieve.len(), sieve.accepted()), (0, 3));
+    let mut frontier = with_fpr(100, 1e-6);
+    assert!(frontier.is_empty() && !frontier.seen("ant"));
+    assert!(frontier.push("ant") && frontier.push("bee") && !frontier.push("ant"));
+    assert_eq!((frontier.len(), frontier.accepted(), frontier.pop()), (2, 2, Some("ant")));
+    assert!(frontier.seen("ant") && !frontier.push("ant"), "what came out stays seen");
+    frontier.extend(["cat", "bee"]);
+    assert_eq!(frontier.iter().collect::<Vec<_>>(), [&"bee", &"cat"]);
+    assert_eq!((frontier.pop(), frontier.pop(), frontier.pop()), (Some("bee"), Some("cat"), None));
+    assert_eq!((frontier.len(), frontier.accepted()), (0, 3));
     let debug = format!("{:?}", sample());
-    assert!(debug.starts_with("Sieve { len: 2, accepted: 3, filter: BloomFilter { n_blocks: "), "{debug}");
+    assert!(debug.starts_with("Frontier { len: 2, accepted: 3, filter: BloomFilter { n_blocks: "), "{debug}");
 }
 
 #[test]
 fn the_filter_is_of_the_size_asked_for() {
     for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
-        let sieve: Sieve<String> = with_fpr(expected_items, fpr);
-        assert_eq!((sieve.size_bytes(), sieve.estimated_fpr()), (filter.size_bytes(), 0.0));
+        let frontier: Frontier<String> = with_fpr(expected_items, fpr);
+        assert_eq!((frontier.size_bytes(), frontier.estimated_fpr()), (filter.size_bytes(), 0.0));
         let filter = ScalableBloomFilter::with_fpr(expected_items, fpr).unwrap();
-        let sieve = Sieve::<String>::growing(expected_items, fpr).unwrap();
-        assert_eq!((sieve.size_bytes(), sieve.estimated_fpr()), (filter.size_bytes(), 0.0));
+        let frontier = Frontier::<String>::growing(expected_items, fpr).unwrap();
+        assert_eq!((frontier.size_bytes(), frontier.estimated_fpr()), (filter.size_bytes(), 0.0));
     }
-    assert!(matches!(Sieve::<String>::growing(10, 1e-9), Err(SizingError::ScalableFpr { .. })));
-    assert_eq!(Sieve::<String>::with_fpr(10, 1.0).unwrap_err(), SizingError::Fpr { value: 1.0 });
+    assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(SizingError::ScalableFpr { .. })));
+    assert_eq!(Frontier::<String>::with_fpr(10, 1.0).unwrap_err(), SizingError::Fpr { value: 1.0 });
 }
 
 #[test]
-fn a_sieve_tells_when_it_is_past_its_plan() {
-    let mut sieve: Sieve<String> = with_fpr(1_000, 1e-6);
+fn a_frontier_tells_when_it_is_past_its_plan() {
+    let mut frontier: Frontier<String> = with_fpr(1_000, 1e-6);
     for i in 0..1_100 {
-        assert_eq!(sieve.is_past_plan(), i > 1_000, "after {i} items");
-        assert!(sieve.push(i.to_string()));
-        sieve.pop();
+        assert_eq!(frontier.is_past_plan(), i > 1_000, "after {i} items");
+        assert!(frontier.push(i.to_string()));
+        frontier.pop();
     }
-    assert!(restored(&sieve.to_standalone()).unwrap().is_past_plan());
+    assert!(restored(&frontier.to_standalone()).unwrap().is_past_plan());
     assert!(!sample().is_past_plan());
-    let mut sieve = Sieve::growing(10, 0.01).unwrap();
-    sieve.extend((0..1_000).map(|i| i.to_string()));
-    assert!(sieve.accepted() > 900 && !sieve.is_past_plan());
+    let mut frontier = Frontier::growing(10, 0.01).unwrap();
+    frontier.extend((0..1_000).map(|i| i.to_string()));
+    assert!(frontier.accepted() > 900 && !frontier.is_past_plan());
 }
 
 #[test]
-fn sieves_of_other_seeds_drop_other_items() {
-    let skipped = |sieve: Result<Sieve<String>, SizingError>, seed| {
-        let mut sieve = sieve.unwrap().with_seed(seed);
-        (0..3_000).filter(|i: &u32| !sieve.push(i.to_string())).collect::<HashSet<_>>()
+fn frontiers_of_other_seeds_drop_other_items() {
+    let skipped = |frontier: Result<Frontier<String>, SizingError>, seed| {
+        let mut frontier = frontier.unwrap().with_seed(seed);
+        (0..3_000).filter(|i: &u32| !frontier.push(i.to_string())).collect::<HashSet<_>>()
     };
-    for make in [Sieve::with_fpr, Sieve::growing] {
+    for make in [Frontier::with_fpr, Frontier::growing] {
         let (one, other) = (skipped(make(1_000, 0.1), 1), skipped(make(1_000, 0.1), 2));
         assert!(one.len() > 20 && other.len() > 20, "{} and {}", one.len(), other.len());
         let both = one.intersection(&other).count();
@@ -117,7 +117,7 @@ fn sieves_of_other_seeds_drop_other_items() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_sieve_with_items_stays() {
+fn the_seed_of_a_frontier_with_items_stays() {
     let _ = sample().with_seed(1);
 }
 
@@ -129,55 +129,58 @@ fn url(i: u64) -> String {
 
 /// Pushes `distinct` URLs and four repeats for each: no more is skipped than the filter's bits say, and it takes less
 /// memory than a set.
-fn crawl(make: impl FnOnce() -> Result<Sieve<String>, SizingError>, distinct: u64, fpr: f64) {
+fn crawl(make: impl FnOnce() -> Result<Frontier<String>, SizingError>, distinct: u64, fpr: f64) {
     let mut set = HashSet::new();
     let set_bytes = kept(|| (0..distinct).for_each(|i| _ = set.insert(url(i))));
-    let mut sieve = None;
-    let empty_bytes = kept(|| sieve = make().ok());
-    let mut sieve = sieve.expect("a small sieve");
-    assert!((sieve.size_bytes()..sieve.size_bytes() + 512).contains(&empty_bytes), "{empty_bytes} bytes");
+    let mut frontier = None;
+    let empty_bytes = kept(|| frontier = make().ok());
+    let mut frontier = frontier.expect("a small frontier");
+    assert!(
+        (frontier.size_bytes()..frontier.size_bytes() + 512).contains(&empty_bytes),
+        "{empty_bytes} bytes"
+    );
 
     let mut visited = HashSet::new();
     let (mut skipped, mut expected) = (0, 0.0);
     for i in 0..distinct {
         let step = distinct / 500;
         if i % step == step / 2 {
-            expected += step as f64 * sieve.estimated_fpr();
+            expected += step as f64 * frontier.estimated_fpr();
         }
         for push in 0..5 {
             // One that is new, and others from anywhere before it.
             let item = if push == 0 { url(i) } else { url(mix(5 * i + push) % (i + 1)) };
-            let was_new = sieve.push(item);
+            let was_new = frontier.push(item);
             assert!(push == 0 || !was_new, "a repeat was taken");
             skipped += u64::from(push == 0 && !was_new);
         }
         if i % 2 == 0 {
-            assert!(sieve.pop().is_none_or(|url| visited.insert(url)), "visited twice");
+            assert!(frontier.pop().is_none_or(|url| visited.insert(url)), "visited twice");
         }
     }
-    while let Some(url) = sieve.pop() {
+    while let Some(url) = frontier.pop() {
         assert!(visited.insert(url), "visited twice");
     }
-    assert_eq!((visited.len() as u64, sieve.accepted()), (distinct - skipped, distinct - skipped));
+    assert_eq!((visited.len() as u64, frontier.accepted()), (distinct - skipped, distinct - skipped));
     assert!(visited.is_subset(&set));
     println!(
         "{distinct} items at {fpr}: {skipped} skipped, {:.4} of the rate asked for, {expected:.0} by the bits; filter {} \
          bytes, set {set_bytes}, 1/{:.0}",
         skipped as f64 / distinct as f64 / fpr,
-        sieve.size_bytes(),
-        set_bytes as f64 / sieve.size_bytes() as f64
+        frontier.size_bytes(),
+        set_bytes as f64 / frontier.size_bytes() as f64
     );
     let tolerance = 0.02 * expected + 3.5 * expected.sqrt();
     assert!((skipped as f64 - expected).abs() <= tolerance, "{skipped}, not {expected}");
     assert!(skipped as f64 <= 1.1 * fpr * distinct as f64);
-    assert!(sieve.estimated_fpr() <= 1.05 * fpr);
-    assert!(20 * sieve.size_bytes() <= set_bytes);
+    assert!(frontier.estimated_fpr() <= 1.05 * fpr);
+    assert!(20 * frontier.size_bytes() <= set_bytes);
 }
 
 fn crawls(distinct: usize) {
-    crawl(|| Sieve::with_fpr(distinct, 0.01), distinct as u64, 0.01);
-    crawl(|| Sieve::with_fpr(distinct, 0.001), distinct as u64, 0.001);
-    crawl(|| Sieve::growing(distinct / 10, 0.01), distinct as u64, 0.01);
+    crawl(|| Frontier::with_fpr(distinct, 0.01), distinct as u64, 0.01);
+    crawl(|| Frontier::with_fpr(distinct, 0.001), distinct as u64, 0.001);
+    crawl(|| Frontier::growing(distinct / 10, 0.01), distinct as u64, 0.01);
 }
 
 #[test]
@@ -194,12 +197,15 @@ fn a_crawl_of_a_million_urls_skips_no_more_than_was_asked() {
 
 #[test]
 fn standalone_bytes_are_those_of_the_format() {
-    let golden = include_bytes!("golden/sieve.bin");
+    let golden = include_bytes!("golden/frontier.bin");
     assert!(sample().to_standalone() == golden);
-    let mut sieve = restored(golden).unwrap();
-    assert_eq!((sieve.accepted(), sieve.len()), (3, 2));
-    assert!(["ant", "bee", "cat"].iter().all(|animal| sieve.seen(animal)));
-    assert_eq!([sieve.pop(), sieve.pop(), sieve.pop()], [Some("bee".into()), Some("cat".into()), None]);
+    let mut frontier = restored(golden).unwrap();
+    assert_eq!((frontier.accepted(), frontier.len()), (3, 2));
+    assert!(["ant", "bee", "cat"].iter().all(|animal| frontier.seen(animal)));
+    assert_eq!(
+        [frontier.pop(), frontier.pop(), frontier.pop()],
+        [Some("bee".into()), Some("cat".into()), None]
+    );
     assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
     let filter = include_bytes!("golden/standalone-100-blocks.bin");
     assert_eq!(restored(filter).unwrap_err(), DecodeError::Magic { found: *b"\x89bloom\r\n" });
@@ -257,7 +263,7 @@ fn each_check_says_what_is_wrong() {
     for length in [4, 1 << 40, u64::MAX] {
         let mut queue = standalone[..queue_bytes as usize].to_vec();
         queue[..8].copy_from_slice(&u64::to_le_bytes(length));
-        let (bytes, error) = allocated(|| open(&forge_sieve(&queue, 2)));
+        let (bytes, error) = allocated(|| open(&forge_frontier(&queue, 2)));
         assert!(matches!(error, DecodeError::Queue { items: 2, .. }), "{error:?}");
         assert!(bytes < 2_000, "{bytes} bytes");
     }
@@ -292,17 +298,17 @@ impl From<Vec<u8>> for Lowercase {
 
 #[test]
 fn items_that_are_not_those_saved_are_refused() {
-    let mut sieve: Sieve<&[u8]> = with_fpr(1_000, 1e-6);
-    sieve.extend([&b"ant"[..], b"\xff", b""]);
-    let bytes = sieve.to_standalone();
+    let mut frontier: Frontier<&[u8]> = with_fpr(1_000, 1e-6);
+    frontier.extend([&b"ant"[..], b"\xff", b""]);
+    let bytes = frontier.to_standalone();
     assert_eq!(restored(&bytes).unwrap_err(), DecodeError::Item { index: 1 });
-    let copy = Sieve::<Box<[u8]>>::from_standalone(&bytes).unwrap();
-    assert!(copy.iter().map(|item| &**item).eq(sieve.iter().copied()));
+    let copy = Frontier::<Box<[u8]>>::from_standalone(&bytes).unwrap();
+    assert!(copy.iter().map(|item| &**item).eq(frontier.iter().copied()));
 
     // Visited twice, were it taken: the filter need not have seen what such a type makes of it.
-    let mut sieve = with_fpr(1, 0.9);
-    sieve.extend(["ant", "Bee"]);
-    let error = Sieve::<Lowercase>::from_standalone(&sieve.to_standalone()).map(|_| ());
+    let mut frontier = with_fpr(1, 0.9);
+    frontier.extend(["ant", "Bee"]);
+    let error = Frontier::<Lowercase>::from_standalone(&frontier.to_standalone()).map(|_| ());
     assert_eq!(error, Err(DecodeError::Item { index: 1 }));
 }
 
@@ -316,23 +322,23 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-fn restore(path: &Path) -> Result<Sieve<String>, RestoreError> {
-    Sieve::restore(path)
+fn restore(path: &Path) -> Result<Frontier<String>, RestoreError> {
+    Frontier::restore(path)
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "miri has no files")]
-fn a_saved_sieve_is_restored() {
+fn a_saved_frontier_is_restored() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
-    let mut sieve = sample();
+    let path = directory.path().join("crawl.frontier");
+    let mut frontier = sample();
     for round in 0..3 {
-        sieve.push(round.to_string());
-        sieve.save(&path).unwrap();
-        assert!(fs::read(&path).unwrap() == sieve.to_standalone());
+        frontier.push(round.to_string());
+        frontier.save(&path).unwrap();
+        assert!(fs::read(&path).unwrap() == frontier.to_standalone());
         let copy = restore(&path).unwrap();
-        assert!(copy.iter().eq(&sieve) && copy.to_standalone() == sieve.to_standalone());
-        assert_eq!(names(directory.path()), ["crawl.sieve"]);
+        assert!(copy.iter().eq(&frontier) && copy.to_standalone() == frontier.to_standalone());
+        assert_eq!(names(directory.path()), ["crawl.frontier"]);
     }
 }
 
@@ -341,15 +347,15 @@ fn a_saved_sieve_is_restored() {
 #[cfg_attr(miri, ignore = "miri has no files")]
 fn saving_takes_no_second_queue() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
-    let mut sieve = with_fpr(1_000, 0.01);
-    sieve.extend((0..1_000).map(|i| format!("{i:01000}")));
-    let (bytes, saved) = allocated(|| sieve.save(&path));
+    let path = directory.path().join("crawl.frontier");
+    let mut frontier = with_fpr(1_000, 0.01);
+    frontier.extend((0..1_000).map(|i| format!("{i:01000}")));
+    let (bytes, saved) = allocated(|| frontier.save(&path));
     saved.unwrap();
     assert!(fs::metadata(&path).unwrap().len() > 1_000_000);
-    assert!(bytes < 3 * sieve.size_bytes() + 20_000, "{bytes} bytes");
+    assert!(bytes < 3 * frontier.size_bytes() + 20_000, "{bytes} bytes");
     let (bytes, copy) = allocated(|| restore(&path));
-    assert_eq!(copy.unwrap().len(), sieve.len());
+    assert_eq!(copy.unwrap().len(), frontier.len());
     assert!(bytes < 1_200_000, "{bytes} bytes");
 }
 
@@ -357,13 +363,13 @@ fn saving_takes_no_second_queue() {
 #[cfg_attr(miri, ignore = "miri has no files")]
 fn a_save_that_fails_leaves_what_was_there() {
     let directory = tempfile::tempdir().unwrap();
-    let missing = directory.path().join("missing").join("crawl.sieve");
+    let missing = directory.path().join("missing").join("crawl.frontier");
     assert_eq!(sample().save(&missing).unwrap_err().kind(), ErrorKind::NotFound);
     // A file cannot take the place of a directory.
-    let path = directory.path().join("crawl.sieve");
+    let path = directory.path().join("crawl.frontier");
     fs::create_dir(&path).unwrap();
     sample().save(&path).unwrap_err();
-    assert_eq!(names(directory.path()), ["crawl.sieve"]);
+    assert_eq!(names(directory.path()), ["crawl.frontier"]);
     assert!(path.is_dir());
 }
 
@@ -371,14 +377,14 @@ fn a_save_that_fails_leaves_what_was_there() {
 #[cfg_attr(miri, ignore = "miri has no files")]
 fn what_a_killed_save_left_is_neither_read_nor_in_the_way() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
+    let path = directory.path().join("crawl.frontier");
     for number in 0..2 {
-        fs::write(directory.path().join(format!("crawl.sieve.{number}.tmp")), "half a sie").unwrap();
+        fs::write(directory.path().join(format!("crawl.frontier.{number}.tmp")), "half a sie").unwrap();
     }
     sample().save(&path).unwrap();
     assert!(restore(&path).unwrap().to_standalone() == sample().to_standalone());
-    assert_eq!(names(directory.path()), ["crawl.sieve", "crawl.sieve.0.tmp", "crawl.sieve.1.tmp"]);
-    assert_eq!(fs::read(directory.path().join("crawl.sieve.0.tmp")).unwrap(), b"half a sie");
+    assert_eq!(names(directory.path()), ["crawl.frontier", "crawl.frontier.0.tmp", "crawl.frontier.1.tmp"]);
+    assert_eq!(fs::read(directory.path().join("crawl.frontier.0.tmp")).unwrap(), b"half a sie");
 }
 
 #[test]
@@ -390,13 +396,13 @@ fn links_stay_and_permissions_stay() {
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("disk")).unwrap();
     // To a file that is not there yet, by way of another link.
-    symlink("disk/crawl.sieve", at("link")).unwrap();
+    symlink("disk/crawl.frontier", at("link")).unwrap();
     symlink(at("link"), at("other link")).unwrap();
     for _ in 0..2 {
         sample().save(at("other link")).unwrap();
         assert!(fs::symlink_metadata(at("other link")).unwrap().is_symlink());
         assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
-        assert_eq!(names(&at("disk")), ["crawl.sieve"]);
+        assert_eq!(names(&at("disk")), ["crawl.frontier"]);
         assert_eq!(names(directory.path()), ["disk", "link", "other link"]);
         assert!(restore(&at("link")).unwrap().iter().eq(&sample()));
     }
@@ -404,7 +410,7 @@ fn links_stay_and_permissions_stay() {
     for permissions in [0o600, 0o640] {
         fs::set_permissions(at("link"), PermissionsExt::from_mode(permissions)).unwrap();
         sample().save(at("link")).unwrap();
-        assert_eq!(mode("disk/crawl.sieve"), permissions);
+        assert_eq!(mode("disk/crawl.frontier"), permissions);
     }
     // A link to itself leads nowhere.
     symlink("circle", at("circle")).unwrap();
@@ -414,12 +420,12 @@ fn links_stay_and_permissions_stay() {
 
 #[test]
 #[cfg_attr(miri, ignore = "miri has no files")]
-fn what_is_no_sieve_is_an_error() {
+fn what_is_no_frontier_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
+    let path = directory.path().join("crawl.frontier");
     let error = restore(&path).unwrap_err();
     assert!(matches!(&error, RestoreError::Io(error) if error.kind() == ErrorKind::NotFound));
-    assert!(error.to_string().starts_with("the sieve's file cannot be read: "), "{error}");
+    assert!(error.to_string().starts_with("the frontier's file cannot be read: "), "{error}");
 
     let standalone = sample().to_standalone();
     for length in 0..standalone.len() {
@@ -430,7 +436,7 @@ fn what_is_no_sieve_is_an_error() {
     fs::write(&path, [0; 10]).unwrap();
     assert_eq!(
         restore(&path).unwrap_err().to_string(),
-        "the file is not a sieve that can be restored: a standalone filter or sieve of this kind has at least \
+        "the file is not a frontier that can be restored: a standalone filter or frontier of this kind has at least \
          136 bytes, not 10"
     );
     assert!(matches!(restore(directory.path()), Err(RestoreError::Io(_) | RestoreError::Decode(_))));
@@ -440,11 +446,11 @@ fn what_is_no_sieve_is_an_error() {
 #[cfg_attr(miri, ignore = "miri has no files")]
 fn saves_at_the_same_time_leave_one_of_them_whole() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
+    let path = directory.path().join("crawl.frontier");
     let of = |thread: usize| {
-        let mut sieve = with_fpr(1_000, 0.01);
-        sieve.extend((0..100 * (thread + 1)).map(|i| i.to_string()));
-        sieve
+        let mut frontier = with_fpr(1_000, 0.01);
+        frontier.extend((0..100 * (thread + 1)).map(|i| i.to_string()));
+        frontier
     };
     let written: HashSet<Vec<u8>> = (0..4).map(|thread| of(thread).to_standalone()).collect();
     of(0).save(&path).unwrap();
@@ -457,25 +463,25 @@ fn saves_at_the_same_time_leave_one_of_them_whole() {
             assert!(written.contains(&restore(&path).unwrap().to_standalone()));
         }
     });
-    assert_eq!(names(directory.path()), ["crawl.sieve"]);
+    assert_eq!(names(directory.path()), ["crawl.frontier"]);
 }
 
-const KILLED: &str = "BLOOMLINE_KILLED_SIEVE";
+const KILLED: &str = "BLOOMLINE_KILLED_FRONTIER";
 const SAVING: &str = "about to save";
 const STEADY: u64 = 10_000;
 
-/// The sieve after so many items, of which all but [`STEADY`] and half of the others have come out.
-fn after(accepted: u64) -> Sieve<String> {
-    let mut sieve = with_fpr(200_000, 0.001);
-    step(&mut sieve, accepted);
-    sieve
+/// The frontier after so many items, of which all but [`STEADY`] and half of the others have come out.
+fn after(accepted: u64) -> Frontier<String> {
+    let mut frontier = with_fpr(200_000, 0.001);
+    step(&mut frontier, accepted);
+    frontier
 }
 
-fn step(sieve: &mut Sieve<String>, accepted: u64) {
-    for i in sieve.accepted()..accepted {
-        assert!(sieve.push(format!("https://www.example.org/articles/{i}")));
+fn step(frontier: &mut Frontier<String>, accepted: u64) {
+    for i in frontier.accepted()..accepted {
+        assert!(frontier.push(format!("https://www.example.org/articles/{i}")));
         if i >= STEADY && i % 2 == 0 {
-            sieve.pop();
+            frontier.pop();
         }
     }
 }
@@ -484,12 +490,12 @@ fn step(sieve: &mut Sieve<String>, accepted: u64) {
 #[test]
 fn saves_until_killed() {
     let Some(path) = env::var_os(KILLED) else { return };
-    let mut sieve = restore(Path::new(&path)).unwrap_or_else(|_| after(STEADY));
+    let mut frontier = restore(Path::new(&path)).unwrap_or_else(|_| after(STEADY));
     loop {
         println!("{SAVING}");
-        let accepted = sieve.accepted() + 10;
-        step(&mut sieve, accepted);
-        sieve.save(&path).unwrap();
+        let accepted = frontier.accepted() + 10;
+        step(&mut frontier, accepted);
+        frontier.save(&path).unwrap();
     }
 }
 
@@ -497,13 +503,13 @@ fn saves_until_killed() {
 #[test]
 #[cfg(all(unix, target_arch = "x86_64"))]
 #[cfg_attr(miri, ignore = "miri has no processes")]
-fn a_kill_at_any_moment_leaves_a_whole_sieve() {
+fn a_kill_at_any_moment_leaves_a_whole_frontier() {
     use std::io::{BufRead as _, BufReader};
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.sieve");
+    let path = directory.path().join("crawl.frontier");
     let (mut cut_short, mut kills, mut accepted) = (0, 0, 0);
     while (kills < 20 || cut_short < 5) && kills < 500 {
         let mut child = Command::new(env::current_exe().unwrap());
@@ -520,10 +526,13 @@ fn a_kill_at_any_moment_leaves_a_whole_sieve() {
         match restore(&path) {
             Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => assert_eq!(accepted, 0),
             Err(error) => panic!("after {kills} kills: {error}"),
-            Ok(sieve) => {
-                assert!(sieve.accepted() >= accepted, "an older file came back");
-                accepted = sieve.accepted();
-                assert!(sieve.to_standalone() == after(accepted).to_standalone(), "queue and filter differ");
+            Ok(frontier) => {
+                assert!(frontier.accepted() >= accepted, "an older file came back");
+                accepted = frontier.accepted();
+                assert!(
+                    frontier.to_standalone() == after(accepted).to_standalone(),
+                    "queue and filter differ"
+                );
             }
         }
         for name in names(directory.path()).iter().filter(|name| name.ends_with(".tmp")) {

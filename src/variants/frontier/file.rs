@@ -1,4 +1,4 @@
-//! Sieves in files, which a crash leaves whole.
+//! Frontiers in files, which a crash leaves whole.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -8,14 +8,14 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, SeekF
 use std::path::{Path, PathBuf};
 use std::vec::Vec;
 
-use super::Sieve;
+use super::Frontier;
 use crate::encoding::{self, FOOTER_BYTES};
 use crate::error::{DecodeError, RestoreError};
 
 /// Symbolic links that are followed, as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
-impl<T: AsRef<[u8]>> Sieve<T> {
+impl<T: AsRef<[u8]>> Frontier<T> {
     /// Writes queue and filter to the file `path`, so that a crawl can go on from there: its standalone bytes.
     ///
     /// Whatever happens meanwhile, a crash, a kill, a loss of power, the file is then the one that was there before or
@@ -36,18 +36,18 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("crawl.sieve");
+    /// # let path = directory.path().join("crawl.frontier");
     /// use std::io::ErrorKind;
     /// use bloomline::RestoreError;
-    /// use bloomline::family::Sieve;
+    /// use bloomline::variants::Frontier;
     ///
-    /// let mut sieve = match Sieve::<String>::restore(&path) {
-    ///     Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => Sieve::with_fpr(1_000_000, 0.001)?,
+    /// let mut frontier = match Frontier::<String>::restore(&path) {
+    ///     Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => Frontier::with_fpr(1_000_000, 0.001)?,
     ///     restored => restored?,
     /// };
-    /// sieve.push("https://example.org/".to_owned());
-    /// sieve.save(&path)?;
-    /// # assert_eq!(Sieve::<String>::restore(&path)?.len(), 1);
+    /// frontier.push("https://example.org/".to_owned());
+    /// frontier.save(&path)?;
+    /// # assert_eq!(Frontier::<String>::restore(&path)?.len(), 1);
     /// # Ok(()) }
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
@@ -74,22 +74,24 @@ impl<T: AsRef<[u8]>> Sieve<T> {
     }
 }
 
-impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Sieve<T> {
-    /// The sieve that [`save`](Self::save) wrote to `path`, with the queue in its order. Everything is read and checked;
+impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
+    /// The frontier that [`save`](Self::save) wrote to `path`, with the queue in its order. Everything is read and checked;
     /// takes memory for the queue and twice the filter.
     ///
     /// # Errors
     ///
-    /// [`RestoreError::Io`] if the file cannot be read, and [`RestoreError::Decode`] if it is not a sieve's, or damaged:
+    /// [`RestoreError::Io`] if the file cannot be read, and [`RestoreError::Decode`] if it is not a frontier's, or damaged:
     /// see [`from_standalone`](Self::from_standalone).
     pub fn restore(path: impl AsRef<Path>) -> Result<Self, RestoreError> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let mut footer = [0; FOOTER_BYTES];
         let Some(body_bytes) = length.checked_sub(footer.len() as u64) else {
-            return Err(
-                DecodeError::TooShort { found: length as usize, least: encoding::LEAST_SIEVE_BYTES }.into()
-            );
+            return Err(DecodeError::TooShort {
+                found: length as usize,
+                least: encoding::LEAST_FRONTIER_BYTES,
+            }
+            .into());
         };
         file.seek(SeekFrom::Start(body_bytes))?;
         file.read_exact(&mut footer)?;

@@ -21,7 +21,7 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// is so low that blocks pay much for it.
 ///
 /// Keys cannot be taken out. To clear the bits of one key would clear bits that it shares with others, and those would
-/// be answered "certainly not in": lost. [`CountingBloomFilter`](crate::family::CountingBloomFilter), which counts how
+/// be answered "certainly not in": lost. [`CountingBloomFilter`](crate::variants::CountingBloomFilter), which counts how
 /// many keys set each bit, can do it, at five times the memory. Neither can it be folded: its sizes have nothing in
 /// common.
 ///
@@ -33,7 +33,7 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// # Examples
 ///
 /// ```
-/// use bloomline::family::StandardBloomFilter;
+/// use bloomline::variants::StandardBloomFilter;
 ///
 /// let mut seen = StandardBloomFilter::with_fpr(1_000, 0.0001)?;
 /// assert_eq!((seen.size_bits(), seen.k()), (19_174, 13));
@@ -368,7 +368,7 @@ impl StandardBloomFilter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::family::StandardBloomFilter;
+    /// use bloomline::variants::StandardBloomFilter;
     ///
     /// let mut filter = StandardBloomFilter::with_fpr(1_000, 0.01)?;
     /// filter.insert("user4291");

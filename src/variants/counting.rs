@@ -38,7 +38,7 @@ use crate::mask::{block_index, words};
 /// # Examples
 ///
 /// ```
-/// use bloomline::family::CountingBloomFilter;
+/// use bloomline::variants::CountingBloomFilter;
 ///
 /// let mut open = CountingBloomFilter::with_fpr(1_000, 0.01)?;
 /// open.insert("session 17");
@@ -366,7 +366,7 @@ impl CountingBloomFilter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::family::CountingBloomFilter;
+    /// use bloomline::variants::CountingBloomFilter;
     ///
     /// let mut filter = CountingBloomFilter::with_fpr(1_000, 0.01)?;
     /// filter.insert("user4291");

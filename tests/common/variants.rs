@@ -2,13 +2,13 @@
 
 use arbitrary::Arbitrary;
 
-use super::{counting, scalable, sieve, standard};
+use super::{counting, frontier, scalable, standard};
 
 #[derive(Arbitrary, Debug)]
 pub enum Input<'a> {
     Counting(counting::Input<'a>),
     Scalable(scalable::Input<'a>),
-    Sieve { expected_items: u8, grows: bool, seed: u64, operations: Vec<sieve::Operation<'a>> },
+    Frontier { expected_items: u8, grows: bool, seed: u64, operations: Vec<frontier::Operation<'a>> },
     Standard(standard::Input<'a>),
 }
 
@@ -16,8 +16,8 @@ pub fn check(input: Input<'_>) {
     match input {
         Input::Counting(input) => counting::counting(input),
         Input::Scalable(input) => scalable::scalable(input),
-        Input::Sieve { expected_items, grows, seed, operations } => {
-            sieve::sieve(expected_items, grows, seed, &operations);
+        Input::Frontier { expected_items, grows, seed, operations } => {
+            frontier::frontier(expected_items, grows, seed, &operations);
         }
         Input::Standard(input) => standard::standard(input),
     }

@@ -1,0 +1,144 @@
+//! What does each member of the family cost beside `BloomFilter`? Lookups of missing and present keys, inserts by one
+//! thread and by two; filters in L1, in L2 and in memory, with the keys that 10 bits for each have room for.
+//!
+//! ```text
+//! cargo bench --bench family                    # all
+//! cargo bench --bench family -- 'missing/1MiB'
+//! ```
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{AtomicBloomFilter, BloomFilter, mix};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+
+/// Few enough to stay in cache, so that the lookups are measured and not the reading of their hashes.
+const QUERIES: u64 = 16 * 1024;
+const K: u32 = 6;
+const SIZES: [(&str, usize); 3] = [("16KiB", 16 << 10), ("1MiB", 1 << 20), ("64MiB", 64 << 20)];
+
+fn lookups(criterion: &mut Criterion) {
+    for (size, size_bytes) in SIZES {
+        let keys: Vec<u64> = (0..size_bytes as u64 * 8 / 10).map(mix).collect();
+        let n_blocks = size_bytes / 64;
+        let mut filter = BloomFilter::with_blocks(n_blocks, K).expect("64 MiB");
+        filter.insert_batch(&keys);
+        let atomic = AtomicBloomFilter::from(filter.clone());
+        let mut counting = CountingBloomFilter::with_blocks(n_blocks, K).expect("320 MiB");
+        counting.insert_batch(&keys);
+        let mut standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
+        standard.insert_batch(&keys);
+        // Grown to a hundred times the initial capacity, which is what a cascade costs.
+        let mut scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
+        scalable.insert_batch(&keys);
+
+        // Spread over the filter, not its first keys.
+        let present: Vec<u64> = (0..QUERIES).map(|i| keys[mix(i) as usize % keys.len()]).collect();
+        let missing: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
+        for (kind, queries) in [("missing", &missing), ("present", &present)] {
+            let mut group = criterion.benchmark_group(format!("{kind}/{size}"));
+            group.throughput(Throughput::Elements(QUERIES));
+            macro_rules! measure {
+                ($($filter:ident)*) => {$(
+                    group.bench_function(concat!(stringify!($filter), "/contains_hash"), |bencher| {
+                        bencher.iter(|| {
+                            queries.iter().filter(|&&hash| $filter.contains_hash(black_box(hash))).count()
+                        });
+                    });
+                    let mut found = vec![false; queries.len()];
+                    group.bench_function(concat!(stringify!($filter), "/contains_batch"), |bencher| {
+                        bencher.iter(|| $filter.contains_batch(black_box(queries), black_box(&mut found)));
+                    });
+                )*};
+            }
+            measure!(filter atomic counting standard scalable);
+            group.finish();
+        }
+    }
+}
+
+fn inserts(criterion: &mut Criterion) {
+    for (size, size_bytes) in SIZES {
+        let n_blocks = size_bytes / 64;
+        let keys: Vec<u64> = (0..size_bytes as u64 * 8 / 10).map(mix).collect();
+        let mut group = criterion.benchmark_group(format!("insert/{size}"));
+        group.throughput(Throughput::Elements(keys.len() as u64));
+
+        let filter = BloomFilter::with_blocks(n_blocks, K).expect("64 MiB");
+        measure_inserts(&mut group, "filter", &filter, |filter| filter.insert_batch(&keys));
+        let counting = CountingBloomFilter::with_blocks(n_blocks, K).expect("320 MiB");
+        measure_inserts(&mut group, "counting", &counting, |filter| filter.insert_batch(&keys));
+        let standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
+        measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
+        let scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
+        measure_inserts(&mut group, "scalable", &scalable, |filter| filter.insert_batch(&keys));
+
+        for threads in [1, 2, 4, 8] {
+            if thread::available_parallelism().is_ok_and(|cpus| threads <= cpus.get()) {
+                group.bench_function(format!("atomic/{threads} threads"), |bencher| {
+                    bencher.iter_custom(|times| (0..times).map(|_| race(&filter, &keys, threads)).sum());
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+/// Into an empty filter each time: keys that are in already cost less.
+fn measure_inserts<F: Clone>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    empty: &F,
+    mut insert: impl FnMut(&mut F),
+) {
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|times| {
+            (0..times)
+                .map(|_| {
+                    let mut filter = empty.clone();
+                    let start = Instant::now();
+                    insert(&mut filter);
+                    start.elapsed()
+                })
+                .sum()
+        });
+    });
+}
+
+/// How long so many threads take together, each with its part of the keys.
+fn race(empty: &BloomFilter, keys: &[u64], threads: usize) -> Duration {
+    let filter = AtomicBloomFilter::from(empty.clone());
+    let barrier = Barrier::new(threads);
+    let times: Vec<(Instant, Instant)> = thread::scope(|scope| {
+        let workers: Vec<_> = keys
+            .chunks(keys.len().div_ceil(threads))
+            .map(|keys| {
+                let (filter, barrier) = (&filter, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let start = Instant::now();
+                    filter.insert_batch(keys);
+                    (start, Instant::now())
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
+    });
+    let first = times.iter().map(|(start, _)| *start).min().expect("a thread");
+    let last = times.iter().map(|(_, end)| *end).max().expect("a thread");
+    last - first
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .sample_size(10);
+    targets = lookups, inserts
+}
+criterion_main!(benches);
