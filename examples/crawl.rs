@@ -1,18 +1,19 @@
-//! A crawl of a generated site: what a frontier visits, what it misses, and what a set of all URLs costs beside it.
+//! Crawls a generated site: what a URL frontier visits, what it misses, and what an exact set of all URLs costs.
 //!
 //! ```text
 //! cargo run --release --example crawl
 //! ```
 //!
 //! A million pages with five million links, most of them to pages that many others link to as well. They are crawled
-//! twice, once with a `Frontier`, once with a `HashSet<String>` and a queue. Exit code 1 if the frontier visits a page twice or
-//! skips more than was asked for, 2 if something was wrong with the arguments or the file.
+//! twice: with a `Frontier`, and with a `HashSet<String>` and a queue. Exit code 1 if the frontier visits a page twice or
+//! skips more pages than the requested false-positive rate allows, 2 if the arguments or the file are wrong.
 
 #[path = "../tests/common/allocations.rs"]
 mod allocations;
 
 use std::collections::{HashSet, VecDeque};
-use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use bloomline::variants::Frontier;
 use bloomline::{RestoreError, mix};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use tempfile::NamedTempFile;
 
 const LINKS_A_PAGE: u64 = 5;
 const LINKS_A_SAVE: u64 = 1_000_000;
@@ -30,24 +32,24 @@ const LINKS_A_SAVE: u64 = 1_000_000;
 /// Crawl a generated site with a frontier, and with a HashSet for comparison
 #[derive(Parser)]
 #[command(after_help = "Examples, after `cargo run --release --example crawl --`:
-  --fpr 0.01                              a smaller filter, which skips more
-  --growing                               a filter that begins with room for a hundredth
-  --save crawl.frontier --stop 300000        the first 300,000 pages; the same again goes on from there")]
+  --fpr 0.01                              a smaller filter, which skips more pages
+  --growing                               a filter that starts with room for 1 % of the pages
+  --save crawl.frontier --stop 300000     the first 300,000 pages; run it again to resume")]
 struct Arguments {
     /// Links of the site, five for each page
     #[arg(long, value_name = "N", default_value = "5000000")]
     #[arg(value_parser = clap::value_parser!(u64).range(10_000..=1_000_000_000))]
     links: u64,
-    /// Share of pages that may be skipped
+    /// Target false-positive rate: the most pages that may be skipped
     #[arg(long, value_name = "RATE", default_value = "0.001")]
     fpr: f64,
-    /// Begin with a filter for a hundredth of the pages, and let it grow
+    /// Start with a filter for 1 % of the pages, and let it grow
     #[arg(long)]
     growing: bool,
-    /// Go on from FILE if it is there, and save the crawl to it, every million links and at the end
+    /// Resume from FILE if it exists; save to it every million links and at the end
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Stop after so many pages
+    /// Stop after PAGES pages
     #[arg(long, value_name = "PAGES", requires = "save")]
     stop: Option<u64>,
 }
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the frontier kept what it promises.
+/// Whether the frontier kept its guarantees.
 fn run(arguments: &Arguments) -> Result<bool> {
     let site = Site { pages: arguments.links / LINKS_A_PAGE };
     let empty = || {
@@ -72,13 +74,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
             true => Frontier::growing(pages / 100, arguments.fpr),
             false => Frontier::with_fpr(pages, arguments.fpr),
         };
-        frontier.context("no such frontier: give another --fpr or fewer --links")
+        frontier.context("cannot make the frontier: change --fpr, or use fewer --links")
     };
     let report = match &arguments.save {
         Some(path) => crawl_in_parts(&site, path, arguments.stop, empty)?,
         None => compare(&site, arguments.fpr, empty()?),
     };
-    std::io::stdout().write_all(report.text.as_bytes()).context("the report cannot be written")?;
+    std::io::stdout().write_all(report.text.as_bytes()).context("cannot write the report")?;
     Ok(report.is_good)
 }
 
@@ -87,7 +89,7 @@ struct Report {
     is_good: bool,
 }
 
-/// Pages that link to each other; all that is known of a page follows from its number.
+/// Pages that link to each other; everything about a page follows from its number.
 struct Site {
     pages: u64,
 }
@@ -102,7 +104,7 @@ impl Site {
     fn url(page: u64) -> String {
         let words = |number: u64| [0, 4, 8].map(|shift| WORDS[(mix(number) >> shift) as usize % WORDS.len()]);
         let ([a, b, section], [c, d, e]) = (words(page / 1_000), words(!page));
-        // Allocates no more than it takes, in favour of the set.
+        // Allocates exactly what it needs, in favour of the set.
         ["https://www.", a, "-", b, ".example/", section, "/", c, "-", d, "-", e, "-", &page.to_string()]
             .concat()
     }
@@ -111,8 +113,8 @@ impl Site {
         url.rsplit('-').next()?.parse().ok().filter(|page| *page < self.pages)
     }
 
-    /// Two pages of its own, so that every page can be reached from page 0, and four in the mean that others link to as
-    /// well: the lower a number, the more popular.
+    /// Two pages of its own, so that every page can be reached from page 0, and on average four that others link to as
+    /// well: the lower the number, the more popular.
     fn links(&self, page: u64) -> impl Iterator<Item = u64> {
         let own = [2 * page + 1, 2 * page + 2].into_iter().filter(|link| *link < self.pages);
         let popular = (0..mix(!page) % 9).map(move |link| {
@@ -182,7 +184,7 @@ impl Crawl {
         Self { fates, links: 0, visited: 0, visited_twice: 0, time: Duration::ZERO }
     }
 
-    /// Visits pages until there are no more, or about so many links were pushed.
+    /// Visits pages until none are left, or about `most_links` links were pushed.
     fn go_on(&mut self, site: &Site, frontier: &mut impl Queue, most_links: u64, most_pages: u64) {
         let start = Instant::now();
         let most_links = self.links.saturating_add(most_links);
@@ -228,7 +230,7 @@ impl Crawl {
 
 fn compare(site: &Site, fpr: f64, mut frontier: Frontier<String>) -> Report {
     let ours = Crawl::to_its_end(site, "crawling, Frontier", &mut frontier);
-    // The queue is empty, and has no memory in a copy.
+    // The queue is empty, so a copy of it takes no memory.
     let mut copy = None;
     let our_bytes = kept(|| copy = Some(frontier.clone()));
     let (mut theirs, mut seen) = (None, HashSet::new());
@@ -237,7 +239,7 @@ fn compare(site: &Site, fpr: f64, mut frontier: Frontier<String>) -> Report {
         theirs = Some(Crawl::to_its_end(site, "crawling, HashSet", &mut exact));
         seen = exact.seen;
     });
-    // What `Crawl` keeps is not the set's.
+    // `Crawl`'s own memory is not the set's.
     let theirs = theirs.expect("made just now");
     let their_bytes = their_bytes - theirs.fates.len() * size_of::<Fate>();
 
@@ -251,13 +253,13 @@ fn compare(site: &Site, fpr: f64, mut frontier: Frontier<String>) -> Report {
         format!("{name:10}{linked:>12}{visited:>12}{twice:>9}{skipped:>18}{bytes:>15}{time:>11}\n")
     };
     let mut text = format!(
-        "{} pages with {} links, of {} bytes in the mean\n\n",
+        "{} pages with {} links, {} bytes on average\n\n",
         grouped(site.pages as usize),
         grouped(theirs.links as usize),
         url_bytes / theirs.links as usize
     );
-    text += &row(["", "distinct", "pages", "visited", "skipped", "bytes to know", "ns per"]);
-    text += &row(["", "URLs", "visited", "twice", "", "them again", "link"]);
+    text += &row(["", "distinct", "pages", "visited", "skipped", "bytes to", "ns per"]);
+    text += &row(["", "URLs", "visited", "twice", "", "remember", "link"]);
     for (name, crawl, bytes) in [("Frontier", &ours, our_bytes), ("HashSet", &theirs, their_bytes)] {
         let skipped = 100.0 * crawl.skipped() as f64 / crawl.linked() as f64;
         text += &row([
@@ -270,12 +272,12 @@ fn compare(site: &Site, fpr: f64, mut frontier: Frontier<String>) -> Report {
             &format!("{:.0}", crawl.time.as_nanos() as f64 / crawl.links as f64),
         ]);
     }
-    // A count of few is off by its square root.
+    // A small count varies by its square root.
     let expected = fpr * ours.linked() as f64;
     let most_skipped = expected + 4.0 * expected.sqrt();
     text += &format!(
-        "\nasked: to skip at most {:.3} %. The frontier knows the URLs in 1/{:.0} of the memory. A link takes {:.0} ns to make\n\
-         without either; each has its queue besides.\n",
+        "\nTarget: skip at most {:.3} %. The frontier remembers the URLs in 1/{:.0} of the memory. Generating a link takes\n\
+         {:.0} ns of the time. The queues are not counted.\n",
         100.0 * fpr,
         their_bytes as f64 / our_bytes as f64,
         without.as_nanos() as f64 / theirs.links as f64,
@@ -294,16 +296,19 @@ fn crawl_in_parts(
     empty: impl FnOnce() -> Result<Frontier<String>>,
 ) -> Result<Report> {
     let name = path.display();
-    let mut frontier = match Frontier::restore(path) {
-        Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+    let mut frontier = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             let mut frontier = empty()?;
             frontier.push(Site::url(0));
             frontier
         }
-        restored => restored.with_context(|| format!("{name} cannot be gone on with: name another file"))?,
+        file => {
+            let restored = file.map_err(RestoreError::Io).and_then(Frontier::restore);
+            restored.with_context(|| format!("{name}: cannot resume: name another file"))?
+        }
     };
     if frontier.iter().any(|url| site.page(url).is_none()) {
-        bail!("{name} is of another crawl: give the same --links, or name another file");
+        bail!("{name}: belongs to another crawl: pass the same --links, or name another file");
     }
     let visited_before = frontier.accepted() - frontier.len() as u64;
     let progress = progress("crawling", site.pages);
@@ -311,9 +316,8 @@ fn crawl_in_parts(
     let most_pages = stop.unwrap_or(u64::MAX);
     while !frontier.is_empty() && crawl.visited < most_pages {
         crawl.go_on(site, &mut frontier, LINKS_A_SAVE, most_pages);
-        frontier
-            .save(path)
-            .with_context(|| format!("{name} cannot be written: make room, or name another file"))?;
+        save(&frontier, path)
+            .with_context(|| format!("{name}: cannot save: free some space, or name another file"))?;
         progress.set_position(visited_before + crawl.visited);
     }
     progress.finish_and_clear();
@@ -327,6 +331,16 @@ fn crawl_in_parts(
     Ok(Report { text, is_good: crawl.visited_twice == 0 && visited <= site.pages })
 }
 
+/// Replaces the file by a new one, so that a crash at any moment leaves a whole file: the old or the new.
+fn save(frontier: &Frontier<String>, path: &Path) -> Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = NamedTempFile::new_in(directory)?;
+    frontier.save(BufWriter::new(&file))?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
 /// 1234567 as 1,234,567.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
@@ -334,7 +348,7 @@ fn grouped(number: usize) -> String {
     groups.join(",")
 }
 
-/// A bar on standard error, where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress(message: &str, length: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

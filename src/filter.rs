@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
 use crate::encoding::{self, Lanes};
-use crate::error::{HashChanged, MismatchError, SizingError};
+use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -71,7 +71,50 @@ impl BloomFilter {
     ///
     /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be had.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(Sizing { n_blocks, k })
+        Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
+    }
+
+    /// A filter of its own from compact bytes, to be changed; [`BloomView::from_compact`] reads them in place.
+    ///
+    /// # Errors
+    ///
+    /// As [`BloomView::from_compact`].
+    pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
+        BloomView::from_compact(bytes).map(|view| view.to_filter())
+    }
+
+    /// [`from_compact`](Self::from_compact) of a filter that was made with `seed`.
+    ///
+    /// # Errors
+    ///
+    /// As [`BloomView::from_compact_with_seed`].
+    pub fn from_compact_with_seed(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
+        BloomView::from_compact_with_seed(bytes, seed).map(|view| view.to_filter())
+    }
+
+    /// A filter of its own from standalone bytes, to be changed; [`BloomView::from_standalone`] reads them in place. Both
+    /// checksums are compared before memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// As [`BloomView::from_standalone`] and [`BloomView::verify`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.insert("user4291");
+    /// let mut copy = BloomFilter::from_standalone(&filter.to_standalone())?;
+    /// copy.insert("user4292");
+    /// assert!(copy.contains("user4291"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let view = BloomView::from_standalone(bytes)?;
+        view.verify()?;
+        Ok(view.to_filter())
     }
 
     fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
@@ -479,15 +522,15 @@ impl BloomFilter {
     /// checksums of its own, as an SSTable has. [`BloomView::from_compact`] reads them in place. The seed is not
     /// among them.
     ///
-    /// Blocks that share lanes, as those that [`BloomView::to_owned`] makes of a short filter's bytes, are written as
+    /// Blocks that share lanes, as those that [`BloomView::to_filter`] makes of a short filter's bytes, are written as
     /// the lanes that they share.
     pub fn write_compact(&self, out: &mut Vec<u8>) {
         encoding::write_compact(out, self.blocks.as_slice(), self.k);
     }
 
     /// Bytes that [`write_compact`](Self::write_compact) appends.
-    pub fn compact_size(&self) -> usize {
-        encoding::compact_size(self.blocks.as_slice())
+    pub fn compact_bytes(&self) -> usize {
+        encoding::compact_bytes(self.blocks.as_slice())
     }
 
     /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, count of keys
@@ -547,6 +590,25 @@ impl BloomFilter {
     pub fn as_view(&self) -> BloomView<'_> {
         let lanes = Lanes::Blocks(self.blocks.as_slice());
         BloomView::from_parts(lanes, self.k, self.kernel, self.seed, self.keys)
+    }
+}
+
+impl BloomView<'_> {
+    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes.
+    ///
+    /// Or up to eight times as much if they are fewer than 513, of a short filter, whose blocks overlap: in the copy they
+    /// lie side by side. Once it is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too many by as much.
+    #[must_use]
+    pub fn to_filter(&self) -> BloomFilter {
+        let (lanes, k, kernel, seed, keys) = self.into_parts();
+        let blocks = match lanes {
+            Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
+            Lanes::Short(short) => short.to_blocks(),
+        };
+        // Without keys a filter may be given another seed, so damaged bytes must not say so.
+        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
 }
 

@@ -16,6 +16,7 @@ mod estimate;
 mod filter;
 mod hash;
 mod kernel;
+mod limits;
 mod mask;
 #[cfg(feature = "serde")]
 mod serde;
@@ -28,6 +29,7 @@ mod view;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
+pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]
 pub use error::RestoreError;
 pub use error::{DecodeError, HashChanged, MismatchError, SizingError};

@@ -12,7 +12,6 @@ use crate::atomic::AtomicBloomFilter;
 use crate::error::{DecodeError, HashChanged};
 use crate::filter::BloomFilter;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use crate::view::BloomView;
 
 /// Serializes `$of` by what `$write` appends, and deserializes it by `$read`.
 macro_rules! as_standalone_bytes {
@@ -34,13 +33,18 @@ macro_rules! as_standalone_bytes {
     };
 }
 
-as_standalone_bytes!("BloomFilter", [BloomFilter], BloomFilter::write_standalone, read_filter);
+as_standalone_bytes!(
+    "BloomFilter",
+    [BloomFilter],
+    BloomFilter::write_standalone,
+    BloomFilter::from_standalone
+);
 #[cfg(target_has_atomic = "64")]
 as_standalone_bytes!(
     "BloomFilter",
     [AtomicBloomFilter],
     |filter, out| filter.to_filter().write_standalone(out),
-    |bytes| read_filter(bytes).map(AtomicBloomFilter::from)
+    |bytes| BloomFilter::from_standalone(bytes).map(AtomicBloomFilter::from)
 );
 as_standalone_bytes!(
     "CountingBloomFilter",
@@ -61,12 +65,6 @@ as_standalone_bytes!(
     StandardBloomFilter::write_standalone,
     StandardBloomFilter::from_standalone
 );
-
-fn read_filter(bytes: &[u8]) -> Result<BloomFilter, DecodeError> {
-    let view = BloomView::from_standalone(bytes)?;
-    view.verify()?;
-    Ok(view.to_owned())
-}
 
 /// Takes bytes, or a sequence of numbers where the data format knows no bytes.
 struct Bytes<T> {

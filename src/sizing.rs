@@ -19,28 +19,19 @@
 mod standard;
 
 pub use standard::{
-    Parameters, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing, parameters, standard_best_k,
-    standard_bits_per_key, standard_fpr, standard_fpr_approximate, standard_parameters,
+    Parameters, StandardSizing, parameters, standard_best_k, standard_bits_per_key, standard_fpr,
+    standard_fpr_approximate, standard_parameters,
 };
 pub(crate) use standard::{StandardProbeCount, minus_ln_of_one_less, power_of};
 
-use crate::blocks::{LANES, MAX_BLOCKS};
+use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::SizingError;
+pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, STANDARD_MAX_K, STANDARD_MIN_FPR};
 use crate::mask::ProbeCount;
 use crate::short::MOST_LANES;
 
 /// Bits in a block.
 const BLOCK_BITS: f64 = 512.0;
-
-/// The most bits per key that can be asked for: past it each further bit buys next to nothing in a 512-bit block.
-pub const MAX_BITS_PER_KEY: f64 = 64.0;
-
-/// The lowest false-positive rate that can be asked for: what [`MAX_BITS_PER_KEY`] gives.
-pub const MIN_FPR: f64 = 1.263e-8;
-
-/// The lowest false-positive rate that can be asked of a scalable filter: that of 64 filters of [`MIN_FPR`], more than a
-/// process can have.
-pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;
 
 /// Bits per key from which on one more probe is better: entry i for k = i + 2.
 const ONE_MORE_PROBE: [f64; 15] = [
@@ -58,9 +49,10 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// let sizing = Sizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.n_blocks, sizing.k), (19_402, 6));
 /// let filter = BloomFilter::with_blocks(sizing.n_blocks, sizing.k)?;
-/// assert_eq!(filter.size_bytes(), 1_241_728);
+/// assert_eq!((filter.size_bytes(), sizing.compact_bytes()), (1_241_728, 1_241_729));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
     /// Blocks of 64 bytes, at least 1.
@@ -70,6 +62,23 @@ pub struct Sizing {
 }
 
 impl Sizing {
+    /// A filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+    ///
+    /// # Errors
+    ///
+    /// If `n_blocks` or `k` is out of range.
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+        ProbeCount::new(k)?;
+        Self::checked(n_blocks as u64, k)
+    }
+
+    fn checked(n_blocks: u64, k: u32) -> Result<Self, SizingError> {
+        match usize::try_from(n_blocks) {
+            Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(Self { n_blocks, k }),
+            _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
+        }
+    }
+
     /// The smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys.
     /// Costs what [`bits_per_key`] costs.
     ///
@@ -91,11 +100,14 @@ impl Sizing {
         let bits_per_key = checked_bits_per_key(bits_per_key)?;
         // At most 2^64 keys of 64 bits: 2^61 blocks, far below what a u64 holds.
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
-        let Some(n_blocks) = usize::try_from(n_blocks).ok().filter(|n_blocks| *n_blocks <= MAX_BLOCKS) else {
-            return Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 });
-        };
         let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
-        Ok(Self { n_blocks, k: best_k_clamped(bits_per_key) })
+        Self::checked(n_blocks, best_k_clamped(bits_per_key))
+    }
+
+    /// Bytes of the filter's [compact form](crate::BloomFilter::write_compact): 64 for each block and one more. For few
+    /// keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer.
+    pub fn compact_bytes(self) -> usize {
+        self.n_blocks * BLOCK_BYTES + 1
     }
 
     /// The model's false-positive rate of this filter once it holds `keys` distinct keys.

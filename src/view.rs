@@ -3,10 +3,8 @@
 
 use core::fmt;
 
-use crate::blocks::Blocks;
 use crate::encoding::{self, Lanes};
 use crate::error::DecodeError;
-use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
@@ -42,7 +40,7 @@ pub struct BloomView<'a> {
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes: those of [`BloomFilter::write_compact`], from a filter of seed 0.
+    /// Opens compact bytes: those of [`BloomFilter::write_compact`](crate::BloomFilter::write_compact), from a filter of seed 0.
     ///
     /// Compact bytes lean on the length and checksum of what contains them: not every cut or flipped bit can be
     /// seen here.
@@ -73,7 +71,7 @@ impl<'a> BloomView<'a> {
         Ok(Self::from_parts(lanes, k, Kernel::active(), seed, None))
     }
 
-    /// Opens standalone bytes: those of [`BloomFilter::to_standalone`]. The footer is checked, the lanes are not:
+    /// Opens standalone bytes: those of [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone). The footer is checked, the lanes are not:
     /// see [`verify`](Self::verify).
     ///
     /// # Errors
@@ -81,10 +79,9 @@ impl<'a> BloomView<'a> {
     /// If the bytes were cut, their footer is damaged or of a newer version, or their keys were hashed by another
     /// function than this build's.
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let (lanes, footer) = encoding::read_standalone(bytes)?;
-        let mut view = Self::from_parts(lanes, footer.k, Kernel::active(), footer.seed, footer.keys);
-        view.lanes_checksum = Some(footer.lanes_checksum);
-        Ok(view)
+        let (lanes, k, footer) = encoding::read_standalone(bytes)?;
+        let view = Self::from_parts(lanes, k, Kernel::active(), Seed::new(footer.seed), footer.known_keys);
+        Ok(Self { lanes_checksum: Some(footer.body_checksum), ..view })
     }
 
     pub(crate) fn from_parts(
@@ -102,10 +99,14 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError::LanesChecksum`] if the lanes are damaged: the filter may then answer `false` for keys that
+    /// [`DecodeError::BodyChecksum`] if the lanes are damaged: the filter may then answer `false` for keys that
     /// were inserted.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify_lanes(self.lanes, stored))
+        self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
+    }
+
+    pub(crate) fn into_parts(self) -> (Lanes<'a>, ProbeCount, Kernel, Seed, Option<u64>) {
+        (self.lanes, self.k, self.kernel, self.seed, self.keys)
     }
 
     /// The view with another kernel than the fastest: for tests and benchmarks. The answers stay the same.
@@ -114,7 +115,7 @@ impl<'a> BloomView<'a> {
         Self { kernel, ..self }
     }
 
-    /// Whether `key` may have been inserted: `false` is certain. See [`BloomFilter::contains`].
+    /// Whether `key` may have been inserted: `false` is certain. See [`BloomFilter::contains`](crate::BloomFilter::contains).
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
@@ -147,7 +148,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`].
+    /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
@@ -186,25 +187,9 @@ impl<'a> BloomView<'a> {
         self.kernel
     }
 
-    /// Distinct keys, where the bytes say so. See [`BloomFilter::known_keys`].
+    /// Distinct keys, where the bytes say so. See [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
-    }
-
-    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes.
-    ///
-    /// Or up to eight times as much if they are fewer than 513, of a short filter, whose blocks overlap: in the copy they
-    /// lie side by side. Once it is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too many by as much.
-    #[must_use]
-    pub fn to_owned(&self) -> BloomFilter {
-        let blocks = match self.lanes {
-            Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
-            Lanes::Short(short) => short.to_blocks(),
-        };
-        // Without keys a filter may be given another seed, so damaged bytes must not say so.
-        let keys = self.keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        BloomFilter::from_parts(blocks, self.k, self.kernel, self.seed, keys)
     }
 }
 

@@ -57,7 +57,7 @@ fn every_changed_byte_of_a_standalone_filter_is_noticed() {
             match BloomView::from_standalone(&damaged) {
                 Ok(view) => {
                     assert!(position < lanes, "byte {position} of the footer, changed by {change:#x}");
-                    assert!(matches!(view.verify(), Err(DecodeError::LanesChecksum { .. })));
+                    assert!(matches!(view.verify(), Err(DecodeError::BodyChecksum { .. })));
                 }
                 Err(_) => assert!(position >= lanes, "opening does not read the lanes"),
             }
@@ -102,7 +102,7 @@ fn each_check_of_the_footer_says_what_is_wrong() {
     );
     assert!(matches!(open(&forge(&standalone, 24, &[1])), DecodeError::HashValue { .. }));
     for lanes in [0, 1, 8, 23, 25, 1 << 61, (1 << 61) + 24, u64::MAX] {
-        let error = DecodeError::Lanes { stored: lanes, found_bytes: 192 };
+        let error = DecodeError::Size { stored: lanes, unit: "lanes of 8 bytes", found_bytes: 192 };
         assert_eq!(open(&forge(&standalone, 0, &lanes.to_le_bytes())), error);
     }
     let mut damaged = standalone.clone();
@@ -113,7 +113,8 @@ fn each_check_of_the_footer_says_what_is_wrong() {
     for lanes in [0, 65, 70, 71, 1001] {
         let bytes = [vec![0; 8 * lanes], standalone[192..].to_vec()].concat();
         let error = open(&forge(&bytes, 0, &(lanes as u64).to_le_bytes()));
-        let expected = DecodeError::Lanes { stored: lanes as u64, found_bytes: 8 * lanes };
+        let expected =
+            DecodeError::Size { stored: lanes as u64, unit: "lanes of 8 bytes", found_bytes: 8 * lanes };
         assert!(error == expected || lanes == 0 && matches!(error, DecodeError::TooShort { .. }), "{error}");
     }
 }
@@ -126,7 +127,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
         builder.extend(keys);
         builder.finish().to_standalone()
     };
-    let owned = |bytes: &[u8]| BloomView::from_standalone(bytes).unwrap().to_owned();
+    let owned = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
     assert_eq!(owned(&filter(&["ant"])).known_keys(), Some(1));
     let forged = owned(&forge(&filter(&["ant"]), 8, &[0]));
     assert_eq!(forged.known_keys(), None);
@@ -191,7 +192,7 @@ fn opening_and_asking_allocate_nothing() {
     assert!(found);
     assert_eq!(bytes, 0);
 
-    let (bytes, copy) = allocated(|| BloomView::from_standalone(&standalone).unwrap().to_owned());
+    let (bytes, copy) = allocated(|| BloomFilter::from_standalone(&standalone).unwrap());
     assert!(copy == filter);
     assert!(bytes <= standalone.len(), "{bytes} bytes for a copy of {}", standalone.len());
 }
@@ -215,7 +216,7 @@ fn filters_give_their_memory_back() {
     let bytes = kept(|| {
         let filter = sample();
         drop(filter.clone());
-        BloomView::from_standalone(&filter.to_standalone()).unwrap().to_owned().fold(3).unwrap();
+        BloomFilter::from_standalone(&filter.to_standalone()).unwrap().fold(3).unwrap();
     });
     assert_eq!(bytes, 0);
 }
@@ -225,19 +226,19 @@ fn errors_say_what_was_wrong_and_what_to_do() {
     let texts = [
         (
             DecodeError::Length { found: 63 },
-            "a compact filter has 8·L + 1 bytes, where L is 1 to 63 or a multiple of 8, not 63",
+            "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not 63",
         ),
         (
             DecodeError::TooShort { found: 3, least: 72 },
-            "a standalone filter or frontier of this kind has at least 72 bytes, not 3",
+            "standalone bytes of this kind are at least 72 bytes long, not 3",
         ),
         (
             DecodeError::Magic { found: *b"\x00bloom\r\n" },
-            "not a standalone filter or frontier of this kind, or cut short: it ends in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+            "not standalone bytes of this kind, or cut short: they end in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
         ),
         (
             DecodeError::Version { found: 2, newest: 1 },
-            "the filter is of version 2, this crate reads up to 1: upgrade it, or rebuild the filter",
+            "the bytes are of version 2, and this crate reads up to 1: upgrade it, or rebuild the filter",
         ),
         (
             DecodeError::FooterChecksum { stored: 1, computed: 2 },
@@ -245,17 +246,17 @@ fn errors_say_what_was_wrong_and_what_to_do() {
         ),
         (DecodeError::Footer { field: "k", found: 17 }, "the footer's k cannot be 17"),
         (
-            DecodeError::Lanes { stored: 8, found_bytes: 63 },
-            "the footer speaks of 8 lanes of 8 bytes, but 63 bytes precede it",
+            DecodeError::Size { stored: 8, unit: "lanes of 8 bytes", found_bytes: 63 },
+            "the footer's size of 8 lanes of 8 bytes does not match the 63 bytes before it",
         ),
         (
-            DecodeError::LanesChecksum { stored: 1, computed: 2 },
-            "the lanes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001",
+            DecodeError::BodyChecksum { stored: 1, computed: 2 },
+            "the bytes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001",
         ),
         (
             DecodeError::HashValue { stored: 1, expected: 2 },
-            "the filter's keys were hashed by another function (check value 0x0000000000000001, ours \
-             0x0000000000000002): rebuild the filter",
+            "another hash function placed the keys (check value 0x0000000000000001, ours 0x0000000000000002): rebuild \
+             the filter",
         ),
         (
             DecodeError::HashChanged(HashChanged { found: 1, expected: 2 }),

@@ -113,6 +113,9 @@ fn every_changed_byte_and_every_cut_is_noticed() {
     assert!(CountingBloomFilter::from_standalone(&standalone.repeat(2)).is_err());
 }
 
+/// The unit of a size.
+const BLOCKS: &str = "blocks of 256 counter bytes";
+
 #[test]
 fn each_check_says_what_is_wrong() {
     let standalone = sample().to_standalone();
@@ -122,21 +125,21 @@ fn each_check_says_what_is_wrong() {
     assert_eq!(open(&forge(&standalone, 40, &[2])), DecodeError::Version { found: 2, newest: 1 });
     assert_eq!(open(&forge(&standalone, 41, &[0])), DecodeError::Footer { field: "k", found: 0 });
     assert_eq!(open(&forge(&standalone, 41, &[17])), DecodeError::Footer { field: "k", found: 17 });
-    assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::LanesChecksum { .. }));
+    assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::BodyChecksum { .. }));
     for stored in [0, 1, 3, 1 << 40, 1 << 62, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
-        assert_eq!(error, DecodeError::Blocks { stored, found_bytes: 512 });
+        assert_eq!(error, DecodeError::Size { stored, unit: BLOCKS, found_bytes: 512 });
         assert!(bytes <= standalone.len(), "no more than the forged copy");
     }
     // Without a block, and with bytes that are no whole blocks.
     for (body, stored) in [(8, 0), (64, 0), (255, 0), (257, 1), (256 + 64, 1)] {
         let cut = [vec![0; body], standalone[512..].to_vec()].concat();
         let error = open(&forge(&cut, 0, &u64::to_le_bytes(stored)));
-        assert_eq!(error, DecodeError::Blocks { stored, found_bytes: body });
+        assert_eq!(error, DecodeError::Size { stored, unit: BLOCKS, found_bytes: body });
     }
     assert_eq!(
-        DecodeError::Blocks { stored: 7, found_bytes: 64 }.to_string(),
-        "the footer speaks of 7 blocks with 256 bytes of counters each, but 64 bytes precede it"
+        DecodeError::Size { stored: 7, unit: BLOCKS, found_bytes: 64 }.to_string(),
+        "the footer's size of 7 blocks of 256 counter bytes does not match the 64 bytes before it"
     );
 }
 

@@ -308,7 +308,7 @@ fn a_lane_is_too_full_with_fewer_than_five_bits_clear() {
     for clear in 0..64 {
         let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
         compact.push(0x17);
-        let filter = BloomView::from_compact(&compact).unwrap().to_owned();
+        let filter = BloomFilter::from_compact(&compact).unwrap();
         assert_eq!(filter.keys() == KeyEstimate::Unbounded, clear < 5, "{clear} bits clear");
     }
 }
@@ -332,7 +332,7 @@ fn short(hashes: impl Iterator<Item = u64>, bits_per_key: f64) -> BloomFilter {
     hashes.for_each(|hash| builder.add_hash(hash));
     let mut compact = Vec::new();
     builder.finish_compact(&mut compact);
-    BloomView::from_compact(&compact).unwrap().to_owned()
+    BloomFilter::from_compact(&compact).unwrap()
 }
 
 #[test]

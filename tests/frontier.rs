@@ -1,13 +1,11 @@
-//! The frontier: nothing is visited twice, no more is skipped than was asked for, and a crash leaves a crawl that goes on.
+//! The frontier: nothing is visited twice, no more is skipped than the requested false-positive rate allows, and a saved
+//! crawl resumes.
 
 mod common;
 
 use std::collections::HashSet;
-use std::env;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-use std::thread;
+use std::error::Error;
+use std::io::{self, ErrorKind, Read, Write};
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
@@ -90,15 +88,15 @@ fn the_filter_is_of_the_size_asked_for() {
 fn a_frontier_tells_when_it_is_past_its_plan() {
     let mut frontier: Frontier<String> = with_fpr(1_000, 1e-6);
     for i in 0..1_100 {
-        assert_eq!(frontier.is_past_plan(), i > 1_000, "after {i} items");
+        assert_eq!(frontier.is_over_capacity(), i > 1_000, "after {i} items");
         assert!(frontier.push(i.to_string()));
         frontier.pop();
     }
-    assert!(restored(&frontier.to_standalone()).unwrap().is_past_plan());
-    assert!(!sample().is_past_plan());
+    assert!(restored(&frontier.to_standalone()).unwrap().is_over_capacity());
+    assert!(!sample().is_over_capacity());
     let mut frontier = Frontier::growing(10, 0.01).unwrap();
     frontier.extend((0..1_000).map(|i| i.to_string()));
-    assert!(frontier.accepted() > 900 && !frontier.is_past_plan());
+    assert!(frontier.accepted() > 900 && !frontier.is_over_capacity());
 }
 
 #[test]
@@ -269,15 +267,15 @@ fn each_check_says_what_is_wrong() {
     }
     assert_eq!(
         DecodeError::Queue { items: 3, queue_bytes: 22, found_bytes: 150 }.to_string(),
-        "the footer speaks of a queue of 3 items in 22 bytes, which the 150 bytes before it are not"
+        "the footer's queue of 3 items in 22 bytes does not match the 150 bytes before it"
     );
     assert_eq!(
         DecodeError::BodyChecksum { stored: 1, computed: 2 }.to_string(),
-        "queue or filter are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001"
+        "the bytes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001"
     );
     assert_eq!(
         DecodeError::Item { index: 3 }.to_string(),
-        "item 3 of the queue cannot be had back: its bytes are damaged, or are not those of this type"
+        "queue item 3 could not be decoded: it is damaged, or of another type"
     );
 }
 
@@ -312,234 +310,79 @@ fn items_that_are_not_those_saved_are_refused() {
     assert_eq!(error, Err(DecodeError::Item { index: 1 }));
 }
 
-/// The names in a directory.
-fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
+/// Counts what is written and keeps nothing.
+struct Sink(usize);
 
-fn restore(path: &Path) -> Result<Frontier<String>, RestoreError> {
-    Frontier::restore(path)
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
 fn a_saved_frontier_is_restored() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
     let mut frontier = sample();
     for round in 0..3 {
         frontier.push(round.to_string());
-        frontier.save(&path).unwrap();
-        assert!(fs::read(&path).unwrap() == frontier.to_standalone());
-        let copy = restore(&path).unwrap();
+        let mut file = Vec::new();
+        frontier.save(&mut file).unwrap();
+        assert!(file == frontier.to_standalone());
+        let copy = Frontier::<String>::restore(&file[..]).unwrap();
         assert!(copy.iter().eq(&frontier) && copy.to_standalone() == frontier.to_standalone());
-        assert_eq!(names(directory.path()), ["crawl.frontier"]);
     }
 }
 
 /// The queue may be most of the memory that there is.
 #[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
 fn saving_takes_no_second_queue() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
     let mut frontier = with_fpr(1_000, 0.01);
     frontier.extend((0..1_000).map(|i| format!("{i:01000}")));
-    let (bytes, saved) = allocated(|| frontier.save(&path));
+    let mut sink = Sink(0);
+    let (bytes, saved) = allocated(|| frontier.save(&mut sink));
     saved.unwrap();
-    assert!(fs::metadata(&path).unwrap().len() > 1_000_000);
+    assert!(sink.0 > 1_000_000);
     assert!(bytes < 3 * frontier.size_bytes() + 20_000, "{bytes} bytes");
-    let (bytes, copy) = allocated(|| restore(&path));
-    assert_eq!(copy.unwrap().len(), frontier.len());
-    assert!(bytes < 1_200_000, "{bytes} bytes");
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
-fn a_save_that_fails_leaves_what_was_there() {
-    let directory = tempfile::tempdir().unwrap();
-    let missing = directory.path().join("missing").join("crawl.frontier");
-    assert_eq!(sample().save(&missing).unwrap_err().kind(), ErrorKind::NotFound);
-    // A file cannot take the place of a directory.
-    let path = directory.path().join("crawl.frontier");
-    fs::create_dir(&path).unwrap();
-    sample().save(&path).unwrap_err();
-    assert_eq!(names(directory.path()), ["crawl.frontier"]);
-    assert!(path.is_dir());
+fn a_writer_that_fails_is_an_error() {
+    let full: &mut [u8] = &mut [0; 100];
+    assert_eq!(sample().save(full).unwrap_err().kind(), ErrorKind::WriteZero);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
-fn what_a_killed_save_left_is_neither_read_nor_in_the_way() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
-    for number in 0..2 {
-        fs::write(directory.path().join(format!("crawl.frontier.{number}.tmp")), "half a sie").unwrap();
-    }
-    sample().save(&path).unwrap();
-    assert!(restore(&path).unwrap().to_standalone() == sample().to_standalone());
-    assert_eq!(names(directory.path()), ["crawl.frontier", "crawl.frontier.0.tmp", "crawl.frontier.1.tmp"]);
-    assert_eq!(fs::read(directory.path().join("crawl.frontier.0.tmp")).unwrap(), b"half a sie");
-}
-
-#[test]
-#[cfg(unix)]
-#[cfg_attr(miri, ignore = "miri has no files")]
-fn links_stay_and_permissions_stay() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    fs::create_dir(at("disk")).unwrap();
-    // To a file that is not there yet, by way of another link.
-    symlink("disk/crawl.frontier", at("link")).unwrap();
-    symlink(at("link"), at("other link")).unwrap();
-    for _ in 0..2 {
-        sample().save(at("other link")).unwrap();
-        assert!(fs::symlink_metadata(at("other link")).unwrap().is_symlink());
-        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
-        assert_eq!(names(&at("disk")), ["crawl.frontier"]);
-        assert_eq!(names(directory.path()), ["disk", "link", "other link"]);
-        assert!(restore(&at("link")).unwrap().iter().eq(&sample()));
-    }
-    let mode = |name| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
-    for permissions in [0o600, 0o640] {
-        fs::set_permissions(at("link"), PermissionsExt::from_mode(permissions)).unwrap();
-        sample().save(at("link")).unwrap();
-        assert_eq!(mode("disk/crawl.frontier"), permissions);
-    }
-    // A link to itself leads nowhere.
-    symlink("circle", at("circle")).unwrap();
-    assert!(restore(&at("circle")).is_err());
-    _ = sample().save(at("circle"));
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
 fn what_is_no_frontier_is_an_error() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
-    let error = restore(&path).unwrap_err();
-    assert!(matches!(&error, RestoreError::Io(error) if error.kind() == ErrorKind::NotFound));
-    assert!(error.to_string().starts_with("the frontier's file cannot be read: "), "{error}");
-
     let standalone = sample().to_standalone();
     for length in 0..standalone.len() {
-        fs::write(&path, &standalone[..length]).unwrap();
-        let RestoreError::Decode(error) = restore(&path).unwrap_err() else { panic!("{length} bytes") };
-        assert_eq!(Err(error), restored(&standalone[..length]).map(|_| ()));
+        let cut = &standalone[..length];
+        let RestoreError::Decode(error) = Frontier::<String>::restore(cut).unwrap_err() else {
+            panic!("{length} bytes")
+        };
+        assert_eq!(Err(error), restored(cut).map(|_| ()));
     }
-    fs::write(&path, [0; 10]).unwrap();
-    assert_eq!(
-        restore(&path).unwrap_err().to_string(),
-        "the file is not a frontier that can be restored: a standalone filter or frontier of this kind has at least \
-         136 bytes, not 10"
-    );
-    assert!(matches!(restore(directory.path()), Err(RestoreError::Io(_) | RestoreError::Decode(_))));
+    let error = Frontier::<String>::restore(&[0; 10][..]).unwrap_err();
+    assert_eq!(error.to_string(), "the bytes read are not a frontier that can be restored");
+    let source = error.source().unwrap().downcast_ref::<DecodeError>().unwrap();
+    assert_eq!(*source, DecodeError::TooShort { found: 10, least: 136 });
+}
+
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::TimedOut.into())
+    }
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "miri has no files")]
-fn saves_at_the_same_time_leave_one_of_them_whole() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
-    let of = |thread: usize| {
-        let mut frontier = with_fpr(1_000, 0.01);
-        frontier.extend((0..100 * (thread + 1)).map(|i| i.to_string()));
-        frontier
-    };
-    let written: HashSet<Vec<u8>> = (0..4).map(|thread| of(thread).to_standalone()).collect();
-    of(0).save(&path).unwrap();
-    thread::scope(|scope| {
-        for thread in 0..4 {
-            let path = &path;
-            scope.spawn(move || (0..20).for_each(|_| of(thread).save(path).unwrap()));
-        }
-        for _ in 0..100 {
-            assert!(written.contains(&restore(&path).unwrap().to_standalone()));
-        }
-    });
-    assert_eq!(names(directory.path()), ["crawl.frontier"]);
-}
-
-const KILLED: &str = "BLOOMLINE_KILLED_FRONTIER";
-const SAVING: &str = "about to save";
-const STEADY: u64 = 10_000;
-
-/// The frontier after so many items, of which all but [`STEADY`] and half of the others have come out.
-fn after(accepted: u64) -> Frontier<String> {
-    let mut frontier = with_fpr(200_000, 0.001);
-    step(&mut frontier, accepted);
-    frontier
-}
-
-fn step(frontier: &mut Frontier<String>, accepted: u64) {
-    for i in frontier.accepted()..accepted {
-        assert!(frontier.push(format!("https://www.example.org/articles/{i}")));
-        if i >= STEADY && i % 2 == 0 {
-            frontier.pop();
-        }
-    }
-}
-
-/// What the test below runs in another process: saves until it is killed. By itself nothing.
-#[test]
-fn saves_until_killed() {
-    let Some(path) = env::var_os(KILLED) else { return };
-    let mut frontier = restore(Path::new(&path)).unwrap_or_else(|_| after(STEADY));
-    loop {
-        println!("{SAVING}");
-        let accepted = frontier.accepted() + 10;
-        step(&mut frontier, accepted);
-        frontier.save(&path).unwrap();
-    }
-}
-
-/// Not where the tests are emulated: the other process would not be.
-#[test]
-#[cfg(all(unix, target_arch = "x86_64"))]
-#[cfg_attr(miri, ignore = "miri has no processes")]
-fn a_kill_at_any_moment_leaves_a_whole_frontier() {
-    use std::io::{BufRead as _, BufReader};
-    use std::process::{Command, Stdio};
-    use std::time::Duration;
-
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crawl.frontier");
-    let (mut cut_short, mut kills, mut accepted) = (0, 0, 0);
-    while (kills < 20 || cut_short < 5) && kills < 500 {
-        let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", "--nocapture", "saves_until_killed"]).env(KILLED, &path);
-        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let mut saves = output.filter(|line| line.ends_with(SAVING));
-        // The first save may be the last.
-        assert!(saves.nth(kills as usize % 4).is_some(), "it ended by itself");
-        thread::sleep(Duration::from_micros(mix(kills) % 20_000));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-        match restore(&path) {
-            Err(RestoreError::Io(error)) if error.kind() == ErrorKind::NotFound => assert_eq!(accepted, 0),
-            Err(error) => panic!("after {kills} kills: {error}"),
-            Ok(frontier) => {
-                assert!(frontier.accepted() >= accepted, "an older file came back");
-                accepted = frontier.accepted();
-                assert!(
-                    frontier.to_standalone() == after(accepted).to_standalone(),
-                    "queue and filter differ"
-                );
-            }
-        }
-        for name in names(directory.path()).iter().filter(|name| name.ends_with(".tmp")) {
-            cut_short += 1;
-            fs::remove_file(directory.path().join(name)).unwrap();
-        }
-    }
-    println!("{kills} kills, {cut_short} of them while a file was written, {accepted} items");
-    assert!(cut_short >= 5 && accepted > STEADY, "{cut_short} saves of {kills} cut short, {accepted} items");
+fn a_reader_that_fails_is_an_error() {
+    let error = Frontier::<String>::restore(Broken).unwrap_err();
+    assert_eq!(error.to_string(), "the frontier could not be read");
+    let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(source.kind(), ErrorKind::TimedOut);
 }

@@ -40,7 +40,7 @@ fn a_frontier_past_its_plan_warns_once() {
     let mut before = restored(&frontier);
     assert_eq!(warnings().len(), 0);
     push(&mut frontier, 1);
-    assert!(frontier.is_past_plan());
+    assert!(frontier.is_over_capacity());
     assert_eq!(
         warnings(),
         [

@@ -48,7 +48,7 @@ fn assert_same_bytes(ours: &[u8], golden: &[u8], what: &str) {
 }
 
 fn assert_contains_all<K: AsRef<[u8]>>(view: &BloomView<'_>, keys: &[K]) {
-    let owned = view.to_owned();
+    let owned = view.to_filter();
     for kernel in Kernel::available() {
         let (view, owned) = (view.with_kernel(kernel), owned.clone().with_kernel(kernel));
         for key in keys {
@@ -123,17 +123,17 @@ fn compact_bytes_of_the_format_are_read() {
     let view = BloomView::from_compact(include_bytes!("golden/compact-1-block.bin")).unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, None));
     assert_contains_all(&view, &ANIMALS);
-    assert!(view.to_owned() == filled(empty(1, 6), &ANIMALS));
+    assert!(view.to_filter() == filled(empty(1, 6), &ANIMALS));
 
     let view = BloomView::from_compact(include_bytes!("golden/compact-100-blocks.bin")).unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0, None));
     assert_contains_all(&view, &numbers());
-    assert!(view.to_owned() == filled(empty(100, 11), &numbers()));
+    assert!(view.to_filter() == filled(empty(100, 11), &numbers()));
 
     let view = BloomView::from_compact(include_bytes!("golden/compact-empty.bin")).unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed()), (1, 6, 0));
     assert!(!numbers().iter().any(|key| view.contains(key)));
-    assert!(view.to_owned() == empty(1, 6));
+    assert!(view.to_filter() == empty(1, 6));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn short_compact_bytes_of_the_format_are_read_and_written_again() {
         let view = BloomView::from_compact(golden).unwrap();
         assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 0), "{n_lanes} lanes");
         assert_contains_all(&view, keys);
-        assert_same_bytes(&compact(&view.to_owned()), golden, &format!("{n_lanes} lanes"));
+        assert_same_bytes(&compact(&view.to_filter()), golden, &format!("{n_lanes} lanes"));
         if k == 7 {
             // Just so many bits per key that this is the builder's k.
             let mut builder = FilterBuilder::with_bits_per_key(64.0 / 6.0).unwrap();
@@ -205,28 +205,28 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
     view.verify().unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(0)));
     assert!(!numbers().iter().any(|key| view.contains(key)));
-    assert_same_bytes(&view.to_owned().to_standalone(), golden, "empty");
+    assert_same_bytes(&view.to_filter().to_standalone(), golden, "empty");
 
     let golden = include_bytes!("golden/standalone-100-blocks.bin");
     let view = BloomView::from_standalone(golden).unwrap();
     view.verify().unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (100, 11, 0x5eed, None));
     assert_contains_all(&view, &numbers());
-    assert_same_bytes(&view.to_owned().to_standalone(), golden, "100 blocks");
+    assert_same_bytes(&view.to_filter().to_standalone(), golden, "100 blocks");
 
     let golden = include_bytes!("golden/standalone-short-2.bin");
     let view = BloomView::from_standalone(golden).unwrap();
     view.verify().unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, Some(3)));
     assert_contains_all(&view, &ANIMALS);
-    assert_same_bytes(&view.to_owned().to_standalone(), golden, "2 lanes");
+    assert_same_bytes(&view.to_filter().to_standalone(), golden, "2 lanes");
 
     let golden = include_bytes!("golden/standalone-short-9.bin");
     let view = BloomView::from_standalone(golden).unwrap();
     view.verify().unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (9, 11, 0x5eed, Some(50)));
     assert_contains_all(&view, &numbers()[..50]);
-    assert_same_bytes(&view.to_owned().to_standalone(), golden, "9 lanes");
+    assert_same_bytes(&view.to_filter().to_standalone(), golden, "9 lanes");
 }
 
 /// Tables remember it: under another name their filters would be left alone, and nobody told.

@@ -214,7 +214,7 @@ fn bytes_are_read_in_place_from_every_alignment() {
             for view in views {
                 view.verify().unwrap();
                 assert!(keys.iter().all(|key| view.contains(key)), "offset {offset}");
-                assert!(view.to_owned() == filter);
+                assert!(view.to_filter() == filter);
                 assert_eq!((view.n_blocks(), view.k(), view.seed()), (n_blocks, k, 77));
             }
         }
@@ -241,10 +241,10 @@ fn short_filters_lose_no_key() {
             assert!((0..n).all(|i| filter.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
             common::assert_lanes((compact.len() - 1) / 8, n as f64 * bits_per_key / 64.0);
             assert_eq!(filter.known_keys(), Some(n));
-            assert_eq!(view.to_owned().compact_size(), compact.len());
+            assert_eq!(view.to_filter().compact_bytes(), compact.len());
 
             // Insertion into an owned copy makes whole blocks of those that overlap.
-            let mut grown = view.to_owned();
+            let mut grown = view.to_filter();
             for i in n..n + 20 {
                 grown.insert_hash(mix(i));
             }

@@ -39,8 +39,9 @@ fn measure(sizing: Sizing, keys: u64, filters: u64, probes: u64) -> (u64, u64) {
 /// The measured rate lies within 3 % of the model's and three standard errors of the count.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, probes: u64) {
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;
-    let (positives, probes) = measure(Sizing { n_blocks, k }, keys, filters, probes);
-    let expected = Sizing { n_blocks, k }.fpr(keys as usize).unwrap() * probes as f64;
+    let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
+    let (positives, probes) = measure(sizing, keys, filters, probes);
+    let expected = sizing.fpr(keys as usize).unwrap() * probes as f64;
     let ratio = positives as f64 / expected;
     let tolerance = 0.03 + 3.0 / expected.sqrt();
     println!("{bits_per_key:>4} bits, k {k:>2}: {ratio:.4} of the model's rate, tolerance {tolerance:.4}");
@@ -166,7 +167,7 @@ fn share_of_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 
         let first = 3 * round * KEYS;
         filter.extend((first..first + KEYS).map(&key));
         positives += (first + KEYS..first + 3 * KEYS).filter(|&i| filter.contains(key(i))).count();
-        let sizing = Sizing { n_blocks: filter.n_blocks(), k: filter.k() };
+        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).unwrap();
         expected += 2.0 * KEYS as f64 * sizing.fpr(KEYS as usize).unwrap();
     }
     positives as f64 / expected
@@ -243,10 +244,10 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
         assert_eq!(bytes.len(), 8 * n_lanes + 1);
         let view = BloomView::from_compact(&bytes).unwrap();
         // Exact for the bits as they are, which saves millions of lookups.
-        rate += view.to_owned().estimated_fpr() / filters as f64;
+        rate += view.to_filter().estimated_fpr() / filters as f64;
         k = view.k();
 
-        let owned = view.to_owned();
+        let owned = view.to_filter();
         let estimate = owned.estimated_keys().keys().unwrap() as f64;
         let error = (estimate - keys as f64) / (keys as f64).sqrt();
         assert!(error.abs() < 2.0, "{n_lanes} lanes, {keys} keys: {estimate} estimated");
@@ -288,7 +289,7 @@ fn an_estimate_is_given_while_three_lanes_in_four_are_not_full() {
         let mut bytes = [0; 129];
         bytes[..8 * full].fill(0xff);
         bytes[128] = 0x17;
-        let estimate = BloomView::from_compact(&bytes).unwrap().to_owned().estimated_keys();
+        let estimate = BloomFilter::from_compact(&bytes).unwrap().estimated_keys();
         assert_eq!(estimate == KeyEstimate::Unbounded, full > 4, "{full} of 16 lanes full: {estimate}");
     }
     let mut one = BloomFilter::with_blocks(1, 8).unwrap();

@@ -194,16 +194,15 @@ fn bad_numbers_are_refused() {
     assert_eq!(error, SizingError::ScalableFpr { value: 1e-7, lowest: SCALABLE_MIN_FPR });
     assert_eq!(
         error.to_string(),
-        "a scalable filter cannot keep a false-positive rate of 1e-7 as it grows: ask for 8.08e-7 or more, or size a \
-         filter that does not grow"
+        "a scalable filter cannot keep a false-positive rate of 1e-7 as it grows: request at least 8.0832e-7, or use a \
+         filter of fixed size"
     );
     assert!(ScalableBloomFilter::with_fpr(10, SCALABLE_MIN_FPR).is_ok());
     let with_growth = |growth, tightening| ScalableBloomFilter::with_growth(10, 0.01, growth, tightening);
     for growth in [0, 1, 17, 255] {
         let error = with_growth(growth, 0.85).unwrap_err();
         assert_eq!(error, SizingError::Growth { value: growth });
-        let text =
-            format!("each filter must hold 2 to 16 times the keys of the one before, not {growth} times");
+        let text = format!("the growth of a scalable filter must be 2 to 16, not {growth}");
         assert_eq!(error.to_string(), text);
     }
     for value in [0.0, 0.499, 1.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -212,7 +211,7 @@ fn bad_numbers_are_refused() {
     }
     assert_eq!(
         with_growth(2, 0.25).unwrap_err().to_string(),
-        "each filter's rate must be at least 0.5 times that of the one before and less than it, not 0.25 times"
+        "the tightening of a scalable filter must be at least 0.5 and below 1, not 0.25"
     );
     assert!(with_growth(2, 0.5).is_ok() && with_growth(16, 0.999).is_ok());
     assert!(matches!(

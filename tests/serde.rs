@@ -77,6 +77,6 @@ fn a_frontier_goes_on() {
 #[test]
 fn errors_say_what_is_wrong() {
     let error = |text| serde_json::from_str::<BloomFilter>(text).unwrap_err().to_string();
-    assert!(error("[1]").starts_with("a standalone filter"));
+    assert!(error("[1]").starts_with("standalone bytes of this kind"));
     assert!(error("{}").contains("expected the standalone bytes of a BloomFilter"));
 }

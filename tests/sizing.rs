@@ -166,7 +166,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
     for k in [0, 17, 18, 256, 257, u32::MAX] {
         assert_eq!(BloomFilter::with_blocks(1, k).unwrap_err(), SizingError::Probes { k });
         assert_eq!(sizing::fpr(10.0, k).unwrap_err(), SizingError::Probes { k });
-        assert_eq!(Sizing { n_blocks: 1, k }.fpr(10).unwrap_err(), SizingError::Probes { k });
+        assert_eq!(Sizing::with_blocks(1, k).unwrap_err(), SizingError::Probes { k });
     }
     let most = (isize::MAX as u64 - 120) / 64;
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
@@ -195,22 +195,22 @@ fn errors_say_what_was_wrong_and_what_to_do() {
         ),
         (
             SizingError::FprTooLow { value: 1e-12, lowest: 1.263e-8 },
-            "a false-positive rate of 1e-12 is out of reach: 64 bits per key, the most, give 1.26e-8; ask for more than \
-             that, or use an exact structure",
+            "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, which takes 64 bits per key, or \
+             use an exact structure",
         ),
         (SizingError::Probes { k: 17 }, "probes per key must be 1 to 16, not 17"),
         (SizingError::Blocks { n_blocks: 0, most: 9 }, "a filter needs at least one block"),
         (
             SizingError::Blocks { n_blocks: 10, most: 9 },
-            "10 blocks of 64 bytes do not fit in this machine's address space, which holds 9",
+            "10 blocks of 64 bytes exceed this machine's address space, which holds 9",
         ),
         (
             SizingError::FoldFactor { factor: 3, n_blocks: 10 },
-            "a filter of 10 blocks cannot be folded by 3: the factor must divide the count",
+            "10 blocks cannot be folded by 3: use a factor that divides 10",
         ),
         (
             SizingError::OutOfMemory { bytes: 64 },
-            "the allocator refused 64 bytes: use fewer bits per key, or split the keys over several filters",
+            "cannot allocate 64 bytes: use fewer bits per key, or split the keys over several filters",
         ),
     ];
     for (error, text) in texts {
@@ -219,14 +219,17 @@ fn errors_say_what_was_wrong_and_what_to_do() {
     let texts = [
         (
             MismatchError::Blocks { ours: 8, theirs: 9 },
-            "filters of 8 and 9 blocks cannot be combined; the larger can be folded first if its count is a multiple of \
-             the other's",
+            "filters of 8 and 9 blocks cannot be combined: fold the larger if its number of blocks is a multiple of the \
+             other's",
         ),
         (
             MismatchError::Probes { ours: 6, theirs: 7 },
-            "filters of 6 and 7 probes per key cannot be combined",
+            "filters with k = 6 and k = 7 cannot be combined: build both with one k",
         ),
-        (MismatchError::Seed { ours: 0, theirs: 9 }, "filters with the seeds 0x0 and 0x9 cannot be combined"),
+        (
+            MismatchError::Seed { ours: 0, theirs: 9 },
+            "filters with seeds 0x0 and 0x9 cannot be combined: build both with one seed",
+        ),
     ];
     for (error, text) in texts {
         assert_eq!(error.to_string(), text);

@@ -130,7 +130,7 @@ fn filters_that_differ_are_not_combined() {
     assert_eq!(other(with_bits(500, 6)), MismatchError::Seed { ours: 99, theirs: 0 });
     assert_eq!(
         MismatchError::Bits { ours: 500, theirs: 501 }.to_string(),
-        "standard filters of 500 and 501 bits cannot be combined"
+        "standard filters of 500 and 501 bits cannot be combined: build both with one size"
     );
 }
 
@@ -211,10 +211,10 @@ fn each_check_says_what_is_wrong() {
     assert_eq!(open(&forge(&standalone, 41, &[65])), DecodeError::Footer { field: "k", found: 65 });
     assert_eq!(open(&forge(&standalone, 42, &[2])), DecodeError::Footer { field: "hash id", found: 2 });
     assert!(matches!(open(&forge(&standalone, 24, &[1])), DecodeError::HashValue { .. }));
-    assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::LanesChecksum { .. }));
+    assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::BodyChecksum { .. }));
     for stored in [0, 1, 448, 513, 1 << 40, u64::MAX - 63, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
-        assert_eq!(error, DecodeError::Bits { stored, found_bytes: 64 });
+        assert_eq!(error, DecodeError::Size { stored, unit: "bits", found_bytes: 64 });
         assert!(bytes <= standalone.len(), "no more than the forged copy");
     }
     // A set bit from m on, with checksums that are right.
@@ -226,8 +226,8 @@ fn each_check_says_what_is_wrong() {
         StandardBloomFilter::from_standalone(&forge(&standalone, 0, &(highest + 1).to_le_bytes())).is_ok()
     );
     assert_eq!(
-        DecodeError::Bits { stored: 7, found_bytes: 64 }.to_string(),
-        "the footer speaks of 7 bits in lanes of 8 bytes, but 64 bytes precede it"
+        DecodeError::Size { stored: 7, unit: "bits", found_bytes: 64 }.to_string(),
+        "the footer's size of 7 bits does not match the 64 bytes before it"
     );
     let (bytes, _) = allocated(|| StandardBloomFilter::from_standalone(&standalone));
     assert!(bytes <= standalone.len(), "{bytes} bytes");
@@ -274,7 +274,7 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
 
 /// The measured rate lies within 2 % of the model's and three standard errors of the count, on both sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
-    let sizing = StandardSizing { size_bits: (keys as f64 * bits_per_key) as u64, k };
+    let sizing = StandardSizing::with_bits((keys as f64 * bits_per_key) as u64, k).unwrap();
     let expected = (filters * lookups) as f64 * sizing.fpr(keys).unwrap();
     let tolerance = 0.02 + 3.0 / expected.sqrt();
     let ratio = ratio(sizing, keys, filters, lookups);
@@ -410,7 +410,7 @@ fn the_exact_rate_is_that_of_the_formula() {
 fn bits_per_key_are_the_inverse_of_the_rate() {
     let mut fpr = 0.9;
     while fpr > STANDARD_MIN_FPR {
-        let sizing::Parameters { bits_per_key, k } = sizing::standard_parameters(fpr).unwrap();
+        let sizing::Parameters { bits_per_key, k, .. } = sizing::standard_parameters(fpr).unwrap();
         assert_eq!(sizing::standard_bits_per_key(fpr), Ok(bits_per_key));
         assert_eq!(sizing::standard_best_k(bits_per_key), Ok(k));
         let rate = |k| sizing::standard_fpr_approximate(bits_per_key, k).unwrap();

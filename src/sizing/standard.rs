@@ -3,15 +3,10 @@
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-use super::{MAX_BITS_PER_KEY, bits_per_key, ceil, checked_bits_per_key, exp_of_minus, least_bits_per_key};
+use super::{bits_per_key, ceil, checked_bits_per_key, exp_of_minus, least_bits_per_key};
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
-
-/// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
-pub const STANDARD_MAX_K: u32 = 64;
-
-/// The lowest false-positive rate that can be asked of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
-pub const STANDARD_MIN_FPR: f64 = 4.43e-14;
+use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
 
 /// As many hashes as there are.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -36,6 +31,7 @@ impl StandardProbeCount {
 }
 
 /// What a false-positive rate takes, for each key.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Bits of the filter for each of its keys.
@@ -154,6 +150,7 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
 /// assert_eq!((sizing.size_bits, sizing.k), (9_592_957, 7));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
     /// Bits, at least 1.
@@ -163,6 +160,17 @@ pub struct StandardSizing {
 }
 
 impl StandardSizing {
+    /// A filter of `size_bits` bits, at least 1, with `k` probes per key, 1 to [`STANDARD_MAX_K`].
+    ///
+    /// # Errors
+    ///
+    /// If `size_bits` or `k` is out of range.
+    pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
+        StandardProbeCount::new(k)?;
+        blocks_for(size_bits)?;
+        Ok(Self { size_bits, k })
+    }
+
     /// The least bits, but for one in a million, whose false-positive rate is at most `fpr` once they hold
     /// `expected_keys` distinct keys.
     ///
@@ -214,8 +222,7 @@ impl StandardSizing {
     }
 
     fn checked(size_bits: u64, keys: u64) -> Result<Self, SizingError> {
-        blocks_for(size_bits)?;
-        Ok(Self { size_bits, k: best_k((size_bits as f64 / keys as f64).min(MAX_BITS_PER_KEY)) })
+        Self::with_bits(size_bits, best_k((size_bits as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys: [`standard_fpr`].

@@ -4,13 +4,13 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
-use crate::encoding::{self, COUNTER_BLOCKS, Footer};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
+use crate::encoding::{self, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
-use crate::mask::{block_index, words};
+use crate::mask::{ProbeCount, block_index, words};
 
 /// A [`BloomFilter`] from which keys can be taken out: it counts, in four bits for each bit, the keys that set it.
 ///
@@ -55,6 +55,9 @@ pub struct CountingBloomFilter {
     /// For each block of the filter, [`COUNTER_BLOCKS`].
     counters: Blocks,
 }
+
+/// Blocks of counters for each block of bits.
+const COUNTER_BLOCKS: usize = 4;
 
 /// The counters of a block, two to a byte: counter c is that of bit `c % 64` of lane `c / 64`, and lies in byte
 /// `c / 2`, in the low half if c is even.
@@ -342,8 +345,11 @@ impl CountingBloomFilter {
     /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        let seed = Seed::new(self.seed());
-        encoding::write_counting(out, self.counters.as_slice(), self.k(), seed, self.filter.known_keys())
+        let counters = self.counters.as_slice().as_slice().as_flattened();
+        let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
+        let footer =
+            StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
+        encoding::write_filter(out, counters, footer)
     }
 
     /// The bytes of [`write_standalone`](Self::write_standalone).
@@ -376,15 +382,20 @@ impl CountingBloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (counters, Footer { k, seed, keys, .. }) = encoding::read_counting(bytes)?;
-        let (groups, _) = counters.as_slice().as_flattened().as_chunks();
+        let (body, footer) = encoding::split_filter(bytes, StandaloneKind::Counting)?;
+        let k = footer.probe_count(ProbeCount::new)?;
+        footer.check_size(footer.size.checked_mul(size_of::<Counters>() as u64), body)?;
+        footer.verify(body)?;
+        let (counters, _) = body.as_chunks();
+        let counters = BlockSlice::new(counters).ok_or(footer.wrong_size(body))?;
+        let (groups, _) = body.as_chunks();
         let mut blocks = Blocks::zeroed_or_abort(groups.len());
         for (block, counters) in blocks.as_mut_slice().iter_mut().zip(groups) {
             *block = bits(counters);
         }
         // Without keys a filter may be given another seed, so forged bytes must not say so.
-        let keys = keys.filter(|&keys| keys != 0 || counters.is_zero());
-        let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), seed, keys);
+        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.is_zero());
+        let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
         Ok(Self { filter, counters: Blocks::from_slice(counters) })
     }
 }
@@ -440,7 +451,7 @@ impl fmt::Debug for CountingBloomFilter {
 mod tests {
     use super::*;
     use crate::hash::mix;
-    use crate::mask::{ProbeCount, mask};
+    use crate::mask::mask;
 
     #[test]
     fn the_walk_meets_each_bit_of_the_mask_once() {

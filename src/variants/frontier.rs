@@ -1,20 +1,18 @@
 //! `Frontier`: a queue of what is to be visited, which takes nothing that it has seen before.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "std")]
-mod file;
-
 use alloc::collections::{VecDeque, vec_deque};
 use alloc::vec::Vec;
 use core::fmt;
 
-use xxhash_rust::xxh64::{Xxh64, xxh64};
+use xxhash_rust::xxh64::Xxh64;
 
-use crate::encoding::{self, FOOTER_BYTES, FrontierFooter};
+use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
+#[cfg(feature = "std")]
+use crate::error::RestoreError;
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
 use crate::variants::ScalableBloomFilter;
-use crate::view::BloomView;
 
 /// The queue of a crawler: first in, first out, and nothing twice.
 ///
@@ -32,7 +30,7 @@ use crate::view::BloomView;
 /// or a type of your own. Normalize URLs before they are pushed.
 ///
 /// [`Frontier::with_fpr`] is of fixed size. Past the number of items that it was made for it works on, and drops more than
-/// was asked: [`is_past_plan`](Self::is_past_plan) tells so, and with the feature `log` one warning does.
+/// was asked: [`is_over_capacity`](Self::is_over_capacity) tells so, and with the feature `log` one warning does.
 /// [`Frontier::growing`] keeps the rate for any number of items. That takes two to five times the memory, most just after it has grown, and a push
 /// touches a cache line in each of its filters.
 ///
@@ -55,8 +53,8 @@ use crate::view::BloomView;
 pub struct Frontier<T> {
     queue: VecDeque<T>,
     filter: Filter,
-    /// Items that the filter was made for; [`NO_PLAN`] of one that grows.
-    planned: u64,
+    /// Items that the filter is sized for; [`UNLIMITED`] if it grows.
+    capacity: u64,
     accepted: u64,
 }
 
@@ -66,11 +64,14 @@ enum Filter {
     Growing(ScalableBloomFilter),
 }
 
-/// In place of the number of items that a filter was made for, where it grows. No fixed one has room for so many.
-const NO_PLAN: u64 = u64::MAX;
+/// The capacity of a filter that grows. No fixed one has room for so many.
+const UNLIMITED: u64 = u64::MAX;
 
 /// Of the length before each item.
-const LENGTH_BYTES: u64 = 8;
+const LENGTH_BYTES: usize = 8;
+
+/// An empty queue, a filter of one lane, and two footers.
+const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::BYTES;
 
 impl<T: AsRef<[u8]>> Frontier<T> {
     /// An empty frontier that drops at most a share `fpr` of new items, as long as no more than `expected_items` are
@@ -82,7 +83,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// had.
     pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, SizingError> {
         let filter = Filter::Fixed(BloomFilter::with_fpr(expected_items, fpr)?);
-        Ok(Self { queue: VecDeque::new(), filter, planned: expected_items as u64, accepted: 0 })
+        Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
 
     /// An empty frontier that drops at most a share `fpr` of new items, however many are pushed. Takes the memory and time
@@ -94,7 +95,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// `initial_capacity` items cannot be had.
     pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
-        Ok(Self { queue: VecDeque::new(), filter, planned: NO_PLAN, accepted: 0 })
+        Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
 
     /// The frontier with another seed than 0: what it drops of new items are then others. A crawl that is repeated with
@@ -129,11 +130,11 @@ impl<T: AsRef<[u8]>> Frontier<T> {
             self.accepted += 1;
             // Not by a flag: so a frontier that was saved after it had warned does not warn again.
             #[cfg(feature = "log")]
-            if self.accepted.checked_sub(1) == Some(self.planned) {
+            if self.accepted.checked_sub(1) == Some(self.capacity) {
                 log::warn!(
                     "a frontier made for {} items has taken more: it drops new items more often than was asked for; make it \
                      for more items, or let it grow",
-                    self.planned
+                    self.capacity
                 );
             }
         }
@@ -184,8 +185,8 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     /// Whether the frontier has taken more items than it was made for, and so drops new ones more often than was asked for.
     /// Never, if it grows.
-    pub fn is_past_plan(&self) -> bool {
-        self.accepted > self.planned
+    pub fn is_over_capacity(&self) -> bool {
+        self.accepted > self.capacity
     }
 
     /// Bytes that the filter takes in memory: all but the queue.
@@ -205,13 +206,13 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         }
     }
 
-    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as `docs/format.md`, section 10, has
-    /// them. [`save`](Self::save) writes them to a file, without a second copy of the queue in memory.
+    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in `docs/format.md`,
+    /// section 10. [`save`](Self::save) writes them without a second copy of the queue in memory.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
-    /// Nothing is appended then.
+    /// If the build's `wyhash` crate has changed its output: other builds would not find the keys. Nothing is appended
+    /// then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         let filter = self.filter_bytes()?;
         self.encode(&filter, |part| {
@@ -227,6 +228,40 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// Where that is an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+    }
+
+    /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Item by item:
+    /// wrap a file in a [`BufWriter`](std::io::BufWriter). Allocates a copy of the filter, not of the queue. With the
+    /// feature `std`.
+    ///
+    /// The bytes hold what is queued and what was seen. An item that was popped is seen and no longer queued: finish
+    /// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
+    /// rename it over the old one; the example `crawl` does so with a library.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer, and [`HashChanged`] as an error of kind [`Other`](std::io::ErrorKind::Other), before anything
+    /// is written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::variants::Frontier;
+    ///
+    /// let mut frontier = Frontier::with_fpr(1_000_000, 0.001)?;
+    /// frontier.push("https://example.org/".to_owned());
+    /// let mut file = Vec::new(); // or a `BufWriter<File>`
+    /// frontier.save(&mut file)?;
+    ///
+    /// let restored = Frontier::<String>::restore(&file[..])?;
+    /// assert!(restored.iter().eq(&frontier));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn save(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        let filter = self.filter_bytes().map_err(std::io::Error::other)?;
+        self.encode(&filter, |part| out.write_all(part))?;
+        out.flush()
     }
 
     fn filter_bytes(&self) -> Result<Vec<u8>, HashChanged> {
@@ -248,28 +283,24 @@ impl<T: AsRef<[u8]>> Frontier<T> {
             let item = item.as_ref();
             put(&(item.len() as u64).to_le_bytes())?;
             put(item)?;
-            queue_bytes += LENGTH_BYTES + item.len() as u64;
+            queue_bytes += (LENGTH_BYTES + item.len()) as u64;
         }
         put(filter)?;
-        let footer = FrontierFooter {
-            items: self.queue.len() as u64,
-            queue_bytes,
-            accepted: self.accepted,
-            planned: self.planned,
-            checksum: checksum.digest(),
-        };
-        write(&footer.to_bytes())
+        let Self { accepted, capacity, .. } = *self;
+        let items = self.queue.len() as u64;
+        let words = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
+        write(&encoding::signed(words, StandaloneKind::Frontier))
     }
 }
 
 impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     /// The frontier of standalone bytes: those of [`to_standalone`](Self::to_standalone). Its items are made from their
-    /// bytes by `TryFrom<Vec<u8>>`, which `String` and `Vec<u8>` have.
+    /// bytes by `TryFrom<Vec<u8>>`, which `String` and `Vec<u8>` implement.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or has others
-    /// then; if the keys were hashed by another function than this build's.
+    /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or then has
+    /// different ones; if the keys were placed by another hash than this build's.
     ///
     /// # Examples
     ///
@@ -284,73 +315,64 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let too_short = DecodeError::TooShort { found: bytes.len(), least: encoding::LEAST_FRONTIER_BYTES };
-        let (mut rest, footer) = bytes.split_last_chunk().ok_or(too_short)?;
-        Self::decode(footer, rest.len() as u64, |into| {
-            let (part, behind) = rest.split_at(into.len());
-            into.copy_from_slice(part);
-            rest = behind;
-            Ok(())
-        })
-    }
-
-    /// `read` gives the `body_bytes` before the footer, one part after the other.
-    fn decode<E: From<DecodeError>>(
-        footer: &[u8; FOOTER_BYTES],
-        body_bytes: u64,
-        mut read: impl FnMut(&mut [u8]) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        let FrontierFooter { items, queue_bytes, accepted, planned, checksum: stored } =
-            FrontierFooter::read(footer)?;
-        let wrong_queue = DecodeError::Queue { items, queue_bytes, found_bytes: body_bytes };
-        let filter_bytes = body_bytes.checked_sub(queue_bytes).ok_or(wrong_queue)?;
-        let room = |length: u64| {
-            let length = isize::try_from(length).map_err(|_| wrong_queue)?;
-            Ok::<_, DecodeError>(alloc::vec![0; length as usize])
-        };
-        // Not for so many items: a footer that lies would cost memory before it is found out.
+        if bytes.len() < StandaloneFooter::BYTES {
+            return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
+        }
+        let (body, words) = encoding::split(bytes, StandaloneKind::Frontier)?;
+        let [items, queue_bytes, accepted, capacity, checksum, last] = words;
+        if last != u64::from(VERSION) {
+            return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
+        }
+        // The count goes on from here: past half the range it might overflow.
+        if accepted < items || accepted > u64::MAX / 2 {
+            return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
+        }
+        encoding::verify(body, checksum)?;
+        let wrong_queue = DecodeError::Queue { items, queue_bytes, found_bytes: body.len() as u64 };
+        let (mut rest, filter) = split_at(body, queue_bytes).ok_or(wrong_queue)?;
+        // Grown as items come: a forged count must not allocate.
         let mut queue = VecDeque::new();
-        let mut checksum = Xxh64::new(0);
-        let mut get = |into: &mut [u8]| {
-            read(into)?;
-            checksum.update(into);
-            Ok::<(), E>(())
-        };
-        let mut left = queue_bytes;
         for index in 0..items {
-            let mut length = [0; LENGTH_BYTES as usize];
-            left = left.checked_sub(LENGTH_BYTES).ok_or(wrong_queue)?;
-            get(&mut length)?;
-            let length = u64::from_le_bytes(length);
-            left = left.checked_sub(length).ok_or(wrong_queue)?;
-            let mut item = room(length)?;
-            get(&mut item)?;
-            let stored = xxh64(&item, 0);
-            let item = T::try_from(item).ok().filter(|item| xxh64(item.as_ref(), 0) == stored);
+            let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or(wrong_queue)?;
+            let (bytes, behind) = split_at(behind, u64::from_le_bytes(*length)).ok_or(wrong_queue)?;
+            let item = T::try_from(bytes.to_vec()).ok().filter(|item| item.as_ref() == bytes);
             queue.push_back(item.ok_or(DecodeError::Item { index })?);
+            rest = behind;
         }
-        if left != 0 {
-            return Err(wrong_queue.into());
+        if !rest.is_empty() {
+            return Err(wrong_queue);
         }
-        let mut filter = room(filter_bytes)?;
-        get(&mut filter)?;
-        let computed = checksum.digest();
-        if computed != stored {
-            return Err(DecodeError::BodyChecksum { stored, computed }.into());
-        }
-        let filter = if planned == NO_PLAN {
-            Filter::Growing(ScalableBloomFilter::from_standalone(&filter)?)
+        let filter = if capacity == UNLIMITED {
+            Filter::Growing(ScalableBloomFilter::from_standalone(filter)?)
         } else {
-            // Its lanes are in the checksum above.
-            Filter::Fixed(BloomView::from_standalone(&filter)?.to_owned())
+            Filter::Fixed(BloomFilter::from_standalone(filter)?)
         };
-        let frontier = Self { queue, filter, planned, accepted };
-        // An item that the filter does not know would be taken again, and visited twice.
+        let frontier = Self { queue, filter, capacity, accepted };
+        // An item that the filter does not know would be accepted again, and visited twice.
         match frontier.iter().position(|item| !frontier.seen(item)) {
-            Some(index) => Err(DecodeError::Item { index: index as u64 }.into()),
+            Some(index) => Err(DecodeError::Item { index: index as u64 }),
             None => Ok(frontier),
         }
     }
+
+    /// Reads a frontier that [`save`](Self::save) wrote, to the end of the input. Allocates as much as the input in
+    /// addition to the frontier. With the feature `std`.
+    ///
+    /// # Errors
+    ///
+    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] as
+    /// [`from_standalone`](Self::from_standalone).
+    #[cfg(feature = "std")]
+    pub fn restore(mut input: impl std::io::Read) -> Result<Self, RestoreError> {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes)?;
+        Ok(Self::from_standalone(&bytes)?)
+    }
+}
+
+/// `None` where there are fewer bytes.
+fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
+    bytes.split_at_checked(usize::try_from(at).ok()?)
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for Frontier<T> {

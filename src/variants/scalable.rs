@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::BLOCK_BYTES;
-use crate::encoding::{self, Scalable};
+use crate::encoding::{self, StandaloneKind, VERSION};
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 use crate::mask::ProbeCount;
-use crate::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, Sizing};
-use crate::view::BloomView;
+use crate::sizing::{self, Sizing};
 
 /// A filter that grows with its keys and keeps the false-positive rate asked for, however many come.
 ///
@@ -347,10 +347,9 @@ impl ScalableBloomFilter {
         self.filters.iter().try_for_each(|filter| filter.write_standalone(out))?;
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
-        encoding::write_scalable(
-            out,
-            Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening },
-        );
+        let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
+        let words = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
+        out.extend(encoding::signed(words, StandaloneKind::Scalable));
         Ok(())
     }
 
@@ -385,8 +384,13 @@ impl ScalableBloomFilter {
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
-        let (mut rest, stored) = encoding::read_scalable(bytes)?;
-        let Scalable { n_filters, keys, initial_capacity, fpr, growth, tightening } = stored;
+        let (mut rest, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
+        let [n_filters, keys, initial_capacity, fpr, tightening, last] = words;
+        let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
+        let [_, growth, reserved @ ..] = last.to_le_bytes();
+        if reserved != [0; 6] {
+            return Err(wrong("reserved bytes", last >> 16));
+        }
         let mut plan = Plan::new(initial_capacity, fpr, growth, tightening).map_err(|error| match error {
             SizingError::Growth { .. } => wrong("growth", growth.into()),
             SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
@@ -398,9 +402,7 @@ impl ScalableBloomFilter {
                 return Err(wrong("number of filters", n_filters));
             }
             let (before, filter) = encoding::split_last_standalone(rest)?;
-            let view = BloomView::from_standalone(filter)?;
-            view.verify()?;
-            filters.push(view.to_owned());
+            filters.push(BloomFilter::from_standalone(filter)?);
             rest = before;
         }
         filters.reverse();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::encoding::{self, Standard};
+use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
@@ -344,8 +344,11 @@ impl StandardBloomFilter {
     /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        let Self { size_bits, k, seed, keys, .. } = *self;
-        encoding::write_standard(out, self.blocks.as_slice(), Standard { size_bits, k, seed, keys })
+        let lanes = &self.bytes()[..self.size_bits.div_ceil(64) as usize * LANE_BYTES];
+        let (k, seed) = (self.k(), self.seed());
+        let footer =
+            StandaloneFooter::new(StandaloneKind::Standard, self.size_bits, k, seed, self.keys, lanes);
+        encoding::write_filter(out, lanes, footer)
     }
 
     /// The bytes of [`write_standalone`](Self::write_standalone).
@@ -378,11 +381,20 @@ impl StandardBloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (lanes, Standard { size_bits, k, seed, keys }) = encoding::read_standard(bytes)?;
+        let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
+        let k = footer.probe_count(StandardProbeCount::new)?;
+        let size_bits = footer.size;
+        let n_lanes = Some(size_bits.div_ceil(64)).filter(|&n_lanes| n_lanes != 0);
+        footer.check_size(n_lanes.and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES as u64)), lanes)?;
+        footer.verify(lanes)?;
+        let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
+        if !size_bits.is_multiple_of(64) && last_lane >> (size_bits % 64) != 0 {
+            return Err(DecodeError::Footer { field: "number of bits", found: size_bits });
+        }
         let blocks = Blocks::from_bytes(lanes);
         // Without keys a filter may be given another seed, so forged bytes must not say so.
-        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        Ok(Self { blocks, size_bits, k, seed, keys })
+        let keys = footer.known_keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        Ok(Self { blocks, size_bits, k, seed: Seed::new(footer.seed), keys })
     }
 }
 

@@ -155,7 +155,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
             let mut again = Vec::new();
             filter.write_compact(&mut again);
             assert_same_or_shorter(&again, bytes, 1);
-            assert!(BloomView::from_compact(&again).expect("our own").to_owned() == filter);
+            assert!(BloomFilter::from_compact(&again).expect("our own") == filter);
         }
     }
     if let Ok(view) = opened(bytes, BloomView::from_standalone) {
@@ -267,7 +267,7 @@ fn opened<'a, E>(
 
 /// The filter that the view shows.
 fn check_view(view: &BloomView<'_>) -> BloomFilter {
-    let (allocated, filter) = allocated(|| view.to_owned());
+    let (allocated, filter) = allocated(|| view.to_filter());
     // The blocks, and what they are moved by to start at a cache line.
     assert!(allocated < filter.size_bytes() + 64, "{allocated} bytes for {}", filter.size_bytes());
     assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));

@@ -85,7 +85,7 @@ impl Model {
         let (frontier, accepted) = (&self.frontier, self.accepted.len() as u64);
         assert_eq!((frontier.len(), frontier.is_empty()), (self.queue.len(), self.queue.is_empty()));
         assert_eq!(frontier.accepted(), accepted);
-        assert_eq!(frontier.is_past_plan(), self.planned.is_some_and(|planned| accepted > planned));
+        assert_eq!(frontier.is_over_capacity(), self.planned.is_some_and(|planned| accepted > planned));
         assert!(frontier.iter().eq(&self.queue) && frontier.into_iter().eq(&self.queue));
     }
 }

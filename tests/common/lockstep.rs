@@ -74,7 +74,7 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
         assert!(shared.to_filter() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
-        assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_owned().kernel()], [kernel; 4]);
+        assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_filter().kernel()], [kernel; 4]);
         for (&hash, &answer) in asked.iter().zip(&answers) {
             let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
             assert_eq!(single.contains_hash(hash), answer, "{}", context());
@@ -92,7 +92,7 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
 /// One by one and in batches, and as the whole blocks that the short filter stands for.
 pub fn kernels_agree_on_short(short: &[u8], asked: &[u64]) {
     let view = BloomView::from_compact(short).expect("a short filter");
-    let whole = view.to_owned().with_kernel(Kernel::by_name("reference").expect("on every CPU"));
+    let whole = view.to_filter().with_kernel(Kernel::by_name("reference").expect("on every CPU"));
     for kernel in Kernel::available() {
         let view = view.with_kernel(kernel);
         let mut found = vec![false; asked.len()];

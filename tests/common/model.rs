@@ -90,7 +90,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             slot.check();
             let mut bytes = Vec::new();
             slot.filter.write_compact(&mut bytes);
-            assert_eq!(slot.filter.compact_size(), bytes.len());
+            assert_eq!(slot.filter.compact_bytes(), bytes.len());
             let seed = slot.filter.seed();
             let open = |bytes: &[u8]| {
                 BloomView::from_compact_with_seed(bytes, seed)
@@ -255,7 +255,7 @@ impl Slot {
         }
         assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "not the bits of its keys");
         self.exact = stride == 8;
-        self.filter = view.to_owned().with_kernel(self.filter.kernel());
+        self.filter = view.to_filter().with_kernel(self.filter.kernel());
         self.check();
     }
 
@@ -286,7 +286,7 @@ impl Slot {
             (self.filter.n_blocks(), self.filter.k(), self.filter.seed())
         );
         assert!(self.hashes.iter().all(|&hash| view.contains_hash(hash)), "a key was lost");
-        let copy = view.to_owned();
+        let copy = view.to_filter();
         assert!(copy == self.filter);
         copy
     }

@@ -126,7 +126,8 @@ fn rates_are_kept(keys: usize, fpr: f64) {
             let rate = sizing.fpr(keys).expect("a size has a rate");
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate} for {fpr}");
             if sizing.n_blocks > 1_000 {
-                let smaller = Sizing { n_blocks: sizing.n_blocks - sizing.n_blocks / 100, ..sizing };
+                let smaller =
+                    Sizing::with_blocks(sizing.n_blocks - sizing.n_blocks / 100, sizing.k).expect("smaller");
                 assert!(smaller.fpr(keys).expect("as above") > fpr, "more than it takes");
             }
         }

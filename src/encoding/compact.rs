@@ -1,0 +1,49 @@
+//! Section 4: compact bytes, for use inside a container.
+
+use alloc::vec::Vec;
+
+use super::footer::{VERSION, check_version};
+use super::{LANE_BYTES, Lanes, with_fewest_lanes};
+use crate::blocks::{BlockSlice, LANES};
+use crate::error::DecodeError;
+use crate::mask::ProbeCount;
+use crate::short;
+
+pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
+    with_fewest_lanes(blocks, |lanes| {
+        out.reserve(lanes.as_bytes().len() + 1);
+        out.extend_from_slice(lanes.as_bytes());
+    });
+    out.push(trailer(k));
+}
+
+/// [`write_compact`] of blocks that are to share so many lanes: fewer than they have, or all.
+pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
+    let start = out.len();
+    out.reserve(n_lanes * LANE_BYTES + 1);
+    if n_lanes.is_multiple_of(LANES) {
+        out.extend_from_slice(blocks.as_slice().as_flattened());
+    } else {
+        out.resize(start + n_lanes * LANE_BYTES, 0);
+        let (lanes, _) = out[start..].as_chunks_mut();
+        short::unite(blocks, lanes);
+    }
+    out.push(trailer(k));
+}
+
+fn trailer(k: ProbeCount) -> u8 {
+    (VERSION << 4) | (k.get() - 1) as u8
+}
+
+pub(crate) fn compact_bytes(blocks: BlockSlice<'_>) -> usize {
+    with_fewest_lanes(blocks, |lanes| lanes.as_bytes().len() + 1)
+}
+
+#[inline]
+pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), DecodeError> {
+    let length = DecodeError::Length { found: bytes.len() };
+    let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
+    let lanes = Lanes::new(lanes).ok_or(length)?;
+    check_version(trailer >> 4)?;
+    Ok((lanes, ProbeCount::from_four_bits(trailer)))
+}

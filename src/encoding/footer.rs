@@ -1,0 +1,223 @@
+//! The footer of 64 bytes that ends all standalone bytes. Its first words differ between kinds.
+
+use alloc::vec::Vec;
+
+use xxhash_rust::xxh64::xxh64;
+
+use super::LANE_BYTES;
+use crate::error::{DecodeError, HashChanged, SizingError};
+use crate::hash;
+
+/// The version that this crate writes, and the newest that it reads.
+pub(crate) const VERSION: u8 = 1;
+const FOOTER_BYTES: usize = StandaloneFooter::BYTES;
+/// Stored in place of a number of keys that is not known.
+const UNKNOWN_KEYS: u64 = u64::MAX;
+
+/// What standalone bytes hold, by their last eight bytes.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandaloneKind {
+    /// A [`BloomFilter`](crate::BloomFilter).
+    Blocked,
+    /// A [`StandardBloomFilter`](crate::variants::StandardBloomFilter).
+    Standard,
+    /// A [`CountingBloomFilter`](crate::variants::CountingBloomFilter).
+    Counting,
+    /// A [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter).
+    Scalable,
+    /// A [`Frontier`](crate::variants::Frontier).
+    Frontier,
+}
+
+impl StandaloneKind {
+    const ALL: [Self; 5] = [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier];
+
+    /// The kind that the last eight bytes name; `None` for bytes that end otherwise. Nothing else is checked.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
+    }
+
+    /// As in PNG's: a byte that is no text, the name, and the line ends that a text-mode transfer would change.
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Blocked => *b"\x89bloom\r\n",
+            Self::Standard => *b"\x89blstd\r\n",
+            Self::Counting => *b"\x89blcnt\r\n",
+            Self::Scalable => *b"\x89blscl\r\n",
+            Self::Frontier => *b"\x89blsiv\r\n",
+        }
+    }
+}
+
+/// The footer of a single filter's standalone bytes: what they hold, without opening them.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::{BloomFilter, StandaloneFooter, StandaloneKind};
+///
+/// let bytes = BloomFilter::with_blocks(100, 6)?.to_standalone();
+/// let footer = StandaloneFooter::read(&bytes)?;
+/// assert_eq!((footer.kind, footer.size, footer.k), (StandaloneKind::Blocked, 800, 6));
+/// assert_eq!(bytes.len(), 100 * 64 + StandaloneFooter::BYTES);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandaloneFooter {
+    /// The kind of filter: blocked, standard or counting.
+    pub kind: StandaloneKind,
+    /// Version of the format.
+    pub version: u8,
+    /// Which hash placed the keys: 1 is wyhash version 1.
+    pub hash_id: u8,
+    /// Lanes of 64 bits of a blocked filter, bits of a standard one, blocks of a counting one.
+    pub size: u64,
+    /// Probes per key.
+    pub k: u32,
+    /// What keys were hashed with.
+    pub seed: u64,
+    /// Distinct keys, if known.
+    pub known_keys: Option<u64>,
+    /// XXH64 of the bytes before the footer.
+    pub body_checksum: u64,
+}
+
+impl StandaloneFooter {
+    /// Bytes in a footer.
+    pub const BYTES: usize = 64;
+
+    /// Reads the footer at the end of `bytes`, of which the last 64 suffice. Size and k are as stored: opening the
+    /// filter checks them.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are shorter, end otherwise, are damaged or of a newer version, or if their keys were placed by
+    /// another hash. [`DecodeError::Magic`] for a scalable filter or a frontier, whose footers have other fields:
+    /// [`StandaloneKind::of`] recognises them.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
+        let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
+        split_filter(bytes, kind).map(|(_, footer)| footer)
+    }
+
+    /// Of a filter whose bytes before the footer are `body`.
+    pub(crate) fn new(
+        kind: StandaloneKind,
+        size: u64,
+        k: u32,
+        seed: u64,
+        keys: Option<u64>,
+        body: &[u8],
+    ) -> Self {
+        let (version, hash_id, body_checksum) = (VERSION, hash::HASH_ID, xxh64(body, 0));
+        Self { kind, version, hash_id, size, k, seed, known_keys: keys, body_checksum }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
+        let words = [
+            self.size,
+            self.known_keys.unwrap_or(UNKNOWN_KEYS),
+            self.seed,
+            hash::CHECK_VALUE,
+            self.body_checksum,
+            u64::from_le_bytes([self.version, self.k as u8, self.hash_id, 0, 0, 0, 0, 0]),
+        ];
+        signed(words, self.kind)
+    }
+
+    /// The stored k, if `new` accepts it.
+    pub(crate) fn probe_count<K>(&self, new: fn(u32) -> Result<K, SizingError>) -> Result<K, DecodeError> {
+        new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
+    }
+
+    /// Refuses a body of another length than the stored size has.
+    pub(crate) fn check_size(&self, expected: Option<u64>, body: &[u8]) -> Result<(), DecodeError> {
+        if expected == Some(body.len() as u64) { Ok(()) } else { Err(self.wrong_size(body)) }
+    }
+
+    pub(crate) fn wrong_size(&self, body: &[u8]) -> DecodeError {
+        let unit = match self.kind {
+            StandaloneKind::Standard => "bits",
+            StandaloneKind::Counting => "blocks of 256 counter bytes",
+            _ => "lanes of 8 bytes",
+        };
+        DecodeError::Size { stored: self.size, unit, found_bytes: body.len() }
+    }
+
+    /// Compares the bytes before the footer with their checksum.
+    pub(crate) fn verify(&self, body: &[u8]) -> Result<(), DecodeError> {
+        verify(body, self.body_checksum)
+    }
+}
+
+/// Appends a filter's body and footer. Fails rather than let a filter that another hash made leave the process.
+pub(crate) fn write_filter(
+    out: &mut Vec<u8>,
+    body: &[u8],
+    footer: StandaloneFooter,
+) -> Result<(), HashChanged> {
+    hash::check_output()?;
+    out.reserve(body.len() + FOOTER_BYTES);
+    out.extend_from_slice(body);
+    out.extend(footer.to_bytes());
+    Ok(())
+}
+
+/// The bytes before a filter's footer, and the footer.
+pub(crate) fn split_filter(
+    bytes: &[u8],
+    kind: StandaloneKind,
+) -> Result<(&[u8], StandaloneFooter), DecodeError> {
+    hash::check_output()?;
+    let (body, [size, keys, seed, check_value, body_checksum, last]) = split(bytes, kind)?;
+    let [version, k, hash_id, reserved @ ..] = last.to_le_bytes();
+    if hash_id != hash::HASH_ID {
+        return Err(DecodeError::Footer { field: "hash id", found: hash_id.into() });
+    }
+    if reserved != [0; 5] {
+        return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 24 });
+    }
+    if check_value != hash::CHECK_VALUE {
+        return Err(DecodeError::HashValue { stored: check_value, expected: hash::CHECK_VALUE });
+    }
+    let known_keys = Some(keys).filter(|&keys| keys != UNKNOWN_KEYS);
+    let k = k.into();
+    Ok((body, StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum }))
+}
+
+/// The words, their checksum and the magic.
+pub(crate) fn signed(words: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
+    let words = words.map(u64::to_le_bytes);
+    let checksum = xxh64(words.as_flattened(), 0).to_le_bytes();
+    let [a, b, c, d, e, f] = words;
+    bytemuck::cast([a, b, c, d, e, f, checksum, kind.magic()])
+}
+
+/// The bytes before the footer, and its words before their checksum. The first byte of the last word is the version.
+pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 6]), DecodeError> {
+    let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
+    let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
+    let (words, _) = footer.as_chunks::<8>();
+    let word = |i: usize| u64::from_le_bytes(words[i]);
+    if words[7] != kind.magic() {
+        return Err(DecodeError::Magic { found: words[7] });
+    }
+    check_version(words[5][0])?;
+    let (stored, computed) = (word(6), xxh64(&footer[..48], 0));
+    if stored != computed {
+        return Err(DecodeError::FooterChecksum { stored, computed });
+    }
+    Ok((before, core::array::from_fn(word)))
+}
+
+#[inline]
+pub(super) fn check_version(found: u8) -> Result<(), DecodeError> {
+    if found == VERSION { Ok(()) } else { Err(DecodeError::Version { found, newest: VERSION }) }
+}
+
+pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), DecodeError> {
+    let computed = xxh64(body, 0);
+    if computed == stored { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
+}

@@ -1,0 +1,55 @@
+//! Section 5: standalone bytes, for files and networks.
+
+use alloc::vec::Vec;
+
+use super::footer::{StandaloneFooter, StandaloneKind, split_filter};
+use super::{LANE_BYTES, Lanes, with_fewest_lanes};
+use crate::blocks::BlockSlice;
+use crate::error::{DecodeError, HashChanged};
+use crate::hash::{self, Seed};
+use crate::mask::ProbeCount;
+
+/// Calls `write` with the lanes and the footer that follows them. Fails rather than let a filter that another hash made
+/// leave the process.
+pub(crate) fn with_standalone<T>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    seed: Seed,
+    keys: Option<u64>,
+    write: impl FnOnce(&[u8], [u8; StandaloneFooter::BYTES]) -> T,
+) -> Result<T, HashChanged> {
+    hash::check_output()?;
+    Ok(with_fewest_lanes(blocks, |lanes| {
+        let lanes = lanes.as_bytes();
+        let n_lanes = (lanes.len() / LANE_BYTES) as u64;
+        let (k, seed) = (k.get(), seed.get());
+        let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, lanes);
+        write(lanes, footer.to_bytes())
+    }))
+}
+
+/// The bytes that `write` appends. Panics where it refuses.
+pub(crate) fn bytes_or_panic(write: impl FnOnce(&mut Vec<u8>) -> Result<(), HashChanged>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match write(&mut bytes) {
+        Ok(()) => bytes,
+        Err(changed) => panic!("{changed}"),
+    }
+}
+
+pub(crate) fn read_standalone(
+    bytes: &[u8],
+) -> Result<(Lanes<'_>, ProbeCount, StandaloneFooter), DecodeError> {
+    let (lanes, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
+    let k = footer.probe_count(ProbeCount::new)?;
+    footer.check_size(footer.size.checked_mul(LANE_BYTES as u64), lanes)?;
+    Ok((Lanes::new(lanes).ok_or(footer.wrong_size(lanes))?, k, footer))
+}
+
+/// Splits off the last of several filters' standalone bytes.
+pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+    let (before, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
+    let lanes = usize::try_from(footer.size).ok().and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES));
+    let start = lanes.and_then(|lanes| before.len().checked_sub(lanes)).ok_or(footer.wrong_size(before))?;
+    Ok(bytes.split_at(start))
+}
