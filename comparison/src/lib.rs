@@ -1,6 +1,7 @@
 //! Bloomline and its rivals behind one interface, and the clock to race them by.
 
 pub mod baseline;
+pub mod batch;
 pub mod builds;
 pub mod contender;
 pub mod keys;

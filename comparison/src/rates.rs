@@ -2,8 +2,9 @@
 
 use bloomline::BloomFilter;
 
+use crate::batch::Batch;
 use crate::contender::{Contender, OneByOne};
-use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, Batch, FASTBLOOM, ROCKSDB, SBBF};
+use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
 use crate::queries;
 use crate::rocksdb::{self, RocksDb};
 

@@ -2,8 +2,8 @@
 
 use bloomline::{BloomFilter, BloomView};
 
+use crate::batch::count_in_batches;
 use crate::contender::Contender;
-use crate::line_up::count_in_batches;
 
 pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 
