@@ -4,14 +4,14 @@ use bloomline::BloomFilter;
 
 use crate::contender::{Contender, act_on};
 
-/// Bloomline by `insert_batch` and `contains_batch`.
+/// bloomline through `insert_batch` and `contains_batch`.
 pub struct Batch {
     name: String,
     filter: BloomFilter,
 }
 
 impl Batch {
-    /// As many as a caller has at hand, and few enough to leave the L1 cache to the filter.
+    /// A realistic batch for a caller, and small enough to leave the L1 cache to the filter.
     const LENGTH: usize = 1024;
 
     pub fn new(name: impl Into<String>, filter: BloomFilter) -> Self {
@@ -19,7 +19,7 @@ impl Batch {
     }
 }
 
-/// How many hashes `contains_batch` finds.
+/// The number of hashes that `contains_batch` finds.
 #[inline(always)]
 pub fn count_in_batches(hashes: &[u64], contains_batch: impl Fn(&[u64], &mut [bool])) -> usize {
     let mut found = [false; Batch::LENGTH];
@@ -27,7 +27,7 @@ pub fn count_in_batches(hashes: &[u64], contains_batch: impl Fn(&[u64], &mut [bo
     for hashes in hashes.chunks(Batch::LENGTH) {
         let found = &mut found[..hashes.len()];
         contains_batch(hashes, found);
-        // Summed in bytes, which the compiler does by the register, so that little but the lookups is timed.
+        // Byte sums vectorize, so that little besides the lookups is timed.
         let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
         count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
     }
