@@ -250,10 +250,10 @@ impl Bench {
             let mut stream = Stream::new((0..STREAM).map(hash), WINDOW);
             // The first pass after another workload is the slowest.
             for contender in &mut contenders {
-                run(contender.as_mut(), stream.next());
+                run(contender.as_mut(), stream.next_window());
             }
             race(&mut contenders, rounds, |contender| {
-                let hashes = stream.next();
+                let hashes = stream.next_window();
                 time_once(hashes.len(), || run(contender.as_mut(), hashes))
             })
         };

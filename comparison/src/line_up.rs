@@ -68,10 +68,6 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
         let filter = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).expected_items(keys);
         Box::new(OneByOne::new(FASTBLOOM, filter))
     });
-    if size_bytes > LARGEST_FOR_ALL {
-        return contenders;
-    }
-
     add("bloomline k=8", &|| Box::new(OneByOne::new("bloomline k=8", bloomline(8))));
     add("bloomline batch k=8", &|| Box::new(Batch::new("bloomline batch k=8", bloomline(8))));
     for kernel in Kernel::available() {

@@ -66,7 +66,7 @@ impl Queries for Hashes {
     }
 }
 
-/// Hashes taken window by window, so that it takes long until one repeats.
+/// Hashes taken window by window, so that none repeats soon.
 pub struct Stream {
     hashes: Vec<u64>,
     window: usize,
@@ -78,8 +78,7 @@ impl Stream {
         Self { hashes: hashes.collect(), window, next: 0 }
     }
 
-    #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
-    pub fn next(&mut self) -> &[u64] {
+    pub fn next_window(&mut self) -> &[u64] {
         if self.next + self.window > self.hashes.len() {
             self.next = 0;
         }
