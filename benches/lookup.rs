@@ -1,8 +1,9 @@
-//! What does one lookup cost? Missing and present keys, each kernel, filters in L1, in L2 and in memory.
+//! What does one lookup cost? Absent and present keys, each kernel, filters in L1, in L2 and in memory.
 //!
 //! ```text
 //! cargo bench --bench lookup                    # all
-//! cargo bench --bench lookup -- 'missing/k=6/16KiB'
+//! cargo bench --bench lookup -- 'absent/k=6/16KiB'
+//! cargo bench --bench lookup -- --test          # each once, without timing
 //! ```
 
 use std::hint::black_box;
@@ -10,7 +11,7 @@ use std::hint::black_box;
 use bloomline::{BloomFilter, Kernel, mix};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Few enough to stay in cache, so that the lookups are measured and not the reading of their hashes.
+/// Few enough that their hashes stay in cache, so that only the lookups are timed.
 const QUERIES: u64 = 16 * 1024;
 
 fn lookup(criterion: &mut Criterion) {
@@ -21,11 +22,11 @@ fn lookup(criterion: &mut Criterion) {
             let mut filter = BloomFilter::with_blocks(n_blocks, k).expect("64 MiB");
             let present: Vec<u64> = (0..keys).map(mix).collect();
             filter.insert_batch(&present);
-            // Spread over the filter, not its first keys.
+            // From all keys, not only the first.
             let present: Vec<u64> = (0..QUERIES).map(|i| present[(mix(i) % keys) as usize]).collect();
-            let missing: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
+            let absent: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
 
-            for (kind, queries) in [("missing", &missing), ("present", &present)] {
+            for (kind, queries) in [("absent", &absent), ("present", &present)] {
                 let mut group = criterion.benchmark_group(format!("{kind}/k={k}/{size}"));
                 group.throughput(Throughput::Elements(QUERIES));
                 for kernel in Kernel::available() {

@@ -1,9 +1,10 @@
-//! What does each member of the family cost beside `BloomFilter`? Lookups of missing and present keys, inserts by one
-//! thread and by two; filters in L1, in L2 and in memory, with the keys that 10 bits for each have room for.
+//! What does each variant cost beside `BloomFilter`? Lookups of absent and present keys, inserts by one thread, and by
+//! up to eight threads into an `AtomicBloomFilter`; filters in L1, in L2 and in memory, filled at 10 bits per key.
 //!
 //! ```text
-//! cargo bench --bench family                    # all
-//! cargo bench --bench family -- 'missing/1MiB'
+//! cargo bench --bench variants                  # all
+//! cargo bench --bench variants -- 'absent/1MiB'
+//! cargo bench --bench variants -- --test        # each once, without timing
 //! ```
 
 use std::hint::black_box;
@@ -16,7 +17,7 @@ use bloomline::{AtomicBloomFilter, BloomFilter, mix};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Few enough to stay in cache, so that the lookups are measured and not the reading of their hashes.
+/// Few enough that their hashes stay in cache, so that only the lookups are timed.
 const QUERIES: u64 = 16 * 1024;
 const K: u32 = 6;
 const SIZES: [(&str, usize); 3] = [("16KiB", 16 << 10), ("1MiB", 1 << 20), ("64MiB", 64 << 20)];
@@ -32,14 +33,14 @@ fn lookups(criterion: &mut Criterion) {
         counting.insert_batch(&keys);
         let mut standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
         standard.insert_batch(&keys);
-        // Grown to a hundred times the initial capacity, which is what a cascade costs.
+        // Grown to a hundred times its initial capacity, to include the cost of the cascade.
         let mut scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
         scalable.insert_batch(&keys);
 
-        // Spread over the filter, not its first keys.
+        // From all keys, not only the first.
         let present: Vec<u64> = (0..QUERIES).map(|i| keys[mix(i) as usize % keys.len()]).collect();
-        let missing: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
-        for (kind, queries) in [("missing", &missing), ("present", &present)] {
+        let absent: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
+        for (kind, queries) in [("absent", &absent), ("present", &present)] {
             let mut group = criterion.benchmark_group(format!("{kind}/{size}"));
             group.throughput(Throughput::Elements(QUERIES));
             macro_rules! measure {
@@ -80,7 +81,8 @@ fn inserts(criterion: &mut Criterion) {
         for threads in [1, 2, 4, 8] {
             if thread::available_parallelism().is_ok_and(|cpus| threads <= cpus.get()) {
                 group.bench_function(format!("atomic/{threads} threads"), |bencher| {
-                    bencher.iter_custom(|times| (0..times).map(|_| race(&filter, &keys, threads)).sum());
+                    bencher
+                        .iter_custom(|times| (0..times).map(|_| time_threads(&filter, &keys, threads)).sum());
                 });
             }
         }
@@ -88,7 +90,7 @@ fn inserts(criterion: &mut Criterion) {
     }
 }
 
-/// Into an empty filter each time: keys that are in already cost less.
+/// Inserts into an empty filter each time, because keys that are already present cost less.
 fn measure_inserts<F: Clone>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -109,8 +111,8 @@ fn measure_inserts<F: Clone>(
     });
 }
 
-/// How long so many threads take together, each with its part of the keys.
-fn race(empty: &BloomFilter, keys: &[u64], threads: usize) -> Duration {
+/// The time from the first thread's start to the last one's end, each inserting its part of the keys.
+fn time_threads(empty: &BloomFilter, keys: &[u64], threads: usize) -> Duration {
     let filter = AtomicBloomFilter::from(empty.clone());
     let barrier = Barrier::new(threads);
     let times: Vec<(Instant, Instant)> = thread::scope(|scope| {

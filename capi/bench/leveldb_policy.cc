@@ -1,10 +1,10 @@
-// LevelDB's own filter policy and bloomline's by themselves, with filters and keys in the caches: nanoseconds
-// to create the filter of some keys, and to ask it for a key. Prints Markdown.
+// LevelDB's own filter policy and bloomline's, without a database, with filters and keys in the caches:
+// nanoseconds to create a filter and to query it for a key. Prints Markdown.
 //
-//   leveldb_policy [ROUNDS]      51
+//   leveldb_policy [ROUNDS]      default: 51
 //
-// Both take turns in each round, so that what slows the machine down for a while slows both: the ratio is the
-// median of the rounds' own.
+// Both are timed in each round, so that a temporary slowdown of the machine affects both; the ratio is the
+// median of the rounds' ratios.
 #include <bloomline/bloomline.h>
 #include <bloomline/leveldb.h>
 #include <leveldb/filter_policy.h>
@@ -24,10 +24,10 @@ namespace {
 
 constexpr double kBitsPerKey = 10;
 constexpr size_t kQueries = 16 << 10;
-constexpr size_t kMostFilters = 512;
-// Of all filters, and of the keys that they are made of: a part of a second-level cache each.
-constexpr size_t kMostFilterBytes = 256 << 10;
-constexpr size_t kMostKeys = 32 << 10;
+constexpr size_t kMaxFilters = 512;
+// All filters together, and all their keys, each fit in part of a second-level cache.
+constexpr size_t kMaxFilterBytes = 256 << 10;
+constexpr size_t kMaxKeys = 32 << 10;
 
 size_t rounds = 51;
 
@@ -40,20 +40,20 @@ double median(std::vector<double> numbers) {
   return numbers[numbers.size() / 2];
 }
 
-// Keeps what a loop computes from being left out.
+// Keeps the compiler from removing a loop.
 volatile size_t sink;
 
-// Runs a number of operations, other ones in each round, and returns what hangs on their results.
+// Runs a number of operations, others in each round, and returns a value that depends on their results.
 using Work = std::function<size_t(size_t round)>;
 
 struct Result {
   double theirs, ours, ratio;
 };
 
-// In nanoseconds for each of `n` operations.
+// Nanoseconds per operation, of `n` operations.
 Result compare(size_t n, const Work &theirs, const Work &ours) {
   const auto time = [&](const Work &work, size_t round) {
-    // The first run is for the caches.
+    // The first run warms the caches.
     sink = work(round);
     const auto start = std::chrono::steady_clock::now();
     sink = work(round + 1);
@@ -78,17 +78,17 @@ Result compare(size_t n, const Work &theirs, const Work &ours) {
 }
 
 void print(const char *what, size_t n_keys, const char *through, double their_bytes, double our_bytes,
-           const Result &result, double bar) {
+           const Result &result, double target) {
   std::printf("| %s | %zu | %s | %.1f | %.1f | %.1f | %.1f | %.2f | ", what, n_keys, through, their_bytes,
               our_bytes, result.theirs, result.ours, result.ratio);
-  if (bar == 0) {
+  if (target == 0) {
     std::printf("|\n");
   } else {
-    std::printf("%s %.1f |\n", result.ratio <= bar ? "≤" : "**missed:**", bar);
+    std::printf("%s %.1f |\n", result.ratio <= target ? "≤" : "**missed:**", target);
   }
 }
 
-// Keys end to end, as LevelDB has them when it makes a filter.
+// Keys end to end, as LevelDB stores them when it creates a filter.
 class Keys {
  public:
   Keys(size_t n, size_t first) {
@@ -110,7 +110,7 @@ class Keys {
   std::string bytes_;
 };
 
-// Filters of `n_keys` each, made of `keys` in their order, end to end in memory as in a table.
+// Filters of `n_keys` each, built from `keys` in their order, end to end in memory as in a table.
 struct Filters {
   Filters(const leveldb::FilterPolicy &policy, const std::vector<leveldb::Slice> &keys, size_t n_keys) {
     std::vector<size_t> starts;
@@ -128,46 +128,46 @@ struct Filters {
   std::vector<leveldb::Slice> slices;
 };
 
-// Which filter is asked for which key: others each time, or branches would be guessed from the time before.
-struct Questions {
+// Which filter is queried for which key. Others in each round, or the branch predictor would know the answers.
+struct Queries {
   Keys keys{0, 0};
   std::vector<uint32_t> filters;
 };
 
-// Of keys that are in the filters, or of keys that are not.
-std::vector<Questions> all_questions(const Keys &keys, size_t n_keys, bool present) {
-  const Keys missing(kQueries, size_t{1} << 40);
+// Queries for keys that are in the filters, or for absent keys.
+std::vector<Queries> all_queries(const Keys &keys, size_t n_keys, bool present) {
+  const Keys absent(kQueries, size_t{1} << 40);
   std::mt19937 random(5);
-  std::vector<Questions> all(8);
-  for (Questions &questions : all) {
+  std::vector<Queries> all(8);
+  for (Queries &queries : all) {
     for (size_t i = 0; i < kQueries; ++i) {
       const size_t key = random() % keys.size();
-      questions.keys.add(present ? keys[key] : missing[i]);
-      questions.filters.push_back(static_cast<uint32_t>(key / n_keys));
+      queries.keys.add(present ? keys[key] : absent[i]);
+      queries.filters.push_back(static_cast<uint32_t>(key / n_keys));
     }
   }
   return all;
 }
 
 template <typename MayMatch>
-Work asking(const std::vector<Questions> &all, const Filters &filters, MayMatch may_match) {
+Work querying(const std::vector<Queries> &all, const Filters &filters, MayMatch may_match) {
   return [&all, &filters, may_match](size_t round) {
-    const Questions &questions = all[round % all.size()];
+    const Queries &queries = all[round % all.size()];
     size_t matched = 0;
-    for (size_t i = 0; i < questions.keys.size(); ++i) {
-      matched += may_match(questions.keys[i], filters.slices[questions.filters[i]]);
+    for (size_t i = 0; i < queries.keys.size(); ++i) {
+      matched += may_match(queries.keys[i], filters.slices[queries.filters[i]]);
     }
     return matched;
   };
 }
 
-// Of filters of `n_keys`. Through the C functions for the size that has a bar for them.
+// Measures filters of `n_keys`, and also through the C functions for the size that has a target for them.
 void measure(size_t n_keys) {
   const Policy theirs(leveldb::NewBloomFilterPolicy(static_cast<int>(kBitsPerKey)));
   const Policy ours = std::make_unique<bloomline::LevelDBFilterPolicy>(kBitsPerKey);
   const CPolicy direct(bloomline_policy_with_bits_per_key(kBitsPerKey), bloomline_policy_free);
   const size_t filter_bytes = static_cast<size_t>(kBitsPerKey) * n_keys / 8;
-  const size_t n_filters = std::min({kMostFilters, kMostFilterBytes / filter_bytes, kMostKeys / n_keys});
+  const size_t n_filters = std::min({kMaxFilters, kMaxFilterBytes / filter_bytes, kMaxKeys / n_keys});
 
   const Keys packed(n_filters * n_keys, 0);
   const std::vector<leveldb::Slice> keys = packed.slices();
@@ -176,12 +176,12 @@ void measure(size_t n_keys) {
     return static_cast<double>(filters.bytes.size()) / static_cast<double>(n_filters);
   };
   const double their_bytes = mean_bytes(their_filters), our_bytes = mean_bytes(our_filters);
-  const auto row = [&](const char *what, const char *through, const Result &result, double bar) {
-    print(what, n_keys, through, their_bytes, our_bytes, result, bar);
+  const auto row = [&](const char *what, const char *through, const Result &result, double target) {
+    print(what, n_keys, through, their_bytes, our_bytes, result, target);
   };
 
   const auto creating = [&](const leveldb::FilterPolicy &policy) -> Work {
-    // All into one string, as LevelDB has it for a table.
+    // All into one string, as LevelDB does for a table.
     return [&keys, &policy, n_keys, filters = std::string()](size_t) mutable {
       filters.clear();
       for (size_t first = 0; first + n_keys <= keys.size(); first += n_keys) {
@@ -212,20 +212,20 @@ void measure(size_t n_keys) {
     row("create", "C", compare(n_filters, creating(*theirs), work), 0);
   }
 
-  for (const bool there : {false, true}) {
-    const std::vector<Questions> all = all_questions(packed, n_keys, there);
-    const char *what = there ? "may match, present" : "may match, missing";
+  for (const bool present : {false, true}) {
+    const std::vector<Queries> all = all_queries(packed, n_keys, present);
+    const char *what = present ? "may match, present" : "may match, absent";
     const auto through_class = [&](const leveldb::FilterPolicy &policy, const Filters &filters) {
-      return asking(all, filters, [&policy](const leveldb::Slice &key, const leveldb::Slice &filter) {
+      return querying(all, filters, [&policy](const leveldb::Slice &key, const leveldb::Slice &filter) {
         return policy.KeyMayMatch(key, filter);
       });
     };
     const Work of_theirs = through_class(*theirs, their_filters);
     const Work of_ours = through_class(*ours, our_filters);
-    if (there && (of_theirs(0) != kQueries || of_ours(0) != kQueries)) throw std::runtime_error("keys lost");
+    if (present && (of_theirs(0) != kQueries || of_ours(0) != kQueries)) throw std::runtime_error("keys lost");
     row(what, "C++", compare(kQueries, of_theirs, of_ours), 0);
     if (n_keys != 50) continue;
-    const Work by_c = asking(all, our_filters, [&](const leveldb::Slice &key, const leveldb::Slice &filter) {
+    const Work by_c = querying(all, our_filters, [&](const leveldb::Slice &key, const leveldb::Slice &filter) {
       return bloomline_policy_key_may_match(direct.get(), key.data(), key.size(), filter.data(),
                                             filter.size());
     });
@@ -244,8 +244,8 @@ int main(int argc, char **argv) {
   std::printf("%.0f bits per key, keys of 16 bytes; medians of %zu rounds, nanoseconds.\n\n", kBitsPerKey,
               rounds);
   std::printf(
-      "| | keys | through | LevelDB's, bytes | bloomline, bytes | LevelDB's, ns | bloomline, ns | ratio | "
-      "bar |\n"
+      "| | keys | API | LevelDB, bytes | bloomline, bytes | LevelDB, ns | bloomline, ns | ratio | "
+      "target |\n"
       "|---|---:|---|---:|---:|---:|---:|---:|---|\n");
   try {
     for (const size_t n_keys : {10, 20, 34, 50, 100, 190, 1000}) measure(n_keys);

@@ -1,10 +1,10 @@
-// Gets in LevelDB, of keys that it has and of keys that it has not, without a filter, with LevelDB's own and
-// with bloomline's: time, data blocks read, bytes of filters. Prints Markdown.
+// Gets of missing and of present keys in LevelDB, without a filter, with LevelDB's own and with bloomline's:
+// time, data blocks read, filter bytes. Prints Markdown.
 //
 //   leveldb_readmissing [--keys N] [--rounds N] [--gets N] [--directory PATH]
 //
-// In each round every database is asked for the same keys, one after the other and another first each time,
-// so that what slows the machine down for a while slows all of them: ratios are medians of the rounds' own.
+// Each round gets the same keys from every database in turn, starting with another one each time, so that a
+// temporary slowdown of the machine affects all of them; ratios are medians of the rounds' ratios.
 #include <bloomline/leveldb.h>
 #include <leveldb/cache.h>
 #include <leveldb/env.h>
@@ -27,7 +27,7 @@ namespace {
 struct Arguments {
   size_t keys = 1'000'000;
   size_t rounds = 15;
-  // Of each kind in a round.
+  // Per round, of missing keys and of present keys each.
   size_t gets = 20'000;
   std::string directory = std::filesystem::temp_directory_path();
 };
@@ -47,9 +47,9 @@ double median(std::vector<double> numbers) {
   return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
 }
 
-// Reads of table files. With each table open and its index and filters in memory, those are its data blocks,
-// as far as they were not in the block cache. A policy's true answers would tell which blocks were wanted,
-// and not where they came from, nor anything where there is no policy.
+// Counts reads of table files. With every table open and its index and filters in memory, these are the data
+// blocks that were not in the block cache. A count of a policy's positive answers would include blocks that
+// come from the cache, and there is none without a policy.
 class CountingEnv : public leveldb::EnvWrapper {
  public:
   CountingEnv() : EnvWrapper(leveldb::Env::Default()) {}
@@ -81,7 +81,7 @@ class CountingEnv : public leveldb::EnvWrapper {
   std::atomic<uint64_t> reads_{0};
 };
 
-// How many of a policy's answers were "may be in".
+// Counts the policy's positive answers.
 class CountingPolicy : public leveldb::FilterPolicy {
  public:
   explicit CountingPolicy(const leveldb::FilterPolicy *policy) : policy_(policy) {}
@@ -103,7 +103,7 @@ class CountingPolicy : public leveldb::FilterPolicy {
   mutable std::atomic<uint64_t> matched_{0};
 };
 
-// Keys end to end, as strings of their own would each be a cache miss more.
+// Keys end to end, because a string for each would cost one more cache miss.
 class Keys {
  public:
   Keys(size_t n, size_t first, size_t span, uint64_t seed) : n_(n) {
@@ -123,7 +123,7 @@ void get_all(leveldb::DB *database, const Keys &keys, bool present) {
   size_t found = 0;
   for (size_t i = 0; i < keys.size(); ++i) found += database->Get({}, keys[i], &value).ok();
   if (found != (present ? keys.size() : 0))
-    throw std::runtime_error("keys lost, or found that were never put");
+    throw std::runtime_error("keys were lost, or keys that were never put were found");
 }
 
 struct Contender {
@@ -138,7 +138,7 @@ leveldb::Options options_of(const leveldb::FilterPolicy *policy) {
   leveldb::Options options;
   options.create_if_missing = true;
   options.filter_policy = policy;
-  // Fewer tables, or LevelDB would map only those of the first databases into memory.
+  // Large files, so few tables: LevelDB would otherwise map only those of the first databases into memory.
   options.max_file_size = 8 << 20;
   options.write_buffer_size = 32 << 20;
   return options;
@@ -155,7 +155,7 @@ void build(Contender *contender, size_t n_keys) {
   const auto start = std::chrono::steady_clock::now();
   {
     const Database database = open(contender->path, options_of(contender->policy.get()));
-    // Half of a value is of random bytes, as db_bench has it.
+    // Half of each value is random bytes, as in db_bench.
     for (size_t i = 0; i < n_keys; ++i) must(database->Put({}, key_of(i), value_of(i, 100, 50)));
     compact(database.get());
   }
@@ -164,14 +164,14 @@ void build(Contender *contender, size_t n_keys) {
   contender->filter_bytes = total_bytes(filters_of(contender->path, contender->policy->Name()));
 }
 
-// Of filters of each number of keys, the share of all keys that are in one of them.
+// By the number of keys in a filter: the share of all keys that are in filters of that size.
 using Shares = std::map<size_t, double>;
 
 Shares shares_of(const std::vector<std::string> &built_in_filters) {
   Shares shares;
   size_t total = 0;
   for (const std::string &filter : built_in_filters) {
-    // 10 bits for each key, in whole bytes, and a byte.
+    // 10 bits per key, rounded to whole bytes, and one byte.
     const size_t n_keys = 8 * (filter.size() - 1) / 10;
     shares[n_keys] += static_cast<double>(n_keys);
     total += n_keys;
@@ -180,11 +180,11 @@ Shares shares_of(const std::vector<std::string> &built_in_filters) {
   return shares;
 }
 
-// The share of missing keys that a policy's filters of those numbers of keys let through.
-double rate_of(const leveldb::FilterPolicy &policy, const Shares &shares) {
+// The false-positive rate of a policy's filters with these numbers of keys.
+double fpr_of(const leveldb::FilterPolicy &policy, const Shares &shares) {
   constexpr double kQueries = 10e6;
   constexpr size_t kQueriesEach = 5000;
-  double rate = 0;
+  double fpr = 0;
   uint64_t seed = 0;
   for (const auto &[n_keys, share] : shares) {
     const size_t n_filters = 1 + static_cast<size_t>(kQueries * share / kQueriesEach);
@@ -198,20 +198,20 @@ double rate_of(const leveldb::FilterPolicy &policy, const Shares &shares) {
       policy.CreateFilter(slices.data(), static_cast<int>(n_keys), &filter);
       for (size_t j = 0; j < kQueriesEach; ++j) matched += policy.KeyMayMatch(queries[j], filter);
     }
-    rate += share * static_cast<double>(matched) / static_cast<double>(n_filters * kQueriesEach);
+    fpr += share * static_cast<double>(matched) / static_cast<double>(n_filters * kQueriesEach);
   }
-  return rate;
+  return fpr;
 }
 
-// The bits per key of ours with a false-positive rate as near another's as whole lanes allow.
-double bits_per_key_for(double rate, const Shares &shares) {
+// bloomline's bits per key for a false-positive rate as close to `fpr` as whole lanes allow.
+double bits_per_key_for(double fpr, const Shares &shares) {
   double low = 4, high = 20, best = 10, best_off = 1;
   while (high - low > 0.02) {
     const double middle = (low + high) / 2;
-    const double ours = rate_of(bloomline::LevelDBFilterPolicy(middle), shares);
-    const double off = std::abs(ours / rate - 1);
+    const double ours = fpr_of(bloomline::LevelDBFilterPolicy(middle), shares);
+    const double off = std::abs(ours / fpr - 1);
     if (off < best_off) best = middle, best_off = off;
-    (ours > rate ? low : high) = middle;
+    (ours > fpr ? low : high) = middle;
   }
   return best;
 }
@@ -246,7 +246,7 @@ Counts count(const Contender &contender, const Arguments &arguments, leveldb::Ca
   return counts;
 }
 
-// Nanoseconds per get, of each round.
+// Nanoseconds per get, by round.
 struct Times {
   std::vector<double> missing, present;
 };
@@ -271,11 +271,11 @@ std::vector<Times> measure(const std::vector<Contender> &contenders, const Argum
     const Keys present(arguments.gets, 0, arguments.keys, 100 + round);
     for (size_t turn = 0; turn < contenders.size(); ++turn) {
       const size_t i = (round + turn) % contenders.size();
-      for (const bool there : {false, true}) {
+      for (const bool is_present : {false, true}) {
         const auto start = std::chrono::steady_clock::now();
-        get_all(databases[i].get(), there ? present : missing, there);
+        get_all(databases[i].get(), is_present ? present : missing, is_present);
         const double ns = seconds_since(start) * 1e9 / static_cast<double>(arguments.gets);
-        (there ? times[i].present : times[i].missing).push_back(ns);
+        (is_present ? times[i].present : times[i].missing).push_back(ns);
       }
     }
   }
@@ -297,26 +297,26 @@ void compare(const Arguments &arguments) {
     build(&contenders.back(), arguments.keys);
   };
   add("none", nullptr);
-  add("LevelDB's, 10", Policy(leveldb::NewBloomFilterPolicy(10)));
+  add("LevelDB, 10", Policy(leveldb::NewBloomFilterPolicy(10)));
   const size_t built_in = contenders.size() - 1;
   const Policy &theirs = contenders[built_in].policy;
   const Shares shares = shares_of(filters_of(contenders[built_in].path, theirs->Name()));
-  const double their_rate = rate_of(*theirs, shares);
-  const double bits_per_key = bits_per_key_for(their_rate, shares);
+  const double their_fpr = fpr_of(*theirs, shares);
+  const double bits_per_key = bits_per_key_for(their_fpr, shares);
   add("bloomline, 10", std::make_unique<bloomline::LevelDBFilterPolicy>(10));
-  add("bloomline, about as many false positives", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
+  add("bloomline, about the same FPR", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
 
   double mean_keys = 0;
   for (const auto &[n_keys, share] : shares) mean_keys += share * static_cast<double>(n_keys);
   std::printf(
-      "%zu keys of 16 bytes, values of 100 that compress to half; filters of %.0f keys in the mean.\n",
+      "%zu keys of 16 bytes, values of 100 bytes that compress to half; filters of %.0f keys on average.\n",
       arguments.keys, mean_keys);
   std::printf(
-      "Medians of %zu rounds of %zu gets of each kind; in brackets how many times that of LevelDB's own\n"
-      "filter in the same round.\n\n",
+      "Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to LevelDB's own filter in the\n"
+      "same round.\n\n",
       arguments.rounds, arguments.gets);
   const std::vector<const char *> titles = {"block cache",         "filter",      "bits per key",
-                                            "filter bytes",        "build, s",    "false positives",
+                                            "filter bytes",        "build, s",    "FPR",
                                             "missing, ns per get", "blocks read", "present, ns per get",
                                             "blocks read"};
   for (const char *title : titles) std::printf("| %s ", title);
@@ -335,7 +335,7 @@ void compare(const Arguments &arguments) {
     const std::vector<Times> times = measure(contenders, arguments, caches, large);
     for (size_t i = 0; i < contenders.size(); ++i) {
       std::printf("| %s | %s | %.2f | %zu | %.1f | %.3f %% | %.0f (%.2f) | %.4f | %.0f (%.2f) | %.4f |\n",
-                  large ? "holds all" : "8 MiB", contenders[i].name.c_str(),
+                  large ? "holds all blocks" : "8 MiB", contenders[i].name.c_str(),
                   8 * static_cast<double>(contenders[i].filter_bytes) / static_cast<double>(arguments.keys),
                   contenders[i].filter_bytes, contenders[i].build_seconds, 100 * counts[i].false_positives,
                   median(times[i].missing), paired(times[i].missing, times[built_in].missing),

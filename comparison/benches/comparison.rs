@@ -1,9 +1,9 @@
-//! Bloomline against other filters, all given the same hashes and the same bits per key.
+//! bloomline and other filters, all with the same hashes and the same bits per key.
 //!
 //! ```text
 //! cargo bench -p bloomline-comparison -- --quick
 //! cargo bench -p bloomline-comparison -- --size 1MiB --filter fastbloom --filter bloomline
-//! scripts/report                                   # all of it, into docs/performance.md
+//! scripts/report                                   # every measurement, into docs/performance.md
 //! ```
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use bloomline_comparison::contender::Contender;
 use bloomline_comparison::keys::{self, Keys};
 use bloomline_comparison::line_up::{self, BASELINE, BITS_PER_KEY, FASTBLOOM, ROCKSDB, SBBF};
 use bloomline_comparison::machine::Machine;
-use bloomline_comparison::memory::most_during;
+use bloomline_comparison::memory::peak_during;
 use bloomline_comparison::queries::{self, Hashes, Stream};
 use bloomline_comparison::race::{median, race, time_once, time_repeatedly};
 use bloomline_comparison::rates;
@@ -24,49 +24,49 @@ use bloomline_comparison::results::{
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Few enough to stay in cache, so that the lookups are measured and not the reading of their hashes.
+/// Few enough that their hashes stay in cache, so that only the lookups are timed.
 const QUERIES: usize = 16 << 10;
-/// Their lines are many times what any cache holds.
+/// So many that the lines they touch exceed every cache many times over.
 const STREAM: u64 = 4 << 20;
-/// What is taken from the stream in one turn: many times what it takes to have the page tables in the caches again.
+/// Hashes of one turn, taken from the stream: many times as many as bring the page tables back into the caches.
 const WINDOW: usize = 512 << 10;
-/// Up to here a filter is timed as it is in cache.
+/// Filters of up to this size are timed in cache.
 const LARGEST_IN_CACHE: usize = 1 << 20;
-/// Where rates are counted and keys are hashed.
+/// The size at which false-positive rates are measured and byte keys are looked up.
 const MIDDLE_SIZE: usize = 1 << 20;
-/// Where k is varied: what is timed then is the work and not the memory.
+/// The size at which k varies: in cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
 const KEYS_TO_BUILD: u64 = 1_000_000;
-/// A filter of 40 MB, which no cache close to a core holds.
+/// A filter of 40 MB, larger than the caches close to a core.
 const MANY_KEYS_TO_BUILD: u64 = 32_000_000;
 const SIZES: [usize; 4] = [16 << 10, 256 << 10, 1 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
 
-/// Race bloomline against other filters
+/// Compare the speed and the false-positive rate of bloomline with those of other filters
 #[derive(Parser)]
 struct Arguments {
-    /// Only contenders whose name contains NAME, and the floor; several times for several
+    /// Only filters whose name contains NAME, and the baseline; repeat for several
     #[arg(long, value_name = "NAME")]
     filter: Vec<String>,
-    /// Only filters of this size, as in 16KiB; several times for several. Leaves out keys, builds, rates and k
+    /// Only filters of this size, e.g. 16KiB; repeat for several. Skips byte keys, builds, false-positive rates and k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Vec<usize>,
-    /// Filters of 1 GiB as well: takes 3 GiB of memory and some minutes
+    /// Also filters of 1 GiB: takes 3 GiB of memory and some minutes
     #[arg(long)]
     huge: bool,
-    /// Fewer rounds and sizes: less exact
+    /// Fewer rounds and sizes; less exact
     #[arg(long)]
     quick: bool,
-    /// Save what was measured
+    /// Save the measurements
     #[arg(long, value_name = "FILE.json")]
     save: Option<PathBuf>,
-    /// What cargo passes to every benchmark
+    /// Passed by cargo to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 impl Arguments {
-    /// What to type to measure the same again.
+    /// The command that repeats these measurements.
     fn command(&self) -> String {
         let mut command = "cargo bench -p bloomline-comparison --".to_owned();
         command.extend(self.filter.iter().map(|name| format!(" --filter '{name}'")));
@@ -84,11 +84,11 @@ fn size(text: &str) -> Result<usize, String> {
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
-        _ => return Err("give a size as in 16KiB, 1MiB or 1GiB".to_owned()),
+        _ => return Err("give a size such as 16KiB, 1MiB or 1GiB".to_owned()),
     };
     let size =
         number.parse().ok().and_then(|number: usize| number.checked_mul(unit)).filter(|&size| size > 0);
-    size.ok_or_else(|| "give a size as in 16KiB, 1MiB or 1GiB".to_owned())
+    size.ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
 }
 
 fn main() -> Result<()> {
@@ -122,7 +122,7 @@ fn main() -> Result<()> {
         bench.size(size_bytes)?;
     }
     if rest {
-        bench.step("false positives", Bench::count_false_positives);
+        bench.step("false-positive rates", Bench::measure_fpr);
         bench.step("byte keys", Bench::byte_keys);
         bench.step("builds", Bench::builds);
         bench.step("builds from keys", Bench::key_builds);
@@ -221,13 +221,13 @@ impl Bench {
     ) {
         let keys = (size_bytes * 8 / BITS_PER_KEY) as u64;
         let hash = |i| match workload {
-            Workload::Missing => queries::missing(i),
+            Workload::Absent => queries::absent(i),
             Workload::Present | Workload::Insert => queries::present(i, keys),
             Workload::Mixed => queries::mixed(i, keys),
         };
         let run = |contender: &mut dyn Contender, hashes: &[u64]| {
             std::hint::black_box(match workload {
-                Workload::Missing | Workload::Present => contender.count(hashes),
+                Workload::Absent | Workload::Present => contender.count(hashes),
                 Workload::Mixed => contender.count_branching(hashes),
                 Workload::Insert => {
                     contender.insert_all(hashes);
@@ -237,7 +237,7 @@ impl Bench {
         };
         let mut contenders: Vec<&mut Box<dyn Contender>> = contenders
             .iter_mut()
-            .filter(|contender| workload != Workload::Insert || contender.grows())
+            .filter(|contender| workload != Workload::Insert || contender.supports_inserts())
             .collect();
         let in_cache = size_bytes <= LARGEST_IN_CACHE;
         let rounds = self.rounds(in_cache);
@@ -248,12 +248,12 @@ impl Bench {
             })
         } else {
             let mut stream = Stream::new((0..STREAM).map(hash), WINDOW);
-            // The first touch after another workload is the slowest.
+            // The first pass after another workload is the slowest.
             for contender in &mut contenders {
-                run(contender.as_mut(), stream.next());
+                run(contender.as_mut(), stream.next_window());
             }
             race(&mut contenders, rounds, |contender| {
-                let hashes = stream.next();
+                let hashes = stream.next_window();
                 time_once(hashes.len(), || run(contender.as_mut(), hashes))
             })
         };
@@ -279,47 +279,47 @@ impl Bench {
         self.print(&format!("{}: {}", size_text(size_bytes), workload.title()), &rows);
     }
 
-    fn count_false_positives(&mut self) {
+    fn measure_fpr(&mut self) {
         let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
-        let mut rows = vec![row(["", "bits per key", "false positives", ""])];
+        let mut rows = vec![row(["", "bits per key", "FPR", ""])];
         for mut contender in line_up::contenders(MIDDLE_SIZE, |name| self.is_wanted(name)) {
             if contender.name() == BASELINE {
                 continue;
             }
             rates::fill(contender.as_mut(), keys);
-            let asked = 8 << 20;
-            let (positives, asked) = rates::false_positives(contender.as_ref(), asked, asked, 0);
+            let queried = 8 << 20;
+            let (positives, queried) = rates::false_positives(contender.as_ref(), queried, queried, 0);
             let entry = Entry {
                 contender: contender.name().to_owned(),
-                hashes_by_itself: contender.hashes_by_itself(),
+                rehashes: contender.rehashes(),
                 bits_per_key: 8.0 * contender.size_bytes() as f64 / keys as f64,
-                fpr: positives as f64 / asked as f64,
+                fpr: positives as f64 / queried as f64,
             };
             rows.push(vec![
                 entry.contender.clone(),
                 format!("{:.2}", entry.bits_per_key),
                 format!("{:.4} %", 100.0 * entry.fpr),
-                if entry.hashes_by_itself { "hashes by itself" } else { "" }.to_owned(),
+                if entry.rehashes { "hashes again" } else { "" }.to_owned(),
             ]);
             self.results.entries.push(entry);
         }
-        self.print(&format!("False positives, {} keys in {}", keys, size_text(MIDDLE_SIZE)), &rows);
+        self.print(&format!("False-positive rate, {keys} keys in {}", size_text(MIDDLE_SIZE)), &rows);
     }
 
     fn byte_keys(&mut self) {
         let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
-        let mut rows = vec![row(["", "missing, ns", "present, ns"])];
+        let mut rows = vec![row(["", "absent, ns", "present, ns"])];
         for key_bytes in [8, 16, 24, 64] {
             let inserted = Keys::new(0..keys, key_bytes);
-            let asked = 8 << 10;
-            let mut present = Keys::new((0..asked).map(|i| bloomline::mix(i) % keys), key_bytes);
-            let mut missing = Keys::new((0..asked).map(|i| (1 << 40) + i), key_bytes);
+            let queried = 8 << 10;
+            let mut present = Keys::new((0..queried).map(|i| bloomline::mix(i) % keys), key_bytes);
+            let mut absent = Keys::new((0..queried).map(|i| (1 << 40) + i), key_bytes);
             let mut contenders = keys::contenders(MIDDLE_SIZE, |name| self.is_wanted(name));
             for contender in &mut contenders {
                 contender.insert_all(&inserted);
-                assert_eq!(contender.count(&present), asked as usize, "{} lost keys", contender.name());
+                assert_eq!(contender.count(&present), queried as usize, "{} lost keys", contender.name());
             }
-            let mut times = [&mut missing, &mut present].map(|queries| {
+            let mut times = [&mut absent, &mut present].map(|queries| {
                 race(&mut contenders, self.rounds(true), |contender| {
                     time_repeatedly(queries, |queries| {
                         std::hint::black_box(contender.count(queries));
@@ -327,25 +327,25 @@ impl Bench {
                 })
             });
             for (i, contender) in contenders.iter().enumerate() {
-                let [missing, present] = times.each_mut().map(|times| std::mem::take(&mut times[i]));
+                let [absent, present] = times.each_mut().map(|times| std::mem::take(&mut times[i]));
                 rows.push(vec![
                     format!("{key_bytes} bytes: {}", contender.name()),
-                    median_text(&missing),
+                    median_text(&absent),
                     median_text(&present),
                 ]);
-                for (present, rounds) in [(false, missing), (true, present)] {
+                for (present, rounds) in [(false, absent), (true, present)] {
                     let contender = contender.name().to_owned();
                     self.results.key_timings.push(KeyTiming { key_bytes, present, contender, rounds });
                 }
             }
         }
-        self.print(&format!("Lookups of byte keys, hash included, {}", size_text(MIDDLE_SIZE)), &rows);
+        self.print(&format!("Lookups of byte keys, hashing included, {}", size_text(MIDDLE_SIZE)), &rows);
     }
 
     fn builds(&mut self) {
         let mut rows = vec![row(["", "keys", "ns per key"])];
-        let most = if self.arguments.quick { KEYS_TO_BUILD } else { MANY_KEYS_TO_BUILD };
-        let hashes: Vec<u64> = (0..most).map(bloomline::mix).collect();
+        let max_keys = if self.arguments.quick { KEYS_TO_BUILD } else { MANY_KEYS_TO_BUILD };
+        let hashes: Vec<u64> = (0..max_keys).map(bloomline::mix).collect();
         for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(false)), (MANY_KEYS_TO_BUILD, 5)] {
             let Some(hashes) = hashes.get(..keys as usize) else {
                 continue;
@@ -360,7 +360,7 @@ impl Bench {
                 self.results.builds.push(BuildTiming { contender: name.to_owned(), keys, rounds });
             }
         }
-        self.print("A filter of hashes from nothing", &rows);
+        self.print("Building a filter from hashes", &rows);
     }
 
     fn key_builds(&mut self) {
@@ -375,8 +375,8 @@ impl Bench {
                 })
             });
             for ((name, build), rounds) in builds.into_iter().zip(times) {
-                let (most, bytes) = most_during(|| build(&keys));
-                let scratch_bytes = (most - bytes.len()) as f64 / KEYS_TO_BUILD as f64;
+                let (peak, bytes) = peak_during(|| build(&keys));
+                let scratch_bytes = (peak - bytes.len()) as f64 / KEYS_TO_BUILD as f64;
                 rows.push(vec![
                     format!("{key_bytes} bytes: {name}"),
                     median_text(&rounds),
@@ -390,12 +390,15 @@ impl Bench {
                 });
             }
         }
-        self.print(&format!("The bytes of a filter of {KEYS_TO_BUILD} keys, hash included"), &rows);
+        self.print(
+            &format!("Building and serializing a filter of {KEYS_TO_BUILD} byte keys, hashing included"),
+            &rows,
+        );
     }
 
     fn vary_k(&mut self) {
         let keys = (SMALL_SIZE * 8 / BITS_PER_KEY) as u64;
-        let mut hashes = Hashes::new((0..QUERIES as u64).map(queries::missing));
+        let mut hashes = Hashes::new((0..QUERIES as u64).map(queries::absent));
         let mut rows = Vec::new();
         for k in 1..=16 {
             let mut contenders = rates::with_k(SMALL_SIZE, k);
@@ -423,12 +426,12 @@ impl Bench {
                 self.results.by_k.push(KTiming { contender: contender.name().to_owned(), k, rounds });
             }
         }
-        self.print(&format!("ns per lookup of a missing key, {}", size_text(SMALL_SIZE)), &rows);
+        self.print(&format!("ns per lookup of an absent key, {}", size_text(SMALL_SIZE)), &rows);
     }
 
     fn vary_bits_per_key(&mut self) {
         let most = if self.arguments.quick { 8 << 20 } else { 64 << 20 };
-        let mut rows = vec![row(["", "bits per key", "k", "false positives"])];
+        let mut rows = vec![row(["", "bits per key", "k", "FPR"])];
         for bits_per_key in (6..=24).step_by(if self.arguments.quick { 3 } else { 1 }) {
             let keys = MIDDLE_SIZE * 8 / bits_per_key;
             for (k, mut contender) in rates::with_best_k(MIDDLE_SIZE, keys) {
@@ -436,12 +439,12 @@ impl Bench {
                     continue;
                 }
                 rates::fill(contender.as_mut(), keys as u64);
-                let (positives, asked) = rates::false_positives(contender.as_ref(), 1 << 20, most, 20_000);
-                // Fewer say too little about the rate.
+                let (positives, queried) = rates::false_positives(contender.as_ref(), 1 << 20, most, 20_000);
+                // With fewer the rate is too uncertain.
                 if positives >= 100 {
                     let contender = contender.name().to_owned();
                     let bits_per_key = 8.0 * MIDDLE_SIZE as f64 / keys as f64;
-                    let rate = Rate { contender, bits_per_key, k, positives, asked };
+                    let rate = Rate { contender, bits_per_key, k, positives, queried };
                     rows.push(vec![
                         rate.contender.clone(),
                         format!("{bits_per_key:.1}"),
@@ -452,7 +455,10 @@ impl Bench {
                 }
             }
         }
-        self.print("False positives by bits per key, each with the k that it chooses", &rows);
+        self.print(
+            "False-positive rate by bits per key, each filter with the k that its library chooses",
+            &rows,
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! The least that any filter of one cache line per lookup must do: read the line.
+//! The least work that a filter of one cache line per lookup can do: read the line.
 
 use std::hint::black_box;
 
@@ -10,15 +10,15 @@ use crate::contender::Contender;
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// Reads eight bytes of the line of each hash.
+/// Reads eight bytes of each hash's line and does nothing with them.
 pub struct Baseline {
     lines: Vec<Line>,
 }
 
 impl Baseline {
     pub fn new(size_bytes: usize) -> Self {
-        assert!(size_bytes >= 64, "a line at least");
-        // Written, as untouched pages would all be the same one.
+        assert!(size_bytes >= 64, "at least one line");
+        // Written to, because untouched pages would all map to the same zero page.
         let lines = (0..size_bytes as u64 / 64).map(|i| Line([mix(i); 8])).collect();
         Self { lines }
     }
@@ -33,7 +33,7 @@ impl Contender for Baseline {
         self.lines.len() * 64
     }
 
-    fn grows(&self) -> bool {
+    fn supports_inserts(&self) -> bool {
         false
     }
 
@@ -45,7 +45,7 @@ impl Contender for Baseline {
         let mut union = 0;
         for &hash in hashes {
             let line = ((u128::from(hash) * u128::from(n_lines)) >> 64) as usize;
-            // SAFETY: the high half of a product with n_lines is less than n_lines, if there is a line at all.
+            // SAFETY: the high half of a product with n_lines is less than n_lines, and `new` refuses n_lines = 0.
             union |= unsafe { self.lines.get_unchecked(line) }.0[0];
         }
         black_box(union);

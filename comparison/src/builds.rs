@@ -1,4 +1,4 @@
-//! Ways to make a filter from nothing.
+//! Ways to build a filter.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use crate::rocksdb::RocksDb;
 
 pub const BUILDER: &str = "bloomline FilterBuilder";
 
-/// A filter of hashes, which is then dropped.
+/// Builds a filter of hashes and drops it.
 pub type FromHashes = (&'static str, fn(&[u64]));
 
 pub const FROM_HASHES: &[FromHashes] = &[
@@ -76,7 +76,7 @@ pub const FROM_HASHES: &[FromHashes] = &[
     }),
 ];
 
-/// The bytes of a filter of keys, as they would be written to a file.
+/// Builds a filter of keys and returns its bytes, as they would be written to a file.
 pub type FromKeys = (&'static str, fn(&Keys) -> Vec<u8>);
 
 pub const FROM_KEYS: &[FromKeys] = &[

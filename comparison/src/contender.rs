@@ -1,44 +1,44 @@
-//! What every contender can do: whole loops, so that the call per lookup is as inlined as its library lets it be.
+//! The interface of all contenders: whole loops, so that each lookup is inlined as far as its library allows.
 
 use std::hint::black_box;
 
-/// A filter in the race.
+/// A filter in the comparison.
 pub trait Contender {
     fn name(&self) -> &str;
 
-    /// Memory of the bits, without the structure around them.
+    /// Memory of the bits, without the surrounding structure.
     fn size_bytes(&self) -> usize;
 
-    /// Whether it hashes what it is given once more, as its library takes no hashes.
-    fn hashes_by_itself(&self) -> bool {
+    /// Whether it hashes the given hash again, because its library does not accept hashes.
+    fn rehashes(&self) -> bool {
         false
     }
 
-    /// Whether keys can be inserted one after the other.
-    fn grows(&self) -> bool {
+    /// Whether keys can be inserted one by one. If not, inserts are not timed.
+    fn supports_inserts(&self) -> bool {
         true
     }
 
     fn insert_all(&mut self, hashes: &[u64]);
 
-    /// [`insert_all`](Self::insert_all) where the time does not matter.
+    /// [`insert_all`](Self::insert_all) outside of timings.
     fn fill(&mut self, hashes: &[u64]) {
         self.insert_all(hashes);
     }
 
-    /// Nothing more will be filled in.
+    /// Called once, after the last key.
     fn finish(&mut self) {}
 
-    /// How many are found, without a branch on the answer.
+    /// The number of hashes found, without a branch on the answer.
     fn count(&self, hashes: &[u64]) -> usize;
 
-    /// How many are found, with a branch on each answer.
+    /// The number of hashes found, with a branch on each answer.
     fn count_branching(&self, hashes: &[u64]) -> usize;
 }
 
 /// A filter that answers one hash at a time.
 pub trait Single {
-    const HASHES_BY_ITSELF: bool = false;
+    const REHASHES: bool = false;
 
     fn size_bytes(&self) -> usize;
     fn insert(&mut self, hash: u64);
@@ -51,7 +51,7 @@ pub trait Single {
     }
 }
 
-/// A [`Single`] in the race.
+/// A [`Single`] as a contender.
 pub struct OneByOne<F> {
     name: String,
     filter: F,
@@ -72,8 +72,8 @@ impl<F: Single> Contender for OneByOne<F> {
         self.filter.size_bytes()
     }
 
-    fn hashes_by_itself(&self) -> bool {
-        F::HASHES_BY_ITSELF
+    fn rehashes(&self) -> bool {
+        F::REHASHES
     }
 
     #[inline(never)]
@@ -104,7 +104,7 @@ impl<F: Single> Contender for OneByOne<F> {
     }
 }
 
-/// Something that the compiler cannot do without having branched on the answer.
+/// Work that the compiler cannot do without a branch on the answer.
 #[inline(always)]
 pub fn act_on(hash: u64) -> usize {
     black_box(hash);

@@ -1,11 +1,11 @@
-//! Keys as bytes in, answers out: the hash is part of what is timed.
+//! Byte keys: the timings include the hash.
 
 use bloomline::{BloomFilter, mix};
 
 use crate::line_up::{BEST_K, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, FASTBLOOM};
 use crate::queries::Queries;
 
-/// Keys of one length, end to end.
+/// Keys of one length, stored end to end.
 pub struct Keys {
     as_made: Vec<u8>,
     reordered: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys of `length` bytes, at least 8, that differ from those with other numbers.
+    /// Keys of `length` bytes, at least 8. Keys with different numbers differ.
     pub fn new(numbers: impl Iterator<Item = u64>, length: usize) -> Self {
         let mut bytes = Vec::new();
         for number in numbers {
@@ -40,7 +40,7 @@ impl Queries for Keys {
     }
 }
 
-/// A filter that takes keys, in the race.
+/// A filter of byte keys in the comparison.
 pub trait KeyContender {
     fn name(&self) -> &'static str;
     fn insert_all(&mut self, keys: &Keys);

@@ -1,6 +1,7 @@
-//! Bloomline and its rivals behind one interface, and the clock to race them by.
+//! bloomline and other filters behind one interface, and the timing that compares them.
 
 pub mod baseline;
+pub mod batch;
 pub mod builds;
 pub mod contender;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! Who takes part, all with the same bits per key.
+//! The contenders, all with the same bits per key.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,14 +7,15 @@ use bloomline::{BloomFilter, Kernel};
 use xorf::Filter as _;
 
 use crate::baseline::Baseline;
+use crate::batch::Batch;
 use crate::contender::{Contender, OneByOne, Single, act_on};
 use crate::rocksdb::RocksDb;
 #[cfg(feature = "huge-pages")]
 use crate::small_pages::{SMALL_PAGES, SmallPages};
 
-/// Bits per key of the race.
+/// Bits per key of all contenders.
 pub const BITS_PER_KEY: usize = 10;
-/// Best for bloomline and RocksDB's layout at 10 bits per key.
+/// The best k of bloomline and of RocksDB's layout at 10 bits per key.
 pub const BEST_K: u32 = 6;
 
 pub const BLOOMLINE: &str = "bloomline";
@@ -24,11 +25,11 @@ pub const SBBF: &str = "sbbf-rs-safe";
 pub const ROCKSDB: &str = "RocksDB's layout";
 pub const BASELINE: &str = "baseline";
 
-/// Its halves differ, as the two hashes would else be one.
+/// The two halves seed two hashes, so they must differ.
 pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
 
-/// Past this size only the contenders that a bar is about, as the others would take minutes to fill, and only two at a
-/// time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
+/// Above this size only the contenders of a target run, because the others would take minutes to fill, and only two at
+/// a time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
 const LARGEST_FOR_ALL: usize = 64 << 20;
 const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, BASELINE],
@@ -39,12 +40,12 @@ const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
 
-/// Who races whom in filters of `size_bytes`; `None` for all in one race.
+/// The contenders of each race at `size_bytes`; `None` for all in one race.
 pub fn races(size_bytes: usize) -> Vec<Option<&'static [&'static str]>> {
     if size_bytes > LARGEST_FOR_ALL { LARGE_RACES.iter().copied().map(Some).collect() } else { vec![None] }
 }
 
-/// Makes the empty contenders whose name `is_wanted`, for filters of `size_bytes`.
+/// Makes the empty contenders of `size_bytes` whose name `is_wanted`.
 pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Box<dyn Contender>> {
     let n_blocks = size_bytes / 64;
     let keys = size_bytes * 8 / BITS_PER_KEY;
@@ -67,10 +68,6 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
         let filter = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).expected_items(keys);
         Box::new(OneByOne::new(FASTBLOOM, filter))
     });
-    if size_bytes > LARGEST_FOR_ALL {
-        return contenders;
-    }
-
     add("bloomline k=8", &|| Box::new(OneByOne::new("bloomline k=8", bloomline(8))));
     add("bloomline batch k=8", &|| Box::new(Batch::new("bloomline batch k=8", bloomline(8))));
     for kernel in Kernel::available() {
@@ -80,7 +77,7 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
         add(&name, &|| Box::new(Batch::new(&name, bloomline(BEST_K).with_kernel(kernel))));
     }
     add("broomfilter", &|| {
-        // One block fewer, as with a power of two all keys of a block get the same step: a rate of 25 %.
+        // One block fewer: with a power of two all keys of a block get the same step, and the FPR is 25 %.
         let size_bytes = size_bytes - 64;
         let filter = broomfilter::BlockedFilter::new(8 * size_bytes, keys).expect("a valid size");
         Box::new(OneByOne::new("broomfilter", Broomfilter { filter, size_bytes }))
@@ -117,74 +114,6 @@ impl Single for BloomFilter {
     }
 }
 
-/// Bloomline by `insert_batch` and `contains_batch`.
-pub struct Batch {
-    name: String,
-    filter: BloomFilter,
-}
-
-impl Batch {
-    /// As many as a caller has at hand, and few enough to leave the L1 cache to the filter.
-    const LENGTH: usize = 1024;
-
-    pub fn new(name: impl Into<String>, filter: BloomFilter) -> Self {
-        Self { name: name.into(), filter }
-    }
-}
-
-/// How many hashes `contains_batch` finds.
-#[inline(always)]
-pub fn count_in_batches(hashes: &[u64], contains_batch: impl Fn(&[u64], &mut [bool])) -> usize {
-    let mut found = [false; Batch::LENGTH];
-    let mut count = 0;
-    for hashes in hashes.chunks(Batch::LENGTH) {
-        let found = &mut found[..hashes.len()];
-        contains_batch(hashes, found);
-        // Summed in bytes, which the compiler does by the register, so that little but the lookups is timed.
-        let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
-        count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
-    }
-    count
-}
-
-impl Contender for Batch {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.filter.size_bytes()
-    }
-
-    #[inline(never)]
-    fn insert_all(&mut self, hashes: &[u64]) {
-        for hashes in hashes.chunks(Self::LENGTH) {
-            self.filter.insert_batch(hashes);
-        }
-    }
-
-    #[inline(never)]
-    fn count(&self, hashes: &[u64]) -> usize {
-        count_in_batches(hashes, |hashes, found| self.filter.contains_batch(hashes, found))
-    }
-
-    #[inline(never)]
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        let mut found = [false; Self::LENGTH];
-        let mut count = 0;
-        for hashes in hashes.chunks(Self::LENGTH) {
-            let found = &mut found[..hashes.len()];
-            self.filter.contains_batch(hashes, found);
-            for (&hash, &found) in hashes.iter().zip(&*found) {
-                if found {
-                    count += act_on(hash);
-                }
-            }
-        }
-        count
-    }
-}
-
 impl Single for fastbloom::BloomFilter {
     fn size_bytes(&self) -> usize {
         self.num_bits() / 8
@@ -218,7 +147,7 @@ impl Single for sbbf_rs_safe::Filter {
 }
 
 impl Single for bloomfilter::Bloom<u64> {
-    const HASHES_BY_ITSELF: bool = true;
+    const REHASHES: bool = true;
 
     fn size_bytes(&self) -> usize {
         self.len() as usize / 8
@@ -241,7 +170,7 @@ struct Broomfilter {
 }
 
 impl Single for Broomfilter {
-    const HASHES_BY_ITSELF: bool = true;
+    const REHASHES: bool = true;
 
     fn size_bytes(&self) -> usize {
         self.size_bytes
@@ -258,15 +187,15 @@ impl Single for Broomfilter {
     }
 }
 
-type Bloomcraft = bloomcraft::filters::RegisterBlockedBloomFilter<u64, PassedOn>;
+type Bloomcraft = bloomcraft::filters::RegisterBlockedBloomFilter<u64, Identity>;
 
-/// A bloomcraft filter of about 10 bits per key, if the keys are a power of two times that.
+/// A bloomcraft filter of about 10 bits per key, if 10 bits for each of `keys` are a power of two.
 fn bloomcraft_of(keys: usize) -> Bloomcraft {
     Bloomcraft::new(keys, BLOOMCRAFT_FPR).expect("a valid size")
 }
 
-/// The rate that makes bloomcraft take a little less than 10 bits per key, to be rounded up to a power of two.
-pub const BLOOMCRAFT_FPR: f64 = 0.021;
+/// The FPR for which bloomcraft takes a little less than 10 bits per key, which it rounds up to a power of two.
+const BLOOMCRAFT_FPR: f64 = 0.021;
 
 impl Single for Bloomcraft {
     fn size_bytes(&self) -> usize {
@@ -284,11 +213,11 @@ impl Single for Bloomcraft {
     }
 }
 
-/// The least work that bloomcraft's hasher can do: two hashes of the one that is given.
+/// The least work that bloomcraft's hasher can do: derive two hashes from the given one.
 #[derive(Clone, Default)]
-struct PassedOn;
+struct Identity;
 
-impl bloomcraft::hash::BloomHasher for PassedOn {
+impl bloomcraft::hash::BloomHasher for Identity {
     fn hash_bytes(&self, bytes: &[u8]) -> u64 {
         let mut hash = Captured(0);
         hash.write(bytes);
@@ -303,7 +232,7 @@ impl bloomcraft::hash::BloomHasher for PassedOn {
     }
 
     fn name(&self) -> &'static str {
-        "PassedOn"
+        "Identity"
     }
 }
 
@@ -331,7 +260,7 @@ pub fn parquet_of(size_bytes: usize) -> parquet::bloom_filter::Sbbf {
 
 #[cfg(feature = "parquet")]
 impl Single for parquet::bloom_filter::Sbbf {
-    const HASHES_BY_ITSELF: bool = true;
+    const REHASHES: bool = true;
 
     fn size_bytes(&self) -> usize {
         self.num_blocks() * 32
@@ -348,7 +277,7 @@ impl Single for parquet::bloom_filter::Sbbf {
     }
 }
 
-/// Not a Bloom filter, and made of all keys at once: what static sets can do with as many bits.
+/// Not a Bloom filter: it is built from all keys at once, and shows what a static set achieves with as many bits.
 struct Xorf {
     hashes: Vec<u64>,
     filter: Option<xorf::BinaryFuse8>,
@@ -369,11 +298,11 @@ impl Contender for Xorf {
         self.filter().len()
     }
 
-    fn hashes_by_itself(&self) -> bool {
+    fn rehashes(&self) -> bool {
         true
     }
 
-    fn grows(&self) -> bool {
+    fn supports_inserts(&self) -> bool {
         false
     }
 

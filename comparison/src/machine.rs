@@ -1,4 +1,4 @@
-//! What the times were taken on.
+//! The machine that the times were measured on.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ pub struct Machine {
     pub os: String,
     pub rustc: String,
     pub date: String,
-    /// Flags that the build was given: empty for a default build.
+    /// `RUSTFLAGS` of the build; empty for a default build.
     pub flags: String,
 }
 
@@ -43,7 +43,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_else(unknown)
 }
 
-/// The value of the first line that begins with `name`.
+/// The value after the colon of the first line that begins with `name`.
 fn value(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
     let value = line.split_once(':')?.1.trim();
@@ -59,7 +59,7 @@ fn cpu() -> String {
         name = value(&text, "Model name");
     }
     let name = name.unwrap_or_else(unknown);
-    // Virtual machines shorten the name.
+    // Virtual machines report a shortened name.
     match (value(&text, "cpu family"), value(&text, "model\t")) {
         (Some(family), Some(model)) => format!("{name} (family {family}, model {model})"),
         _ => name,
@@ -92,7 +92,7 @@ fn huge_pages() -> String {
 fn os() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    // The number alone: who built it is nobody's business.
+    // The version only, without the suffix that names its builder.
     let kernel = output("uname", &["-sr"]);
     let kernel = kernel.split('-').next().unwrap_or_default().to_owned();
     match name {

@@ -1,37 +1,37 @@
-//! The hashes that are asked for.
+//! The hashes that are looked up.
 
 use bloomline::mix;
 
-/// The hash of a key that is in a filter of keys 0, 1, …, spread over the filter and not the first of them.
+/// The hash of a key in a filter of the keys 0 to `keys` − 1, chosen from all of them, not only the first.
 pub fn present(i: u64, keys: u64) -> u64 {
     mix(mix(i ^ (1 << 60)) % keys)
 }
 
-/// The hash of a key that is in no filter.
-pub fn missing(i: u64) -> u64 {
+/// The hash of a key that is absent from every filter.
+pub fn absent(i: u64) -> u64 {
     mix((1 << 50) + i)
 }
 
-/// Present and missing ones in an order that no branch predictor can guess.
+/// Present and absent keys in an order that no branch predictor can guess.
 pub fn mixed(i: u64, keys: u64) -> u64 {
-    if mix(i ^ (1 << 61)) >> 63 == 0 { missing(i) } else { present(i, keys) }
+    if mix(i ^ (1 << 61)) >> 63 == 0 { absent(i) } else { present(i, keys) }
 }
 
-/// Queries that are asked again and again, but never twice in the same order: a branch predictor learns thousands of
-/// answers by heart, and filters that branch on each bit would seem three times as fast as they are.
+/// Queries that run repeatedly, but never twice in the same order: a branch predictor memorizes thousands of answers,
+/// and filters that branch on each bit would seem three times as fast as they are.
 pub trait Queries {
-    /// A power of two.
+    /// The number of queries, a power of two.
     fn len(&self) -> usize;
 
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts query number `order(i)` in place i.
+    /// Moves query number `order(i)` to position `i`.
     fn reorder(&mut self, order: impl Fn(usize) -> usize);
 }
 
-/// Some order of `length` queries, another for each `seed`.
+/// A permutation of `length` queries, another for each `seed`.
 pub fn order(length: usize, seed: u64) -> impl Fn(usize) -> usize {
     debug_assert!(length.is_power_of_two());
     let (step, start) = (mix(seed) as usize | 1, mix(!seed) as usize);
@@ -66,7 +66,7 @@ impl Queries for Hashes {
     }
 }
 
-/// Hashes to take one part after the other, so that none is met again soon.
+/// Hashes taken window by window, so that none repeats soon.
 pub struct Stream {
     hashes: Vec<u64>,
     window: usize,
@@ -78,8 +78,7 @@ impl Stream {
         Self { hashes: hashes.collect(), window, next: 0 }
     }
 
-    #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
-    pub fn next(&mut self) -> &[u64] {
+    pub fn next_window(&mut self) -> &[u64] {
         if self.next + self.window > self.hashes.len() {
             self.next = 0;
         }

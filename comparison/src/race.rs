@@ -1,4 +1,4 @@
-//! Contenders timed in turns, so that what slows the machine down slows them all.
+//! Contenders timed in interleaved rounds, so that a slowdown of the machine affects all of them.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use bloomline::mix;
 
 use crate::queries::{Queries, order};
 
-/// What one turn of one contender should take, about.
+/// Approximate time of one contender's turn in a round.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Runs `turn`, which gives nanoseconds per operation, for every contender in every round. Times of each contender, by
-/// round.
+/// Runs `turn`, which returns nanoseconds per operation, for every contender in every round. Returns each contender's
+/// times by round.
 ///
-/// The order is another one in each round: what a contender finds in the caches depends on who was there before.
+/// The order changes with each round, because the contender before leaves its data in the caches.
 pub fn race<C>(contenders: &mut [C], rounds: usize, mut turn: impl FnMut(&mut C) -> f64) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
     let mut order: Vec<usize> = (0..contenders.len()).collect();
@@ -25,8 +25,8 @@ pub fn race<C>(contenders: &mut [C], rounds: usize, mut turn: impl FnMut(&mut C)
     times
 }
 
-/// Nanoseconds per query of `pass`, which asks all of them: once to warm the caches, then for about a millisecond, each
-/// time in another order.
+/// Nanoseconds per query of `pass`, which runs all queries: once to warm the caches, then for about a millisecond, in
+/// another order each time.
 pub fn time_repeatedly<Q: Queries>(queries: &mut Q, mut pass: impl FnMut(&Q)) -> f64 {
     let mut time = |seed| {
         queries.reorder(order(queries.len(), seed));
@@ -40,7 +40,7 @@ pub fn time_repeatedly<Q: Queries>(queries: &mut Q, mut pass: impl FnMut(&Q)) ->
     nanoseconds(elapsed, passes as usize * queries.len())
 }
 
-/// Nanoseconds per operation of `pass`, which does `operations`.
+/// Nanoseconds per operation of `pass`, which performs `operations` of them.
 pub fn time_once(operations: usize, pass: impl FnOnce()) -> f64 {
     let start = Instant::now();
     pass();
@@ -51,7 +51,7 @@ fn nanoseconds(elapsed: Duration, operations: usize) -> f64 {
     elapsed.as_nanos() as f64 / operations as f64
 }
 
-/// The median; `None` of nothing.
+/// The median; `None` if there are no values.
 pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,15 +1,16 @@
-//! False positives, counted.
+//! Measured false-positive rates.
 
 use bloomline::BloomFilter;
 
+use crate::batch::Batch;
 use crate::contender::{Contender, OneByOne};
-use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, Batch, FASTBLOOM, ROCKSDB, SBBF};
+use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
 use crate::queries;
 use crate::rocksdb::{self, RocksDb};
 
 const CHUNK: u64 = 1 << 20;
 
-/// Fills with keys 0, 1, ….
+/// Inserts the keys 0 to `keys` − 1.
 pub fn fill(contender: &mut dyn Contender, keys: u64) {
     let mut hashes = Vec::new();
     for start in (0..keys).step_by(CHUNK as usize) {
@@ -20,22 +21,22 @@ pub fn fill(contender: &mut dyn Contender, keys: u64) {
     contender.finish();
 }
 
-/// How many of how many missing keys are taken for present. Asks for `least` keys at least and `most` at most, and
-/// stops once there are `enough` false positives.
+/// The number of false positives, and the number of absent keys queried for them: `least`, then more until there are
+/// `enough` false positives, but not more than `most`.
 pub fn false_positives(contender: &dyn Contender, least: u64, most: u64, enough: u64) -> (u64, u64) {
-    let (mut positives, mut asked) = (0, 0);
+    let (mut positives, mut queried) = (0, 0);
     let mut hashes = Vec::new();
-    while asked < least || (asked < most && positives < enough) {
+    while queried < least || (queried < most && positives < enough) {
         hashes.clear();
-        // Not those that are timed.
-        hashes.extend((asked..asked + CHUNK).map(|i| queries::missing((1 << 40) + i)));
+        // Not the keys of the timings.
+        hashes.extend((queried..queried + CHUNK).map(|i| queries::absent((1 << 40) + i)));
         positives += contender.count_branching(&hashes) as u64;
-        asked += CHUNK;
+        queried += CHUNK;
     }
-    (positives, asked)
+    (positives, queried)
 }
 
-/// Contenders of `size_bytes` for `keys` keys, each with the k that it would choose, and that k.
+/// Contenders of `size_bytes` for `keys` keys, each with the k that its library chooses, and that k.
 pub fn with_best_k(size_bytes: usize, keys: usize) -> Vec<(u32, Box<dyn Contender>)> {
     let bits_per_key = 8.0 * size_bytes as f64 / keys as f64;
     let k = bloomline::sizing::best_k(bits_per_key).expect("valid bits per key");
@@ -51,7 +52,7 @@ pub fn with_best_k(size_bytes: usize, keys: usize) -> Vec<(u32, Box<dyn Contende
     ]
 }
 
-/// Contenders of `size_bytes` that can do with any `k`.
+/// The contenders of `size_bytes` that support any `k`.
 pub fn with_k(size_bytes: usize, k: u32) -> Vec<Box<dyn Contender>> {
     let bloomline = BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory");
     let fastbloom = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).hashes(k);

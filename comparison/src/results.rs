@@ -1,4 +1,4 @@
-//! What was measured, as it is saved.
+//! The measurements, as the benchmark saves them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use crate::race::median;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Workload {
-    Missing,
+    Absent,
     Present,
     Mixed,
     Insert,
 }
 
 impl Workload {
-    pub const ALL: [Self; 4] = [Self::Missing, Self::Present, Self::Mixed, Self::Insert];
+    pub const ALL: [Self; 4] = [Self::Absent, Self::Present, Self::Mixed, Self::Insert];
 
     pub fn title(self) -> &'static str {
         match self {
-            Self::Missing => "Lookups of missing keys",
+            Self::Absent => "Lookups of absent keys",
             Self::Present => "Lookups of present keys",
-            Self::Mixed => "Lookups of present and missing keys at random, with a branch on the answer",
+            Self::Mixed => "Lookups of present and absent keys in random order, with a branch on the answer",
             Self::Insert => "Inserts",
         }
     }
@@ -40,11 +40,11 @@ pub struct Results {
     pub rates: Vec<Rate>,
 }
 
-/// A contender, as it came out at 1 MiB.
+/// A contender's size and false-positive rate at 1 MiB.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     pub contender: String,
-    pub hashes_by_itself: bool,
+    pub rehashes: bool,
     pub bits_per_key: f64,
     pub fpr: f64,
 }
@@ -54,7 +54,7 @@ pub struct Entry {
 pub struct Timing {
     pub size_bytes: usize,
     pub workload: Workload,
-    /// Those of one number ran in turns.
+    /// Timings with the same number ran in interleaved rounds.
     pub race: usize,
     pub contender: String,
     pub rounds: Vec<f64>,
@@ -75,13 +75,13 @@ pub struct BuildTiming {
     pub rounds: Vec<f64>,
 }
 
-/// From keys to the filter's bytes.
+/// Building a filter from keys and serializing it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyBuild {
     pub contender: String,
     pub key_bytes: usize,
     pub rounds: Vec<f64>,
-    /// Memory per key over that of the result.
+    /// Peak memory per key beyond that of the result.
     pub scratch_bytes: f64,
 }
 
@@ -98,12 +98,12 @@ pub struct Rate {
     pub bits_per_key: f64,
     pub k: u32,
     pub positives: u64,
-    pub asked: u64,
+    pub queried: u64,
 }
 
 impl Rate {
     pub fn fpr(&self) -> f64 {
-        self.positives as f64 / self.asked as f64
+        self.positives as f64 / self.queried as f64
     }
 }
 
@@ -128,7 +128,7 @@ impl Results {
         median(self.timings_of(size_bytes, workload, contender).next()?.rounds.iter().copied())
     }
 
-    /// Median over the rounds of how much longer one took than the other in the same round.
+    /// The median over all rounds of `one`'s time divided by `other`'s in the same round.
     pub fn ratio(&self, size_bytes: usize, workload: Workload, one: &str, other: &str) -> Option<f64> {
         self.timings_of(size_bytes, workload, one).find_map(|one| {
             let mut others = self.timings_of(size_bytes, workload, other);
@@ -137,7 +137,7 @@ impl Results {
         })
     }
 
-    /// Sizes that were measured, in order.
+    /// The measured sizes, in ascending order.
     pub fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<usize> = self.timings.iter().map(|timing| timing.size_bytes).collect();
         sizes.sort_unstable();
@@ -157,7 +157,7 @@ impl Results {
     }
 }
 
-/// A size in the largest unit that it is a whole number of.
+/// A size as a whole number of the largest unit possible.
 pub fn size_text(size_bytes: usize) -> String {
     match size_bytes {
         _ if size_bytes.is_multiple_of(1 << 30) => format!("{} GiB", size_bytes >> 30),

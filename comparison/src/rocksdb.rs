@@ -1,7 +1,7 @@
 //! The layout of RocksDB's filters since format version 5, written for this comparison from its description.
 //!
-//! A line of 512 bits is chosen by the low half of the hash, and k bits in it by the high half, multiplied by the
-//! golden ratio once more for each.
+//! The low half of the hash selects a line of 512 bits. The high half selects k bits in it: it is multiplied by the
+//! golden ratio after each.
 
 use crate::contender::{Contender, act_on};
 
@@ -11,7 +11,7 @@ const GOLDEN: u32 = 0x9e37_79b9;
 #[repr(align(64))]
 struct Line([u32; 16]);
 
-/// What RocksDB takes for `bits_per_key`.
+/// The number of probes that RocksDB chooses for `bits_per_key`.
 pub fn probes_for(bits_per_key: f64) -> u32 {
     const ONE_MORE_ABOVE: [f64; 11] = [2.08, 3.58, 5.1, 6.64, 8.3, 10.07, 11.72, 14.001, 16.05, 18.3, 22.001];
     const HALVED_ABOVE: f64 = 25.501;
@@ -34,7 +34,7 @@ pub struct RocksDb {
 
 impl RocksDb {
     pub fn new(name: impl Into<String>, size_bytes: usize, probes: u32) -> Self {
-        assert!((1..=u32::MAX as usize).contains(&(size_bytes / 64)), "a number of lines in 32 bits");
+        assert!((1..=u32::MAX as usize).contains(&(size_bytes / 64)), "1 to 2^32 - 1 lines");
         Self {
             name: name.into(),
             lines: vec![Line([0; 16]); size_bytes / 64],
@@ -51,8 +51,8 @@ impl RocksDb {
 
     #[inline(always)]
     fn line(&self, hash: u64) -> &Line {
-        // SAFETY: the high half of a product with the number of lines is less than that, as `new` made sure that it
-        // is not 0 and fits in 32 bits. RocksDB does not look again either.
+        // SAFETY: the high half of a product with the number of lines is less than that number, which `new` checked to
+        // be 1 to 2^32 - 1. RocksDB has no bounds check either.
         unsafe { self.lines.get_unchecked(self.line_index(hash)) }
     }
 
@@ -114,7 +114,7 @@ impl Contender for RocksDb {
     fn count(&self, hashes: &[u64]) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 {
-            // SAFETY: AVX2 was found on this CPU when the filter was made.
+            // SAFETY: `new` detected AVX2 on this CPU.
             return unsafe { avx2::count(self, hashes) };
         }
         self.count_scalar(hashes)
@@ -123,14 +123,14 @@ impl Contender for RocksDb {
     fn count_branching(&self, hashes: &[u64]) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 {
-            // SAFETY: AVX2 was found on this CPU when the filter was made.
+            // SAFETY: `new` detected AVX2 on this CPU.
             return unsafe { avx2::count_branching(self, hashes) };
         }
         self.count_branching_scalar(hashes)
     }
 }
 
-/// Eight probes at once. The loops are in here, so that the lookup is inlined as where all is built for AVX2.
+/// Eight probes at once. The loops are in this module, so that the lookup is inlined as in a build for AVX2.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::*;
@@ -153,9 +153,9 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn contains(line: &Line, mut bits: u32, probes: u32) -> bool {
         let start: *const __m256i = line.0.as_ptr().cast();
-        // SAFETY: both halves of 32 bytes are in the line, and no alignment is asked for.
+        // SAFETY: both halves of 32 bytes are in the line, and the load needs no alignment.
         let (low, high) = unsafe { (_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))) };
-        // SAFETY: the first eight powers are 32 bytes, and no alignment is asked for.
+        // SAFETY: the first eight powers are 32 bytes, and the load needs no alignment.
         let powers = unsafe { _mm256_loadu_si256(POWERS.as_ptr().cast()) };
         let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let mut left = probes as i32;
@@ -228,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_the_published_one() {
+    fn fpr_is_the_published_one() {
         let keys: Vec<u64> = (0..1_000_000).map(mix).collect();
         let mut filter = RocksDb::new("", 10 * keys.len() / 8, probes_for(10.0));
         filter.insert_all(&keys);
-        let missing: Vec<u64> = (0..4_000_000).map(|i| mix((1 << 40) + i)).collect();
-        let fpr = filter.count(&missing) as f64 / missing.len() as f64;
+        let absent: Vec<u64> = (0..4_000_000).map(|i| mix((1 << 40) + i)).collect();
+        let fpr = filter.count(&absent) as f64 / absent.len() as f64;
         assert!((0.0094..0.0099).contains(&fpr), "{fpr}");
     }
 

@@ -1,17 +1,17 @@
-//! Bloomline in memory of small pages, where its own filters have huge ones.
+//! bloomline in small pages, in a build whose own filters use huge pages.
 
 use bloomline::{BloomFilter, BloomView};
 
+use crate::batch::count_in_batches;
 use crate::contender::Contender;
-use crate::line_up::count_in_batches;
 
 pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 
-/// A filter's bytes, read in place.
+/// A filter's bytes, queried in place.
 pub struct SmallPages {
     filter: Option<BloomFilter>,
     bytes: Vec<u8>,
-    /// Where the filter starts: at a cache line.
+    /// Where the filter starts, aligned to a cache line.
     start: usize,
 }
 
@@ -30,7 +30,7 @@ impl Contender for SmallPages {
         (self.bytes.len() - self.start) / 64 * 64
     }
 
-    fn grows(&self) -> bool {
+    fn supports_inserts(&self) -> bool {
         false
     }
 
@@ -40,7 +40,7 @@ impl Contender for SmallPages {
 
     fn finish(&mut self) {
         let filter = self.filter.take().expect("finished once");
-        // No more than that, as the bytes must not move.
+        // Reserves the final size with its padding: a reallocation would change the alignment.
         self.bytes.reserve_exact(filter.size_bytes() + 128);
         self.start = self.bytes.as_ptr().align_offset(64);
         self.bytes.resize(self.start, 0);

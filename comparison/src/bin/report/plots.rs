@@ -1,4 +1,4 @@
-//! The plots, on a light panel of their own so that they can be read on dark pages too.
+//! The plots, on a light background of their own so that they are readable on dark pages.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const PANEL: RGBColor = RGBColor(252, 252, 252);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(222, 222, 222);
 const FAINT_GRID: RGBColor = RGBColor(240, 240, 240);
-/// For the names at the right ends of the lines.
+/// Space for the names at the right ends of the lines.
 const LABELS_WIDTH: i32 = 165;
 const LABEL_HEIGHT: i32 = 18;
 
@@ -33,7 +33,7 @@ struct Line {
     marks: Marks,
 }
 
-/// Different ones can be told apart where they lie on each other.
+/// Different marks stay distinguishable where they overlap.
 #[derive(Clone, Copy)]
 enum Marks {
     None,
@@ -64,7 +64,7 @@ pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
     ];
     let lines = contenders.map(|contender| {
         let point = |&size: &usize| {
-            let nanoseconds = results.nanoseconds(size, Workload::Missing, contender)?;
+            let nanoseconds = results.nanoseconds(size, Workload::Absent, contender)?;
             Some(((size as f64).log2(), nanoseconds.log2()))
         };
         line(contender, results.sizes().iter().filter_map(point).collect())
@@ -72,9 +72,9 @@ pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
     let largest = results.sizes().last().map_or(20.0, |&size| (size as f64).log2());
     plot(
         path,
-        "Lookup of a missing key, 10 bits per key, default build",
+        "Lookup of an absent key, 10 bits per key, default build",
         &Axis {
-            title: "size of the filter",
+            title: "filter size",
             range: 13.5..largest + 0.5,
             ticks: 10,
             label: &|x| size_text(x.exp2().round() as usize),
@@ -99,7 +99,7 @@ pub fn time_by_k(results: &Results, path: &Path) -> Result<()> {
     });
     plot(
         path,
-        "Lookup of a missing key, 16 KiB, 10 bits per key, default build",
+        "Lookup of an absent key, 16 KiB, 10 bits per key, default build",
         &Axis { title: "k, probes per key", range: 0.7..16.3, ticks: 16, label: &|x| x.to_string() },
         &Axis {
             title: "nanoseconds per lookup",
@@ -128,7 +128,7 @@ pub fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
     }
     plot(
         path,
-        "False positives as counted, 1 MiB, each filter with the k that it chooses",
+        "Measured false-positive rate, 1 MiB, each filter with the k that its library chooses",
         &Axis { title: "bits per key", range: 5.5..24.5, ticks: 20, label: &|x| x.to_string() },
         &Axis {
             title: "false-positive rate",
@@ -222,7 +222,7 @@ fn draw(
     Ok(())
 }
 
-/// The name of each line beside its last point, or as near to that as the other names leave room for.
+/// The name of each line beside its last point, or as close to it as the other names leave room.
 fn draw_labels<'a>(
     root: &Area<'a>,
     chart: &Chart<'a>,

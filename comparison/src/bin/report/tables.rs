@@ -1,10 +1,10 @@
-//! The numbers.
+//! The tables of measurements.
 
 use bloomline_comparison::line_up::BASELINE;
 use bloomline_comparison::race::median;
 use bloomline_comparison::results::{Results, Workload, size_text};
 
-/// A table in Markdown whose columns also line up as text: the first to the left, the others to the right.
+/// A Markdown table whose columns also line up as text: the first aligned left, the others right.
 pub fn table_of(rows: &[Vec<String>]) -> String {
     let Some(header) = rows.first() else {
         return String::new();
@@ -50,9 +50,9 @@ pub fn machine(results: &Results) -> String {
 
 pub fn all(results: &Results, title: &str) -> String {
     let mut text = format!("## {title}\n\n");
-    text += "Nanoseconds per operation, medians; in brackets how many times the floor's, which reads the line and \
-             does nothing with it. False positives at 1 MiB. ";
-    text += "Those marked \\* hash what they are given once more, as their libraries take no hashes.\n\n";
+    text += "Median nanoseconds per operation. In brackets, the ratio to the baseline, which reads the cache line and \
+             does nothing with it. FPR measured at 1 MiB. Filters marked \\* hash the given hash again, because their \
+             libraries do not accept hashes.\n\n";
     for workload in Workload::ALL {
         let table = speeds(results, workload);
         if !table.is_empty() {
@@ -60,14 +60,14 @@ pub fn all(results: &Results, title: &str) -> String {
         }
     }
     if !results.key_timings.is_empty() {
-        text += &format!("### Lookups of byte keys, hash included, 1 MiB\n\n{}\n", byte_keys(results));
+        text += &format!("### Lookups of byte keys, hashing included, 1 MiB\n\n{}\n", byte_keys(results));
     }
     if !results.builds.is_empty() {
-        text += &format!("### A filter of hashes from nothing\n\n{}\n", builds(results));
+        text += &format!("### Building a filter from hashes\n\n{}\n", builds(results));
     }
     if !results.key_builds.is_empty() {
         text += &format!(
-            "### The bytes of a filter of a million keys, hash included\n\n{}\n",
+            "### Building and serializing a filter of a million byte keys, hashing included\n\n{}\n",
             key_builds(results)
         );
     }
@@ -76,11 +76,11 @@ pub fn all(results: &Results, title: &str) -> String {
 
 fn speeds(results: &Results, workload: Workload) -> String {
     let sizes = results.sizes();
-    let mut rows = vec![["", "bits per key", "false positives"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "bits per key", "FPR"].map(str::to_owned).to_vec()];
     rows[0].extend(sizes.iter().map(|&size| size_text(size)));
     for contender in results.contenders(workload) {
         let entry = results.entry(contender);
-        let mark = if entry.is_some_and(|entry| entry.hashes_by_itself) { " \\*" } else { "" };
+        let mark = if entry.is_some_and(|entry| entry.rehashes) { " \\*" } else { "" };
         let mut row = vec![
             format!("{contender}{mark}"),
             entry.map_or(String::new(), |entry| format!("{:.2}", entry.bits_per_key)),
@@ -112,7 +112,7 @@ fn byte_keys(results: &Results) -> String {
     }
     let mut rows = vec![vec![String::new()]];
     rows[0].extend(columns.iter().map(|(key_bytes, present)| {
-        format!("{}, {key_bytes} bytes", if *present { "present" } else { "missing" })
+        format!("{}, {key_bytes} bytes", if *present { "present" } else { "absent" })
     }));
     for contender in contenders {
         let mut row = vec![contender.to_owned()];
@@ -137,8 +137,7 @@ fn builds(results: &Results) -> String {
 }
 
 fn key_builds(results: &Results) -> String {
-    let mut rows =
-        vec![["", "length of a key", "ns per key", "scratch bytes per key"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "key bytes", "ns per key", "scratch bytes per key"].map(str::to_owned).to_vec()];
     rows.extend(results.key_builds.iter().map(|build| {
         vec![
             build.contender.clone(),
