@@ -70,22 +70,23 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// # Examples
 ///
 /// ```
-/// use bloomline::{BloomFilter, KeyEstimate, mix};
+/// use bloomline::{BloomFilter, mix};
 ///
 /// let mut filter = BloomFilter::with_bits_per_key(100_000, 10.0)?;
 /// filter.insert_batch(&(0..100_000).map(mix).collect::<Vec<_>>());
-/// match filter.estimated_keys() {
-///     KeyEstimate::About { keys, standard_error } => {
-///         assert!(standard_error < 100.0);
-///         assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
-///     }
-///     KeyEstimate::Unbounded => unreachable!("the filter is half full"),
-/// }
+/// let estimate = filter.estimated_keys();
+/// let (Some(keys), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
+///     unreachable!("the filter is half full")
+/// };
+/// assert!(standard_error < 100.0);
+/// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyEstimate {
     /// About so many.
+    #[non_exhaustive]
     About {
         /// The estimate, in whole keys.
         keys: u64,
@@ -123,7 +124,7 @@ impl fmt::Display for KeyEstimate {
                 write!(f, "about {keys} ± {standard_error:.1}")
             }
             Self::About { keys, standard_error } => write!(f, "about {keys} ± {standard_error:.0}"),
-            Self::Unbounded => write!(f, "unbounded: too full to tell"),
+            Self::Unbounded => write!(f, "unbounded: the filter is too full"),
         }
     }
 }
@@ -287,7 +288,17 @@ fn square_root(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
+
+    #[test]
+    fn estimates_are_shown_with_their_error() {
+        let about = |keys, standard_error| KeyEstimate::About { keys, standard_error }.to_string();
+        assert_eq!(about(100_019, 81.4), "about 100019 ± 81");
+        assert_eq!(about(3, 0.289), "about 3 ± 0.3");
+        assert_eq!(KeyEstimate::Unbounded.to_string(), "unbounded: the filter is too full");
+    }
 
     #[test]
     fn roots_are_those_of_their_squares() {

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bloomline::mix;
 use bloomline::sstable::{
@@ -45,6 +46,19 @@ impl Policy for List {
 
 fn policy() -> FilterPolicy {
     FilterPolicy::with_bits_per_key(10.0).unwrap()
+}
+
+#[test]
+fn a_policy_may_be_shared_and_a_reader_copied() {
+    let shared: Arc<FilterPolicy> = Arc::new(policy());
+    let data_blocks: [(u64, &[&str]); 1] = [(0, &["ant", "bee"])];
+    let bytes = block(&policy(), &data_blocks);
+    assert_eq!(block(&shared, &data_blocks), bytes);
+    assert_eq!(block(&&*shared, &data_blocks), bytes);
+    assert_eq!((Policy::name(&shared), Policy::name(&&*shared)), (FilterPolicy::NAME, FilterPolicy::NAME));
+    let reader = FilterBlockReader::new(&shared, &bytes).unwrap();
+    let copy = reader;
+    assert!(reader.key_may_match(0, "ant") && copy.key_may_match(0, "bee") && !copy.key_may_match(0, "cat"));
 }
 
 /// The block of these data blocks: their offsets and keys.

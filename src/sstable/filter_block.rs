@@ -140,6 +140,15 @@ pub struct FilterBlockReader<'a, P> {
     base_log2: u8,
 }
 
+// Not derived: a copy of the reader borrows the policy and does not copy it.
+impl<P> Copy for FilterBlockReader<'_, P> {}
+
+impl<P> Clone for FilterBlockReader<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
 impl<'a, P: Policy> FilterBlockReader<'a, P> {
     /// Looks at the last bytes alone.
     ///

@@ -60,6 +60,7 @@ pub struct PartitionedFilterBuilder<'p, P: Policy> {
 }
 
 /// A filter, and the first of its keys, for a [`PartitionIndexBuilder`].
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The least key of the filter.

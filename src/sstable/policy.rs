@@ -35,6 +35,39 @@ pub trait Policy {
     fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError>;
 }
 
+/// A policy behind a pointer, to be shared.
+macro_rules! policy_behind {
+    ($pointer:ty) => {
+        impl<P: Policy + ?Sized> Policy for $pointer {
+            type Keys = P::Keys;
+
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn keys(&self) -> P::Keys {
+                (**self).keys()
+            }
+
+            fn add(&self, keys: &mut P::Keys, key: &[u8]) {
+                (**self).add(keys, key);
+            }
+
+            fn finish(&self, keys: &mut P::Keys, filter: &mut Vec<u8>) {
+                (**self).finish(keys, filter);
+            }
+
+            fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError> {
+                (**self).try_key_may_match(key, filter)
+            }
+        }
+    };
+}
+
+policy_behind!(&P);
+#[cfg(target_has_atomic = "ptr")]
+policy_behind!(alloc::sync::Arc<P>);
+
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.
 ///
 /// Filters are [compact bytes](crate::format) with seed 0; they say by themselves how to read them, so a policy of
