@@ -1,6 +1,140 @@
-#![doc = include_str!("../README.md")]
+//! A Bloom filter in one cache line, for hot paths.
+//!
+//! A lookup hashes the key, picks one block of 512 bits, and tests one to sixteen bits of it with SIMD. It touches one cache
+//! line and takes about a nanosecond if that line is in a cache. The answer is "definitely absent" or "possibly present":
+//! false positives occur at a rate that you choose, false negatives never.
+//!
+//! ```
+//! use bloomline::BloomFilter;
+//!
+//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys, 1 % false positives: 1.24 MB
+//! seen.insert("user4291");
+//! assert!(seen.contains("user4291")); // possibly present
+//! assert!(!seen.contains("user4292")); // definitely absent
+//! # Ok::<(), bloomline::SizingError>(())
+//! ```
+//!
+//! A key is anything that is `AsRef<[u8]>`. Methods that end in `_hash` or `_batch` take 64-bit hashes, from [`hash_key`] or
+//! from [`mix`] for integers.
+//!
+//! # Choose a type
+//!
+//! | type | use it to |
+//! |---|---|
+//! | [`BloomFilter`] | insert and look up keys; their number is known, roughly |
+//! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
+//! | [`BloomView`] | look up keys in bytes that you own, without copying them |
+//! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
+//! | [`variants`] | remove keys, grow without limit, save bits, or queue URLs |
+//! | [`sstable`] | write and read the filters of a database's tables |
+//!
+//! # Size a filter
+//!
+//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] returns the size without
+//! building the filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the filter still
+//! finds all of them, but its false-positive rate rises.
+//!
+//! Build for the worst case and fold to what was needed:
+//!
+//! ```
+//! # use bloomline::BloomFilter;
+//! let mut filter = BloomFilter::with_blocks(1 << 14, 6)?; // a power of two folds furthest
+//! filter.extend((0..20_000_u32).map(u32::to_le_bytes));
+//! filter.shrink_to_fpr(0.01)?;
+//! assert_eq!(filter.n_blocks(), 512);
+//! assert!(filter.estimated_fpr() < 0.01);
+//! # Ok::<(), bloomline::SizingError>(())
+//! ```
+//!
+//! # Build a filter while writing an SSTable
+//!
+//! ```
+//! use bloomline::{BloomView, FilterBuilder};
+//!
+//! let mut builder = FilterBuilder::with_bits_per_key(10.0)?;
+//! for key in ["ant", "bee", "bee", "cat"] {
+//!     builder.add(key); // versions of a key may repeat
+//! }
+//! let mut table = Vec::new();
+//! builder.finish_compact(&mut table);
+//!
+//! assert!(BloomView::from_compact(&table)?.contains("bee"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`sstable::FilterPolicy`] has this in the shape of LevelDB's filter policies. [`embedding`] is a guide for those who own a
+//! table format.
+//!
+//! # Look up one key in many tables
+//!
+//! Hash once, prefetch all lines, then look:
+//!
+//! ```
+//! # use bloomline::{BloomFilter, hash_key};
+//! # let tables = [BloomFilter::with_fpr(1_000, 0.01)?, BloomFilter::with_fpr(2_000, 0.01)?];
+//! let hash = hash_key("user4291", 0);
+//! tables.iter().for_each(|filter| filter.prefetch(hash));
+//! let possibly_in = tables.iter().filter(|filter| filter.contains_hash(hash));
+//! # assert_eq!(possibly_in.count(), 0);
+//! # Ok::<(), bloomline::SizingError>(())
+//! ```
+//!
+//! # Look up many keys in one filter
+//!
+//! ```
+//! # use bloomline::{BloomFilter, hash_key};
+//! # let filter = BloomFilter::with_fpr(1_000, 0.01)?;
+//! let hashes = ["ant", "bee", "cat"].map(|key| hash_key(key, 0));
+//! let mut found = [false; 3];
+//! filter.contains_batch(&hashes, &mut found); // overlaps the waits for memory
+//! # assert_eq!(found, [false; 3]);
+//! # Ok::<(), bloomline::SizingError>(())
+//! ```
+//!
+//! [`tuning`] says what else helps if lookups are slow.
+//!
+//! # Share one filter between threads
+//!
+//! Any number of threads may look up keys in a [`BloomFilter`] or [`BloomView`]. To insert at the same time, use an
+//! [`AtomicBloomFilter`]; to build with several threads, give each its own filter and join them with
+//! [`union_with`](BloomFilter::union_with).
+//!
+//! # Store a filter and read it in place
+//!
+//! ```
+//! # use bloomline::{BloomFilter, BloomView};
+//! # let filter = BloomFilter::with_fpr(1_000, 0.01)?;
+//! let mut file = Vec::new(); // or a `std::fs::File`
+//! filter.write_standalone_to(&mut file)?;
+//!
+//! let view = BloomView::from_standalone(&file)?; // checks the footer, does not read the lanes
+//! view.verify()?; // reads all of it: damage would hide keys
+//! let copy = BloomFilter::from_standalone(&file)?; // verified and owned, to be changed
+//! # assert!(copy == filter);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The standalone form is for files and networks. The compact form ([`BloomFilter::write_compact`]) adds one byte to the
+//! blocks and relies on the length and the checksum of its container. [`mod@format`] specifies both.
+//!
+//! # Count keys, in one filter or in two
+//!
+//! [`estimated_keys`](BloomFilter::estimated_keys), [`estimated_union`](BloomFilter::estimated_union) and
+//! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error: 0.25 % for
+//! 10,000 keys at 10 bits per key, less for more keys.
+//!
+//! # Features
+//!
+//! - `std` (default): chooses the kernel at run time. Without it, the crate is `no_std` with `alloc`, and the build's target
+//!   features choose.
+//! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
+//! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
+//! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.
+//!
+//! No feature, target or build flag changes a bit of the output.
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -45,3 +179,10 @@ pub mod format {}
 
 #[doc = include_str!("../docs/embedding.md")]
 pub mod embedding {}
+
+#[doc = include_str!("../docs/tuning.md")]
+pub mod tuning {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
