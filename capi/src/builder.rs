@@ -64,7 +64,7 @@ pub unsafe extern "C" fn bloomline_builder_add(
     length: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
         not_null(builder, "builder")?.0.add(key);
         Ok(())

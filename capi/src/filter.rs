@@ -94,7 +94,7 @@ pub unsafe extern "C" fn bloomline_filter_insert(
     length: usize,
 ) -> bool {
     or_record(false, || {
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
         Ok(not_null(filter, "filter")?.0.insert(key))
     })
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn bloomline_filter_insert_batch(
     n: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller keeps `n` hashes readable during the call; any bits are valid.
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
         let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         not_null(filter, "filter")?.0.insert_batch(hashes);
         Ok(())
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn bloomline_filter_contains(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
         Ok(not_null(filter, "filter")?.0.contains(key))
     })
@@ -190,7 +190,7 @@ pub(crate) unsafe fn look_up_batch(
             // SAFETY: `n` bools, just initialized, that nothing else refers to during the call.
             unsafe { core::slice::from_raw_parts_mut(found, n) }
         };
-        // SAFETY: the caller keeps `n` hashes readable during the call; any bits are valid.
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
         let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         contains_batch?(hashes, found);
         Ok(())

@@ -16,7 +16,7 @@ use crate::error::{Status, or_record, status_of};
 /// Returns 0 for a null key whose length is not 0; `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_hash_key(key: *const c_void, length: usize, seed: u64) -> u64 {
-    // SAFETY: the caller keeps the bytes of a key readable during the call.
+    // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
     or_record(0, || Ok(hash_key(unsafe { borrowed_bytes(key, length, "key") }?, seed)))
 }
 

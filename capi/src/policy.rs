@@ -97,13 +97,13 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
             let policy = not_null(policy, "policy")?;
-            // SAFETY: the caller keeps `n` pointers readable during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` pointers readable and unchanged during the call; any bits are valid.
             let keys = unsafe { borrowed(keys, n, "keys") }?;
-            // SAFETY: the caller keeps `n` lengths readable during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` lengths readable and unchanged during the call; any bits are valid.
             let lengths = unsafe { borrowed(lengths, n, "lengths") }?;
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
-                    // SAFETY: the caller keeps the bytes of each key readable during the call.
+                    // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
                     filter.add(unsafe { borrowed_bytes(key.cast(), length, "key") }?);
                 }
                 Ok(())
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
 ) -> *mut c_char {
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
-            // SAFETY: the caller keeps `n` hashes readable during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
             not_null(policy, "policy")?.filter(n, |filter| {
                 hashes.iter().for_each(|&hash| filter.add_hash(hash));
@@ -149,9 +149,9 @@ pub unsafe extern "C" fn bloomline_policy_key_may_match(
     filter_length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key.cast(), length, "key") }?;
-        // SAFETY: the caller keeps the bytes of a filter readable during the call.
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
         let filter = unsafe { borrowed_bytes(filter.cast(), filter_length, "filter") }?;
         let Policy { policy, unusable_filters } = not_null(policy, "policy")?;
         Ok(policy.try_key_may_match(key, filter).unwrap_or_else(|_| {

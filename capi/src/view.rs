@@ -87,7 +87,7 @@ pub unsafe extern "C" fn bloomline_view_contains(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
         Ok(not_null(view, "view")?.0.contains(key))
     })
@@ -160,9 +160,9 @@ pub unsafe extern "C" fn bloomline_compact_may_contain(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a filter readable during the call.
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        // SAFETY: the caller keeps the bytes of a key readable during the call.
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
         Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains(key)))
     })
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn bloomline_compact_may_contain_hash(
     hash: u64,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a filter readable during the call.
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains_hash(hash)))
     })
