@@ -1,4 +1,4 @@
-//! Gives the shared library the name that programs look for: it changes with the ABI.
+//! Sets the shared library's soname, the name that programs load it by; it changes with the ABI.
 
 fn main() {
     let version = |part| std::env::var(format!("CARGO_PKG_VERSION_{part}")).expect("set by Cargo");

@@ -1,11 +1,11 @@
-//! One key, many tables: the lookup of an LSM tree in the filters of all its tables.
+//! Looks up one key in many filters, as an LSM tree does in the filters of all its tables.
 //!
 //! ```text
 //! cargo run --release --example lsm
 //! ```
 //!
-//! A key that may lie in any of eight tables costs eight filter lookups. Each alone waits for memory once the filters
-//! have outgrown the caches; asked for together, they wait together.
+//! A key that may be in any of eight tables takes eight filter lookups. Once the filters are larger than the caches,
+//! each lookup waits for memory; prefetched or batched, the lookups wait at the same time.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use anyhow::{Result, ensure};
 use bloomline::{BloomFilter, hash_key};
 use clap::Parser;
 
-/// Compare ways of asking the filters of many tables for one key
+/// Compare ways to look up one key in the filters of many tables
 #[derive(Parser)]
 struct Arguments {
-    /// Tables that a key may lie in, each with a filter of its own
+    /// Number of tables, each with its own filter
     #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=64))]
     tables: u32,
     /// Size of each filter in MiB
@@ -30,7 +30,7 @@ const GETS: usize = 16 * 1024;
 const GETS_AT_ONCE: usize = 1024;
 const ROUNDS: usize = 15;
 
-/// Tables that may hold each key, summed over the keys.
+/// Returns the number of tables where a key is possibly present, summed over the keys.
 type Way = fn(&[BloomFilter], &[[u8; 16]]) -> usize;
 
 const WAYS: [(&str, Way); 4] = [
@@ -45,7 +45,7 @@ const WAYS: [(&str, Way); 4] = [
         };
         keys.iter().map(may_hold).sum()
     }),
-    ("hash once, prefetch all, then ask", |tables, keys| {
+    ("hash once, prefetch all, then probe", |tables, keys| {
         let may_hold = |key: &[u8; 16]| {
             let hash = hash_key(key, 0);
             tables.iter().for_each(|table| table.prefetch(hash));
@@ -91,27 +91,24 @@ fn main() -> Result<()> {
         .collect::<Result<_>>()?;
 
     let mut times = [const { Vec::new() }; WAYS.len()];
-    let mut answers = [0; WAYS.len()];
+    let mut positives = 0;
     for round in 0..ROUNDS as u64 {
-        // Other keys for each way: the lines that the one before it asked for are in the caches now.
+        // Each way gets other keys, because the previous way's cache lines are still in the caches.
         for (i, (_, way)) in WAYS.iter().enumerate() {
             let first = (round * WAYS.len() as u64 + i as u64) * GETS as u64;
             let keys: Vec<[u8; 16]> = (first..first + GETS as u64).map(|i| key(1 << 60 | i)).collect();
             let start = Instant::now();
-            let may_hold = black_box(way(&tables, black_box(&keys)));
+            let found = black_box(way(&tables, black_box(&keys)));
             times[i].push(start.elapsed().as_nanos() as f64 / GETS as f64);
-            answers[i] += may_hold;
+            positives += found;
             let few = &keys[..GETS_AT_ONCE];
             let expected = way(&tables, few);
-            ensure!(
-                WAYS.iter().all(|(_, way)| way(&tables, few) == expected),
-                "the ways differ in their answers"
-            );
+            ensure!(WAYS.iter().all(|(_, way)| way(&tables, few) == expected), "the ways disagree");
         }
     }
 
     println!(
-        "{n_tables} tables with a filter of {mib} MiB each, {keys_in_table} keys a table; keys that are in none"
+        "{n_tables} tables, each of {keys_in_table} keys with a filter of {mib} MiB; lookups of absent keys"
     );
     println!();
     println!("{:<38} {:>10} {:>10}", "", "ns per key", "speed");
@@ -122,9 +119,9 @@ fn main() -> Result<()> {
     for ((name, _), median) in WAYS.iter().zip(medians) {
         println!("{name:<38} {median:>10.0} {:>8.1} x", medians[0] / median);
     }
-    let asked = (ROUNDS * GETS * WAYS.len()) as f64 * f64::from(n_tables);
-    let rate = answers.iter().sum::<usize>() as f64 / asked;
+    let lookups = (ROUNDS * GETS * WAYS.len()) as f64 * f64::from(n_tables);
+    let fpr = positives as f64 / lookups;
     println!();
-    println!("of {asked:.0} lookups, {:.3} % answered \"may be in\"", 100.0 * rate);
+    println!("{lookups:.0} filter lookups, false-positive rate {:.3} %", 100.0 * fpr);
     Ok(())
 }

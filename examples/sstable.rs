@@ -1,12 +1,12 @@
-//! Bloomline inside a LevelDB-format database: what it saves, and that it loses nothing.
+//! Bloomline's filters in a LevelDB-format database: what they save, and that no key is lost.
 //!
 //! ```text
 //! cargo run --release --example sstable
 //! ```
 //!
-//! Writes the same keys into three databases of the `rusty-leveldb` crate, without a filter, with its own Bloom filter
-//! and with bloomline's, and asks each for keys that it has and for keys that it has not. Exit code 1 if a key is lost,
-//! 2 if something was wrong with the arguments or the files.
+//! Writes the same keys to three databases of the `rusty-leveldb` crate: without a filter, with its own Bloom filter,
+//! and with bloomline's. Then gets present and missing keys from each. Exits with code 1 if a key is lost, 2 if the
+//! arguments are invalid or a file cannot be read or written.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ use rusty_leveldb::{DB, FilterPolicy, LdbIterator, Options};
 
 const ROUNDS: usize = 9;
 const KEYS_A_ROUND: usize = 10_000;
-/// A longer line is rather no list of keys, and would take hours.
+/// A file with longer lines is probably not a list of keys, and would take hours.
 const LONGEST_KEY: usize = 1 << 16;
 
 /// Show what bloomline's filters save in a LevelDB-format database
@@ -32,17 +32,17 @@ const LONGEST_KEY: usize = 1 << 16;
 #[command(after_help = "Examples, after `cargo run --release --example sstable --`:
   --bits-per-key 16                     larger filters, fewer false positives
   --keys words.txt                      your own keys
-  --count 1000000 --db /tmp/databases   more keys, and look at the files afterwards")]
+  --count 1000000 --db /tmp/databases   more keys, and keep the files")]
 struct Arguments {
     /// Bits per key of both filters, 1 to 64
     #[arg(long, value_name = "BITS", default_value = "10", allow_negative_numbers = true)]
     #[arg(value_parser = |text: &str| whole_number(text, 64))]
     bits_per_key: u32,
-    /// Keys to write: half like db_bench's, half like YCSB's
+    /// Number of keys to write: half like db_bench's, half like YCSB's
     #[arg(long, value_name = "N", default_value = "200000", allow_negative_numbers = true)]
     #[arg(value_parser = |text: &str| whole_number(text, 10_000_000))]
     count: u32,
-    /// Write the keys of FILE instead: one a line, any bytes
+    /// Write the keys of FILE instead: one per line, any bytes
     #[arg(long, value_name = "FILE", conflicts_with = "count")]
     keys: Option<PathBuf>,
     /// Keep the databases in PATH, a new or empty directory
@@ -66,15 +66,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments; what is wrong with them in one line, where clap would take several.
+/// The arguments, or an error of one line, where clap's has several.
 fn arguments() -> Result<Arguments> {
     Arguments::try_parse().map_err(|error| {
         if !error.use_stderr() {
-            error.exit(); // it is the text for --help
+            error.exit(); // --help
         }
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        anyhow::anyhow!("{} (--help tells more)", first.trim_start_matches("error: "))
+        anyhow::anyhow!("{} (see --help)", first.trim_start_matches("error: "))
     })
 }
 
@@ -91,10 +91,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 fn compare(bits_per_key: u32, directory: &Path, present: &[Vec<u8>], missing: &[Vec<u8>]) -> Result<bool> {
-    // rusty-leveldb panics on other names.
+    // rusty-leveldb panics on names that are not UTF-8.
     ensure!(
         directory.canonicalize()?.to_str().is_some(),
-        "the name of {} is not UTF-8, as rusty-leveldb needs it: name another directory with --db",
+        "the path {} is not UTF-8, which rusty-leveldb requires: choose another directory with --db",
         directory.display()
     );
     let own = rusty_leveldb::BloomPolicy::new(bits_per_key);
@@ -110,11 +110,11 @@ fn compare(bits_per_key: u32, directory: &Path, present: &[Vec<u8>], missing: &[
     }
     measure(&mut contenders, present, missing);
     let report = report(&contenders, bits_per_key, present.len(), missing.len());
-    std::io::stdout().write_all(report.as_bytes()).context("the report cannot be written")?;
+    std::io::stdout().write_all(report.as_bytes()).context("cannot write the report")?;
     Ok(contenders.iter().all(|contender| contender.found.lost == 0))
 }
 
-/// Key `i` as db_bench writes it or, every second one, as YCSB does. Missing keys lie between the others.
+/// Key `i` as db_bench writes it or, every second one, as YCSB does. Missing keys sort between the present ones.
 fn generated_key(i: u32, missing: bool) -> Vec<u8> {
     let number = 2 * u64::from(i) + u64::from(missing);
     if i.is_multiple_of(2) {
@@ -126,15 +126,14 @@ fn generated_key(i: u32, missing: bool) -> Vec<u8> {
 
 fn keys_of_file(path: &Path) -> Result<Vec<Vec<u8>>> {
     let name = path.display();
-    let text = std::fs::read(path).with_context(|| {
-        format!("no keys can be read from {name}: give --keys a file with one key a line")
-    })?;
+    let text = std::fs::read(path)
+        .with_context(|| format!("cannot read {name}: give --keys a file with one key per line"))?;
     let mut seen = HashSet::new();
     let mut keys = Vec::new();
     for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
         ensure!(
             line.len() <= LONGEST_KEY,
-            "line {} of {name} has {} bytes, a key at most {}: put one key on each line",
+            "line {} of {name} has {} bytes, but a key has at most {}: put one key on each line",
             grouped(i + 1),
             grouped(line.len()),
             grouped(LONGEST_KEY)
@@ -143,11 +142,11 @@ fn keys_of_file(path: &Path) -> Result<Vec<Vec<u8>>> {
             keys.push(line.to_vec());
         }
     }
-    ensure!(!keys.is_empty(), "{name} holds no keys: put one on each line");
+    ensure!(!keys.is_empty(), "{name} contains no keys: put one on each line");
     Ok(keys)
 }
 
-/// For each key the next one in order that is none of them.
+/// For each key, the next one in order that is not among them.
 fn keys_beside(present: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let taken: HashSet<&[u8]> = present.iter().map(Vec::as_slice).collect();
     let beside = |key: &Vec<u8>| {
@@ -162,12 +161,11 @@ fn keys_beside(present: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 fn empty_directory(path: &Path) -> Result<&Path> {
     let entries = std::fs::create_dir_all(path).and_then(|()| std::fs::read_dir(path));
-    let mut entries = entries.with_context(|| {
-        format!("{} cannot be used: name a new or empty directory with --db", path.display())
-    })?;
+    let mut entries = entries
+        .with_context(|| format!("cannot use {}: name a new or empty directory with --db", path.display()))?;
     ensure!(
         entries.next().is_none(),
-        "{} is not empty: name a new or empty directory with --db, as databases are written into it",
+        "{} is not empty: name a new or empty directory for the databases with --db",
         path.display()
     );
     Ok(path)
@@ -179,7 +177,7 @@ fn value_of(i: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(100).collect()
 }
 
-/// A policy, with counts of what the database asks of it. Without one, every data block that may hold a key is read.
+/// A policy that counts the database's queries. Without a policy, every data block that may hold a key is read.
 struct Counted {
     policy: Option<Rc<dyn FilterPolicy>>,
     counts: Rc<Counts>,
@@ -187,9 +185,9 @@ struct Counted {
 
 #[derive(Default)]
 struct Counts {
-    asked: Cell<usize>,
+    queries: Cell<usize>,
     may_match: Cell<usize>,
-    /// Address and length of each filter that was asked, while they are collected.
+    /// Address and length of each filter queried, while they are collected.
     filters: RefCell<Option<HashMap<usize, usize>>>,
 }
 
@@ -198,14 +196,14 @@ impl FilterPolicy for Counted {
         self.policy.as_ref().map_or("example.NoFilter", |policy| policy.name())
     }
 
-    /// One byte for no filter, as `rusty-leveldb` insists on one that is not empty.
+    /// One byte for no filter, as `rusty-leveldb` requires at least one.
     fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
         self.policy.as_ref().map_or(vec![0], |policy| policy.create_filter(keys, offsets))
     }
 
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         let may_match = self.policy.as_ref().is_none_or(|policy| policy.key_may_match(key, filter));
-        self.counts.asked.set(self.counts.asked.get() + 1);
+        self.counts.queries.set(self.counts.queries.get() + 1);
         self.counts.may_match.set(self.counts.may_match.get() + usize::from(may_match));
         if let Some(filters) = &mut *self.counts.filters.borrow_mut() {
             filters.insert(filter.as_ptr().addr(), filter.len());
@@ -214,7 +212,7 @@ impl FilterPolicy for Counted {
     }
 }
 
-/// A database with one of the filters, and what was found of it.
+/// A database with one of the filters, and its measurements.
 struct Contender {
     name: &'static str,
     db: DB,
@@ -226,8 +224,8 @@ struct Contender {
 struct Found {
     filters: usize,
     filter_bytes: usize,
-    /// Times that a filter was asked for a missing key.
-    asked: usize,
+    /// Filter queries for missing keys.
+    queries: usize,
     false_positives: usize,
     lost: usize,
     missing_ns: Vec<f64>,
@@ -235,7 +233,7 @@ struct Found {
 }
 
 impl Contender {
-    /// Writes the keys, compacts them into tables, and opens the database anew.
+    /// Writes the keys, compacts them into tables, and reopens the database.
     fn write(
         name: &'static str,
         policy: Option<Rc<dyn FilterPolicy>>,
@@ -247,7 +245,7 @@ impl Contender {
         let open = || {
             let counted = Counted { policy: policy.clone(), counts: Rc::clone(&counts) };
             let options = Options { filter_policy: Rc::new(Box::new(counted)), ..Options::default() };
-            DB::open(&path, options).with_context(|| format!("{} cannot be opened", path.display()))
+            DB::open(&path, options).with_context(|| format!("cannot open {}", path.display()))
         };
         let progress = progress(&format!("writing, {name}"), keys.len());
         let write = || -> Result<DB> {
@@ -257,14 +255,14 @@ impl Contender {
                 progress.inc(1);
             }
             let last = keys.iter().max().expect("there are keys");
-            // Once leaves some tables in a level of their own, other ones for each filter: then gets ask more tables in
-            // one database than in the other. Twice brings all to the same level.
+            // Compacting once leaves some tables, different ones with each filter, in a level of their own: gets then
+            // probe more tables in one database than in another. Compacting twice moves all to the same level.
             db.compact_range(b"", last)?;
             db.compact_range(b"", last)?;
             db.close()?;
             drop(db);
-            // rusty-leveldb keeps silent on a compaction that failed, for want of room say. Iterators ask no filter: what
-            // they miss is not the filter's fault.
+            // rusty-leveldb does not report a failed compaction, for example with a full disk. Iterators query no
+            // filter, so a key that they miss was not lost by a filter.
             let mut db = open()?;
             let mut entries = db.new_iter()?;
             let n_stored = std::iter::from_fn(|| entries.advance().then_some(())).count();
@@ -272,13 +270,13 @@ impl Contender {
             Ok(db)
         };
         let db = write().with_context(|| {
-            format!("{} cannot be written: make room there, or name another place with --db", path.display())
+            format!("cannot write {}: free some space, or choose another directory with --db", path.display())
         })?;
         progress.finish_and_clear();
         Ok(Self { name, db, counts, found: Found::default() })
     }
 
-    /// Asks for every key once, counting.
+    /// Gets every key once, and counts queries, false positives and lost keys.
     fn check(&mut self, present: &[Vec<u8>], missing: &[Vec<u8>]) -> Result<()> {
         let progress = progress(&format!("checking, {}", self.name), present.len() + missing.len());
         *self.counts.filters.borrow_mut() = Some(HashMap::new());
@@ -290,19 +288,19 @@ impl Contender {
         let filters = self.counts.filters.take().unwrap_or_default();
         self.found.filters = filters.len();
         self.found.filter_bytes = filters.values().sum();
-        self.counts.asked.set(0);
+        self.counts.queries.set(0);
         self.counts.may_match.set(0);
         for key in missing {
-            ensure!(self.db.get(key).is_none(), "{}: a key was found that was never written", self.name);
+            ensure!(self.db.get(key).is_none(), "{}: found a key that was never written", self.name);
             progress.inc(1);
         }
-        self.found.asked = self.counts.asked.get();
+        self.found.queries = self.counts.queries.get();
         self.found.false_positives = self.counts.may_match.get();
         progress.finish_and_clear();
         Ok(())
     }
 
-    /// Nanoseconds for each of these keys.
+    /// Nanoseconds per get of these keys.
     fn time(&mut self, keys: &[&Vec<u8>]) -> f64 {
         let start = Instant::now();
         let found = keys.iter().filter(|key| self.db.get(key).is_some()).count();
@@ -311,7 +309,8 @@ impl Contender {
     }
 }
 
-/// Rounds of all contenders in turn, each in another order of keys: what else the machine does meets all alike.
+/// Each round times all contenders in turn on the same random keys, so that other load on the machine affects all
+/// alike.
 fn measure(contenders: &mut [Contender], present: &[Vec<u8>], missing: &[Vec<u8>]) {
     let progress = progress("measuring", ROUNDS * contenders.len());
     for round in 0..ROUNDS {
@@ -335,8 +334,8 @@ fn report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_mi
         format!("{name:15}{bytes:>10}{positives:>21}{lost:>7}{missing:>14}{present:>14}\n")
     };
     let mut report = format!(
-        "{} keys in the database, {} that are not;\n\
-         {bits_per_key} bits per key; medians of {ROUNDS} rounds of {} gets\n\n",
+        "{} keys in the database, {} missing keys; {bits_per_key} bits per key;\n\
+         medians of {ROUNDS} rounds of {} gets\n\n",
         grouped(n_present),
         grouped(n_missing),
         grouped(KEYS_A_ROUND)
@@ -344,11 +343,11 @@ fn report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_mi
     report += &row(["", "filter", "false", "keys", "ns per", "ns per"]);
     report += &row(["filter", "bytes", "positives", "lost", "missing get", "present get"]);
     for Contender { name, found, .. } in contenders {
-        let rate = percent(found.false_positives, found.asked);
+        let fpr = percent(found.false_positives, found.queries);
         report += &row([
             name,
             &grouped(found.filter_bytes),
-            &format!("{} ({rate:.2} %)", grouped(found.false_positives)),
+            &format!("{} ({fpr:.2} %)", grouped(found.false_positives)),
             &grouped(found.lost),
             &grouped(median(found.missing_ns.iter().copied()) as usize),
             &grouped(median(found.present_ns.iter().copied()) as usize),
@@ -359,10 +358,10 @@ fn report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_mi
     };
     let bits = |found: &Found| 8.0 * found.filter_bytes as f64 / n_present as f64;
     report += &format!(
-        "\nbloomline: {} keys lost; {:.2} % of gets for missing keys read a data block in vain; such a get is\n\
-         {:.1} times as fast as without a filter, {:.2} times as fast as with rusty-leveldb's own. The\n\
-         database makes a filter for every {:.0} keys, which takes bloomline {:.1} bits per key in whole\n\
-         lanes and blocks, rusty-leveldb {:.1}.\n",
+        "\nWith bloomline's filters, {} keys were lost. Of the gets for missing keys, {:.2} % needlessly read a\n\
+         data block. A get for a missing key is {:.1} times as fast as without a filter, and {:.2} times as\n\
+         fast as with rusty-leveldb's own. The database creates a filter for every {:.0} keys. Rounded up to\n\
+         whole lanes or blocks, bloomline's take {:.1} bits per key; rusty-leveldb's take {:.1}.\n",
         grouped(ours.lost),
         percent(ours.false_positives, n_missing),
         times(none),
@@ -384,14 +383,14 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// 1234567 as 1,234,567.
+/// 1234567 becomes 1,234,567.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
 }
 
-/// A bar on standard error, where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress(message: &str, length: usize) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

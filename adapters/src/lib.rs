@@ -1,16 +1,16 @@
-//! [`bloomline`]'s filters in the tables of Rust's LevelDB-like crates, by one line.
+//! [`bloomline`]'s filters in Rust's LevelDB-like crates, with one line of code.
 //!
-//! | feature | crate | the line |
+//! | feature | crate | line |
 //! |---|---|---|
 //! | `rusty-leveldb` | `rusty-leveldb` 4 | `options.filter_policy = Bloomline::with_bits_per_key(10.0)?.into();` |
 //! | `sstable` | `sstable` 0.11 | the same |
 //!
-//! Tables tell by a name which policy made their filters. Those of other policies are then read without filters, and
-//! get bloomline's when they are rewritten.
+//! Each table stores the name of the policy that created its filters. The database reads tables of other policies
+//! without their filters; when it rewrites such a table, the table gets bloomline's.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(any(feature = "rusty-leveldb", feature = "sstable")),
-    allow(dead_code, reason = "a feature names the database")
+    allow(dead_code, reason = "used only with a database, which a feature selects")
 )]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bloomline::SizingError;
 use bloomline::sstable::FilterPolicy;
 
-/// A filter policy for the options of a database. Clones count together.
+/// A filter policy for the options of a database. Clones share one count of unusable filters.
 ///
 /// # Examples
 ///
@@ -45,12 +45,12 @@ pub struct Bloomline {
 }
 
 impl Bloomline {
-    /// The policy, for a database.
+    /// Wraps a policy for a database.
     pub fn new(policy: FilterPolicy) -> Self {
         Self { policy, unusable: Arc::default() }
     }
 
-    /// Filters of `bits_per_key` for each distinct key: 10 for 1 % false positives.
+    /// A policy of `bits_per_key` for each distinct key: 10 for 1 % false positives.
     ///
     /// # Errors
     ///
@@ -59,13 +59,13 @@ impl Bloomline {
         FilterPolicy::with_bits_per_key(bits_per_key).map(Self::new)
     }
 
-    /// How often a lookup met bytes that are no filter, and had to answer "may be in". More than a few mean damaged
-    /// tables, or a policy of another format under the same name.
+    /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than a few mean
+    /// damaged tables, or a policy of another format under the same name.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.load(Ordering::Relaxed)
     }
 
-    /// The keys lie end to end in `keys`, each from its offset to the next one's.
+    /// The keys lie end to end in `keys`, each from its offset to the next key's.
     #[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
     fn create(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
         let ends = offsets.iter().skip(1).copied().chain([keys.len()]);
@@ -84,7 +84,7 @@ impl Bloomline {
     }
 }
 
-/// Both crates have the trait of the same name and methods, and keep it behind a pointer of their own.
+/// Both crates have a trait of the same name and methods, but store it in different pointers.
 macro_rules! adapt {
     ($feature:literal, $filter_policy:path, $pointer:ident) => {
         #[cfg(feature = $feature)]

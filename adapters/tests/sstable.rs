@@ -1,4 +1,4 @@
-//! A table of the `sstable` crate loses no key, and its filter block is the one that bloomline reads.
+//! A table of the `sstable` crate loses no key, and bloomline can read its filter block.
 #![cfg(feature = "sstable")]
 
 use bloomline::mix;
@@ -25,17 +25,17 @@ fn varint(bytes: &mut &[u8]) -> usize {
     value
 }
 
-/// The table's block at a handle: its offset and length.
+/// The block of the table at a handle, which is an offset and a length.
 fn at_handle<'a>(table: &'a [u8], handle: &mut &[u8]) -> &'a [u8] {
     let offset = varint(handle);
     &table[offset..][..varint(handle)]
 }
 
-/// The block of filters, by the only entry of the table's index of other blocks.
+/// The filter block, found through the only entry of the table's metaindex.
 fn filter_block(table: &[u8]) -> &[u8] {
     let mut footer = table.last_chunk::<48>().unwrap().as_slice();
     let mut entry = at_handle(table, &mut footer);
-    assert_eq!(varint(&mut entry), 0, "nothing shared with an entry before");
+    assert_eq!(varint(&mut entry), 0, "the first entry shares no prefix");
     let (name_bytes, _) = (varint(&mut entry), varint(&mut entry));
     let (name, mut handle) = entry.split_at(name_bytes);
     assert_eq!(name, format!("filter.{}", FilterPolicy::NAME).as_bytes());
@@ -57,7 +57,7 @@ fn no_key_is_lost_and_few_others_are_found() {
     let block_policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
     let filters = FilterBlockReader::new(&block_policy, filter_block(&bytes)).unwrap();
     let mut positives = 0;
-    // The last has no missing one behind it that falls in a data block.
+    // Without the last: the missing key after it lies in no data block.
     for i in 0..KEYS - 1 {
         let (present, missing) = (key(2 * i), key(2 * i + 1));
         assert_eq!(table.get(&present).unwrap().as_deref(), Some(&mix(i).to_le_bytes()[..]));
@@ -66,13 +66,13 @@ fn no_key_is_lost_and_few_others_are_found() {
         assert_eq!(filters.try_key_may_match(offset_of(&present), &present), Ok(true));
         positives += usize::from(filters.try_key_may_match(offset_of(&missing), &missing).unwrap());
     }
-    // About 1 %, less as filters of few keys are rounded up.
+    // About 1 %, or less, as filters of few keys are rounded up.
     assert!((60..=220).contains(&positives), "{positives} of {KEYS}");
     assert_eq!(policy.unusable_filters(), 0);
 }
 
 #[test]
-fn bytes_that_are_no_filter_are_counted() {
+fn bytes_that_are_not_a_filter_are_counted() {
     let policy = Bloomline::with_bits_per_key(10.0).unwrap();
     let boxed: std::sync::Arc<Box<dyn sstable::filter::FilterPolicy>> = policy.clone().into();
     let filter = boxed.create_filter(b"antbee", &[0, 3]);

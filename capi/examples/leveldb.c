@@ -1,4 +1,4 @@
-/* A LevelDB database with bloomline's filters, by LevelDB's C interface: `leveldb DIRECTORY`. */
+/* A LevelDB database with bloomline's filters, through LevelDB's C interface. Usage: leveldb DIRECTORY */
 #include <bloomline/leveldb.h>
 #include <stdio.h>
 
@@ -15,12 +15,12 @@ int main(int argc, char **argv) {
   leveldb_writeoptions_t *write = leveldb_writeoptions_create();
   leveldb_readoptions_t *read = leveldb_readoptions_create();
   leveldb_put(db, write, "ant", 3, "six legs", 8, &error);
-  leveldb_compact_range(db, NULL, 0, NULL, 0); /* to a table, with its filters */
+  leveldb_compact_range(db, NULL, 0, NULL, 0); /* writes a table with filters */
   size_t length = 0;
   char *legs = leveldb_get(db, read, "ant", 3, &length, &error);
   char *none = leveldb_get(db, read, "elk", 3, &length, &error);
   if (error != NULL) return fprintf(stderr, "%s\n", error), 1;
-  printf("ant: %s, elk: %s\n", legs != NULL ? "found" : "lost", none == NULL ? "not there" : "there");
+  printf("ant: %s, elk: %s\n", legs != NULL ? "found" : "lost", none == NULL ? "not found" : "found");
 
   leveldb_free(legs);
   leveldb_readoptions_destroy(read);

@@ -1,4 +1,4 @@
-// A LevelDB database with bloomline's filters: `leveldb DIRECTORY`.
+// A LevelDB database with bloomline's filters. Usage: leveldb DIRECTORY
 #include <bloomline/leveldb.h>
 #include <leveldb/db.h>
 
@@ -17,10 +17,10 @@ int main(int argc, char **argv) {
   if (!status.ok()) return std::fprintf(stderr, "%s\n", status.ToString().c_str()), 1;
   std::unique_ptr<leveldb::DB> db(opened);
   db->Put({}, "ant", "six legs");
-  db->CompactRange(nullptr, nullptr);  // to a table, with its filters
+  db->CompactRange(nullptr, nullptr);  // writes a table with filters
   std::string legs, none;
   const bool ant = db->Get({}, "ant", &legs).ok(), elk = db->Get({}, "elk", &none).IsNotFound();
-  std::printf("ant: %s, elk: %s; %llu unusable filters\n", ant ? legs.c_str() : "lost", elk ? "not there" : "there",
+  std::printf("ant: %s, elk: %s; %llu unusable filters\n", ant ? legs.c_str() : "lost", elk ? "not found" : "found",
               static_cast<unsigned long long>(policy.unusable_filters()));
   return !ant || !elk;
 }

@@ -1,4 +1,4 @@
-//! Memory that passes between C and Rust.
+//! Memory passed between C and Rust.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -7,36 +7,39 @@ use core::slice;
 
 use crate::error::Error;
 
-/// What a caller may leave out, but did not.
 #[inline]
-pub(crate) fn given<T>(object: Option<T>, what: &'static str) -> Result<T, Error> {
+pub(crate) fn not_null<T>(object: Option<T>, what: &'static str) -> Result<T, Error> {
     object.ok_or(Error::Null(what))
 }
 
-/// `length` bytes that C lends. Null is no bytes.
+/// `length` bytes of the caller's. Null is allowed if `length` is 0.
 ///
 /// # Safety
 ///
-/// `start` is null, or `length` bytes from it on can be read and do not change for `'a`. A length that no object has
-/// is refused.
+/// `start` is null, or `length` bytes from it on can be read and do not change for `'a`. Impossible lengths are an
+/// error.
 #[inline]
-pub(crate) unsafe fn lent_bytes<'a>(
+pub(crate) unsafe fn borrowed_bytes<'a>(
     start: *const c_void,
     length: usize,
     what: &'static str,
 ) -> Result<&'a [u8], Error> {
     // SAFETY: as for this function; bytes are aligned everywhere.
-    unsafe { lent(start.cast(), length, what) }
+    unsafe { borrowed(start.cast(), length, what) }
 }
 
-/// `n` elements that C lends, of a type for which any bits are a value. Null is none.
+/// `n` elements of the caller's, of a type for which any bits are a value. Null is allowed if `n` is 0.
 ///
 /// # Safety
 ///
-/// `T` has no invalid values. `start` is null, or `n` elements from it on can be read and do not change for `'a`. More
-/// than any object holds are refused, and so are misaligned ones.
+/// `T` has no invalid values. `start` is null, or `n` elements from it on can be read and do not change for `'a`.
+/// Impossible lengths and misaligned pointers are errors.
 #[inline]
-pub(crate) unsafe fn lent<'a, T>(start: *const T, n: usize, what: &'static str) -> Result<&'a [T], Error> {
+pub(crate) unsafe fn borrowed<'a, T>(
+    start: *const T,
+    n: usize,
+    what: &'static str,
+) -> Result<&'a [T], Error> {
     if n == 0 {
         Ok(&[])
     } else if n > isize::MAX as usize / size_of::<T>() {
@@ -51,30 +54,31 @@ pub(crate) unsafe fn lent<'a, T>(start: *const T, n: usize, what: &'static str) 
     }
 }
 
-/// A copy for C, which frees it.
+/// A copy from malloc, which the caller frees.
 pub(crate) fn allocated(bytes: &[u8]) -> Result<NonNull<c_void>, Error> {
-    // One byte at least: C may give null for none.
-    // SAFETY: any size may be asked for.
+    // At least one byte: `malloc(0)` may return null.
+    // SAFETY: malloc takes any size.
     let copy = NonNull::new(unsafe { libc::malloc(bytes.len().max(1)) });
     let copy = copy.ok_or(Error::OutOfMemory { bytes: bytes.len() })?;
-    // SAFETY: the copy is as long, new, and so apart from the bytes.
+    // SAFETY: the copy is at least as long as the bytes, and new, so it does not overlap them.
     unsafe { copy.cast::<u8>().copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     Ok(copy)
 }
 
-/// For a caller who frees the result. The length is 0 where there is none.
+/// A copy from malloc, which the caller frees, and its length; 0 on failure.
 pub(crate) fn allocated_with_length(
     length: Option<&mut MaybeUninit<usize>>,
     work: impl FnOnce() -> Result<Vec<u8>, Error>,
 ) -> Result<*mut c_void, Error> {
-    let length = given(length, "length")?.write(0);
+    let length = not_null(length, "length")?.write(0);
     let bytes = work()?;
     let copy = allocated(&bytes)?;
     *length = bytes.len();
     Ok(copy.as_ptr())
 }
 
-/// To the caller's buffer, if all has room, and how many bytes that are, in any case.
+/// Writes to the caller's buffer what `work` returns, if it fits. The length is set whether it fits or not; 0 if `work`
+/// fails.
 ///
 /// # Safety
 ///
@@ -85,7 +89,7 @@ pub(crate) unsafe fn fill(
     length: Option<&mut MaybeUninit<usize>>,
     work: impl FnOnce() -> Result<Vec<u8>, Error>,
 ) -> Result<(), Error> {
-    let length = given(length, "length")?.write(0);
+    let length = not_null(length, "length")?.write(0);
     if buffer.is_null() && capacity != 0 {
         return Err(Error::Null("buffer"));
     }
@@ -94,8 +98,8 @@ pub(crate) unsafe fn fill(
     if bytes.len() > capacity {
         return Err(Error::BufferTooSmall { needed: bytes.len(), capacity });
     }
-    // SAFETY: the buffer has room for them, and the bytes are new, so the buffer is apart from them. It is not null, as
-    // a filter has bytes and null has no capacity.
+    // SAFETY: the buffer has room for the bytes, and does not overlap them, as they are new. It is not null: a filter
+    // has at least one byte, and a null buffer has no capacity.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     Ok(())
 }

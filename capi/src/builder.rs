@@ -1,4 +1,4 @@
-//! `bloomline_builder_t`: from keys whose number is not known in advance to a filter that fits them.
+//! `bloomline_builder_t`: builds a filter of the right size for keys whose number is not known in advance.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -6,39 +6,39 @@ use core::ptr;
 
 use bloomline_core::FilterBuilder;
 
-use crate::buffer::{allocated_with_length, given, lent_bytes};
+use crate::buffer::{allocated_with_length, borrowed_bytes, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::Filter;
 
-/// Collects keys, then makes a filter of the right size: what the writer of an SSTable uses.
+/// Collects keys, then builds a filter of the right size, for example while writing an SSTable.
 ///
-/// Keeps 8 bytes a key until it is finished. A key may be added any number of times; the size follows from the distinct
-/// ones. A finished builder is empty and can be used again.
+/// Keeps 8 bytes per key until it is finished. You may add a key any number of times; the filter's size follows from
+/// the distinct keys. A finished builder is empty and can be reused.
 pub struct Builder(FilterBuilder);
 
-/// A builder of filters with `bits_per_key` for each distinct key, rounded up.
+/// Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
 ///
-/// Null if `bits_per_key` is not above 0 and at most 64 (BLOOMLINE_SIZING).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Option<Box<Builder>> {
     or_record(None, || Ok(Some(Box::new(Builder(FilterBuilder::with_bits_per_key(bits_per_key)?)))))
 }
 
-/// A builder of filters that answer "may be in" for at most a share `fpr` of missing keys.
+/// Creates a builder of filters with a false-positive rate of at most `fpr`.
 ///
-/// Null if `fpr` is not between 1.263e-8 and 1 (BLOOMLINE_SIZING).
+/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
     or_record(None, || Ok(Some(Box::new(Builder(FilterBuilder::with_fpr(fpr)?)))))
 }
 
-/// Gives an empty builder another seed than 0. See `bloomline_filter_set_seed`.
+/// Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
 ///
-/// BLOOMLINE_NOT_EMPTY if keys have been added; nothing is changed then.
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been added; the builder is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_set_seed(builder: Option<&mut Builder>, seed: u64) -> Status {
     status_of(|| {
-        let Builder(builder) = given(builder, "builder")?;
+        let Builder(builder) = not_null(builder, "builder")?;
         if !builder.is_empty() {
             return Err(Error::NotEmpty);
         }
@@ -47,15 +47,16 @@ pub extern "C" fn bloomline_builder_set_seed(builder: Option<&mut Builder>, seed
     })
 }
 
-/// Frees a builder. Null is fine.
+/// Frees a builder. Does nothing if `builder` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_free(builder: Option<Box<Builder>>) {
     drop(builder);
 }
 
-/// Adds the key of `length` bytes. Repeats are welcome.
+/// Adds the key of `length` bytes. Keys may repeat.
 ///
-/// BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length not 0; nothing is added then.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0; nothing is
+/// then added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_builder_add(
     builder: Option<&mut Builder>,
@@ -63,9 +64,9 @@ pub unsafe extern "C" fn bloomline_builder_add(
     length: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key, length, "key") }?;
-        given(builder, "builder")?.0.add(key);
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        not_null(builder, "builder")?.0.add(key);
         Ok(())
     })
 }
@@ -74,28 +75,28 @@ pub unsafe extern "C" fn bloomline_builder_add(
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_add_hash(builder: Option<&mut Builder>, hash: u64) -> Status {
     status_of(|| {
-        given(builder, "builder")?.0.add_hash(hash);
+        not_null(builder, "builder")?.0.add_hash(hash);
         Ok(())
     })
 }
 
-/// Keys added, where a key that was added several times may count more than once. 0 for a null builder.
+/// Returns the number of keys added; a key added several times may count more than once. Returns 0 for a null builder.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
-    or_record(0, || Ok(given(builder, "builder")?.0.len()))
+    or_record(0, || Ok(not_null(builder, "builder")?.0.len()))
 }
 
-/// Makes the filter of the keys added, for the caller to free, and empties the builder. Null for a null builder.
+/// Builds the filter of the keys added, which you free, and empties the builder. Returns null for a null builder.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(given(builder, "builder")?.0.finish())))
+    or_record(None, || Ok(Filter::boxed(not_null(builder, "builder")?.0.finish())))
 }
 
-/// Makes the filter of the keys added, in compact form, and empties the builder: memory from malloc, for the caller to
-/// free, whose length goes to `length`. At most 1.25 bytes a key and 65 at 10 bits per key.
+/// Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory from
+/// malloc, which you free, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus 65.
 ///
-/// Null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), with the builder as it was; or if memory cannot be had
-/// (BLOOMLINE_OUT_OF_MEMORY), with the builder empty. `length` is then 0.
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT); the builder is then unchanged. Returns null if
+/// memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY); the builder is then empty. In both cases `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish_compact(
     builder: Option<&mut Builder>,
@@ -104,7 +105,7 @@ pub extern "C" fn bloomline_builder_finish_compact(
     or_record(ptr::null_mut(), || {
         allocated_with_length(length, || {
             let mut filter = Vec::new();
-            given(builder, "builder")?.0.finish_compact(&mut filter);
+            not_null(builder, "builder")?.0.finish_compact(&mut filter);
             Ok(filter)
         })
     })

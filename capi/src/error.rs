@@ -1,4 +1,4 @@
-//! What went wrong, remembered for each thread.
+//! The last error of each thread.
 
 use core::cell::Cell;
 use core::ffi::c_char;
@@ -6,29 +6,28 @@ use core::fmt::{self, Write};
 
 use bloomline_core::{DecodeError, HashChanged, MismatchError, SizingError};
 
-/// How a call ended.
+/// The result of a call.
 #[repr(i32)]
 #[derive(Clone, Copy)]
 #[allow(non_camel_case_types, reason = "they are C's")]
 pub enum Status {
-    /// As asked.
+    /// Success.
     BLOOMLINE_OK = 0,
-    /// A pointer is null where it must not be, numbers are not aligned to their size, or a length is greater than
-    /// that of any object.
+    /// A pointer is null where it must not be, an array is misaligned, or a length exceeds that of any possible object.
     BLOOMLINE_INVALID_ARGUMENT = 1,
-    /// A size, a rate, a k or a factor out of range.
+    /// A size, a false-positive rate, a k or a fold factor is out of range.
     BLOOMLINE_SIZING = 2,
     /// The filters differ in blocks, k or seed, so they cannot be combined.
     BLOOMLINE_MISMATCH = 3,
-    /// The bytes are no filter, or are damaged.
+    /// The bytes are not a filter that this version can read, or they are damaged.
     BLOOMLINE_DECODE = 4,
-    /// Memory cannot be had.
+    /// Memory cannot be allocated.
     BLOOMLINE_OUT_OF_MEMORY = 5,
-    /// The buffer is shorter than what was to be written to it. Nothing was.
+    /// The buffer is too small for the output. Nothing was written to it.
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
-    /// A seed is set before the first key, and keys have been added.
+    /// A seed can only be set before the first key, and keys have been added.
     BLOOMLINE_NOT_EMPTY = 7,
-    /// The library was built with a hash that gives other values than the format asks for.
+    /// The library was built with a hash function whose output differs from what the format requires.
     BLOOMLINE_HASH_CHANGED = 8,
 }
 
@@ -67,17 +66,17 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Null(what) => write!(f, "{what}: a null pointer"),
-            Self::TooLong(what) => write!(f, "{what}: longer than any object can be"),
-            Self::Misaligned(what) => write!(f, "{what}: not aligned to its numbers"),
-            Self::NotEmpty => write!(f, "a seed is set before the first key"),
+            Self::Null(what) => write!(f, "{what} is a null pointer"),
+            Self::TooLong(what) => write!(f, "{what} is longer than any object can be"),
+            Self::Misaligned(what) => write!(f, "{what} is not aligned for its element type"),
+            Self::NotEmpty => write!(f, "the seed must be set before the first key is added"),
             Self::Sizing(error) => error.fmt(f),
             Self::Mismatch(error) => error.fmt(f),
             Self::Decode(error) => error.fmt(f),
             Self::HashChanged(error) => error.fmt(f),
             Self::OutOfMemory { bytes } => write!(f, "the allocator refused {bytes} bytes"),
             Self::BufferTooSmall { needed, capacity } => {
-                write!(f, "a buffer of {capacity} bytes is too small: {needed} are needed")
+                write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
             }
         }
     }
@@ -107,7 +106,7 @@ impl From<HashChanged> for Error {
     }
 }
 
-/// Room for the longest message of the core crate, and a NUL. In place, so that a failure to allocate can be told.
+/// Fits the longest message of the core crate and a NUL. Stored inline, so that a failed allocation can be reported.
 const MESSAGE_BYTES: usize = 256;
 
 #[derive(Clone, Copy)]
@@ -120,7 +119,7 @@ impl Message {
     const EMPTY: Self = Self { bytes: [0; MESSAGE_BYTES], length: 0 };
 }
 
-// Cuts what has no room, between characters.
+// Truncates between characters, so that the message stays UTF-8.
 impl Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = MESSAGE_BYTES - 1 - self.length;
@@ -132,7 +131,7 @@ impl Write for Message {
 }
 
 thread_local! {
-    // Nothing in them needs dropping, so they serve until the thread's end.
+    // Neither needs dropping, so both stay usable until the thread ends.
     static STATUS: Cell<Status> = const { Cell::new(Status::BLOOMLINE_OK) };
     static MESSAGE: Cell<Message> = const { Cell::new(Message::EMPTY) };
 }
@@ -140,14 +139,14 @@ thread_local! {
 #[cold]
 pub(crate) fn record(error: &Error) -> Status {
     let mut message = Message::EMPTY;
-    // A message cut short is no failure, and nothing else can be one.
+    // Truncation is not an error, and nothing else can fail.
     let _ = write!(message, "{error}");
     MESSAGE.set(message);
     STATUS.set(error.status());
     error.status()
 }
 
-/// What `work` gives, or else `otherwise`, with the failure recorded.
+/// Returns the result of `work`; if it fails, records the error and returns `otherwise`.
 #[inline]
 pub(crate) fn or_record<T>(otherwise: T, work: impl FnOnce() -> Result<T, Error>) -> T {
     work().unwrap_or_else(|error| {
@@ -161,22 +160,22 @@ pub(crate) fn status_of(work: impl FnOnce() -> Result<(), Error>) -> Status {
     work().map_or_else(|error| record(&error), |()| Status::BLOOMLINE_OK)
 }
 
-/// What went wrong in the last failed call on this thread, in English: a string that ends in a NUL, and lives until
-/// the thread's next failure or its end. Never null: empty if there was no failure. A call that succeeds leaves it as
-/// it is.
+/// Returns a message, in English, about this thread's last failed call: a NUL-terminated string, valid until the
+/// thread's next failure, its next `bloomline_clear_error` or its end. Never null; empty if no call has failed. A
+/// successful call does not change it.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_last_error() -> *const c_char {
     MESSAGE.with(|message| message.as_ptr().cast_const().cast())
 }
 
-/// The status of the last failed call on this thread, BLOOMLINE_OK if there was none. A call that succeeds leaves it
-/// as it is, like errno.
+/// Returns the status of this thread's last failed call, or BLOOMLINE_OK if no call has failed. Like errno, it is not
+/// changed by a successful call.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_last_status() -> Status {
     STATUS.get()
 }
 
-/// Forgets the last failure of this thread: before calls that tell of a failure by `bloomline_last_status` only.
+/// Clears this thread's last error. Call it before functions that report failure through `bloomline_last_status` only.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_clear_error() {
     MESSAGE.set(Message::EMPTY);

@@ -6,13 +6,13 @@ use core::ptr;
 
 use bloomline_core::BloomFilter;
 
-use crate::buffer::{allocated_with_length, fill, given, lent, lent_bytes};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, fill, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 
-/// A set of keys that answers "certainly not in" or "may be in", with one cache line touched per lookup.
+/// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
 ///
-/// Keys cannot be taken out. Memory is fixed at construction: with more keys than it was sized for, the filter stays
-/// correct and answers "may be in" more often.
+/// Keys cannot be removed. Memory is fixed at construction: with more keys than it was sized for, the filter stays
+/// correct, but its false-positive rate rises.
 pub struct Filter(BloomFilter);
 
 impl Filter {
@@ -21,20 +21,21 @@ impl Filter {
     }
 }
 
-/// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, once it holds `expected_keys`
-/// distinct keys. 1 % takes 9.9 bits per key.
+/// Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
+/// rate of 1 % takes 9.9 bits per key.
 ///
-/// Null if `fpr` is not between 1.263e-8 and 1 (BLOOMLINE_SIZING), or memory cannot be had (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
+/// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_fpr(expected_keys: usize, fpr: f64) -> Option<Box<Filter>> {
     or_record(None, || Ok(Filter::boxed(BloomFilter::with_fpr(expected_keys, fpr)?)))
 }
 
-/// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of 64
-/// bytes, and the k that is best for it.
+/// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
+/// 64 bytes, and the best k for that size.
 ///
-/// Null if `bits_per_key` is not above 0 and at most 64 (BLOOMLINE_SIZING), or memory cannot be had
-/// (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `bits_per_key` is not in (0, 64] or the filter is larger than the address space (BLOOMLINE_SIZING),
+/// or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_bits_per_key(
     expected_keys: usize,
@@ -43,22 +44,24 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
     or_record(None, || Ok(Filter::boxed(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?)))
 }
 
-/// An empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+/// Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
 ///
-/// Null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or memory cannot be had (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_blocks(n_blocks: usize, k: u32) -> Option<Box<Filter>> {
     or_record(None, || Ok(Filter::boxed(BloomFilter::with_blocks(n_blocks, k)?)))
 }
 
-/// Gives an empty filter another seed than 0: its keys are then placed differently, so that what one filter takes for
-/// present another does not.
+/// Sets the seed of an empty filter, 0 by default. Filters with different seeds place keys differently, which makes
+/// their false positives independent.
 ///
-/// BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was made or cleared; nothing is changed then.
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared; the filter is then
+/// unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u64) -> Status {
     status_of(|| {
-        let Filter(filter) = given(filter, "filter")?;
+        let Filter(filter) = not_null(filter, "filter")?;
         if filter.known_keys() != Some(0) {
             return Err(Error::NotEmpty);
         }
@@ -68,22 +71,22 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
     })
 }
 
-/// A copy, to be freed on its own. Null if `filter` is null.
+/// Returns a copy of the filter, which you free separately. Returns null if `filter` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clone(filter: Option<&Filter>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(given(filter, "filter")?.0.clone())))
+    or_record(None, || Ok(Filter::boxed(not_null(filter, "filter")?.0.clone())))
 }
 
-/// Frees a filter. Null is fine.
+/// Frees a filter. Does nothing if `filter` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_free(filter: Option<Box<Filter>>) {
     drop(filter);
 }
 
-/// Inserts the key of `length` bytes; whether that changed a bit. If not, `bloomline_filter_contains` was true already.
+/// Inserts the key of `length` bytes. Returns whether that changed a bit; if not, the key was possibly present before.
 ///
-/// With a null filter, or a null key whose length is not 0, nothing is inserted: false, and `bloomline_last_status` is
-/// then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments are true.
+/// With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
+/// `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments return true.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_insert(
     filter: Option<&mut Filter>,
@@ -91,23 +94,23 @@ pub unsafe extern "C" fn bloomline_filter_insert(
     length: usize,
 ) -> bool {
     or_record(false, || {
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key, length, "key") }?;
-        Ok(given(filter, "filter")?.0.insert(key))
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.insert(key))
     })
 }
 
-/// `bloomline_filter_insert` by the key's hash, from `bloomline_hash_key` with the filter's seed. Any other hash will
-/// do if all its 64 bits are well mixed and it is the same for every insert and lookup; `bloomline_mix` repairs weak
-/// ones.
+/// `bloomline_filter_insert` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed. Any other
+/// 64-bit hash works if all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix`
+/// repairs weak ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_insert_hash(filter: Option<&mut Filter>, hash: u64) -> bool {
-    or_record(false, || Ok(given(filter, "filter")?.0.insert_hash(hash)))
+    or_record(false, || Ok(not_null(filter, "filter")?.0.insert_hash(hash)))
 }
 
-/// Inserts `n` keys by their hashes: faster than one by one. `hashes` may be null if `n` is 0.
+/// Inserts `n` keys by their hashes, faster than one by one. `hashes` may be null if `n` is 0.
 ///
-/// BLOOMLINE_INVALID_ARGUMENT if a pointer is null or not aligned; nothing is inserted then.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; nothing is then inserted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_insert_batch(
     filter: Option<&mut Filter>,
@@ -115,17 +118,17 @@ pub unsafe extern "C" fn bloomline_filter_insert_batch(
     n: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller lends `n` hashes for the call, and any bits are one.
-        let hashes = unsafe { lent(hashes, n, "hashes") }?;
-        given(filter, "filter")?.0.insert_batch(hashes);
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
+        not_null(filter, "filter")?.0.insert_batch(hashes);
         Ok(())
     })
 }
 
-/// Whether the key of `length` bytes may have been inserted: false is certain.
+/// Returns whether the key of `length` bytes is possibly present. False means definitely absent.
 ///
-/// For a key never inserted it is true with the probability that `bloomline_filter_estimated_fpr` tells. True for a
-/// null filter, and for a null key whose length is not 0.
+/// For a key never inserted, returns true with the probability that `bloomline_filter_estimated_fpr` returns. Returns
+/// true for a null filter, and for a null key whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_contains(
     filter: Option<&Filter>,
@@ -133,22 +136,23 @@ pub unsafe extern "C" fn bloomline_filter_contains(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key, length, "key") }?;
-        Ok(given(filter, "filter")?.0.contains(key))
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.contains(key))
     })
 }
 
 /// `bloomline_filter_contains` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_contains_hash(filter: Option<&Filter>, hash: u64) -> bool {
-    or_record(true, || Ok(given(filter, "filter")?.0.contains_hash(hash)))
+    or_record(true, || Ok(not_null(filter, "filter")?.0.contains_hash(hash)))
 }
 
-/// Looks up `n` keys by their hashes: `found[i]` becomes whether the key of `hashes[i]` may have been inserted. Faster
-/// than one by one from about eight keys on. `found` must not overlap `hashes`; both may be null if `n` is 0.
+/// Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. From
+/// about eight keys on, faster than one by one. `found` must not overlap `hashes`; both may be null if `n` is 0.
 ///
-/// BLOOMLINE_INVALID_ARGUMENT if a pointer is null or not aligned; all of `found`, if it is there, is then true.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; all of `found`, unless it is null, is then
+/// true.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_contains_batch(
     filter: Option<&Filter>,
@@ -159,12 +163,12 @@ pub unsafe extern "C" fn bloomline_filter_contains_batch(
     let filter =
         filter.map(|filter| |hashes: &[u64], found: &mut [bool]| filter.0.contains_batch(hashes, found));
     // SAFETY: this function's contract is the same.
-    unsafe { look_up_batch(given(filter, "filter"), hashes, n, found) }
+    unsafe { look_up_batch(not_null(filter, "filter"), hashes, n, found) }
 }
 
 /// # Safety
 ///
-/// `hashes` is null or lends `n` hashes, `found` is null or room for `n` answers, and they do not overlap.
+/// `hashes` is null or points to `n` hashes, `found` is null or points to room for `n` bools, and they do not overlap.
 pub(crate) unsafe fn look_up_batch(
     contains_batch: Result<impl FnOnce(&[u64], &mut [bool]), Error>,
     hashes: *const u64,
@@ -180,21 +184,21 @@ pub(crate) unsafe fn look_up_batch(
         } else if found.is_null() {
             return Err(Error::Null("found"));
         } else {
-            // True until known better, and a slice has no room for what C left unset.
+            // True until looked up, also because a slice must not expose bytes that C left uninitialized.
             // SAFETY: room for `n` bytes.
             unsafe { ptr::write_bytes(found, 1, n) };
-            // SAFETY: `n` bools, written just now, that nothing else refers to during the call.
+            // SAFETY: `n` bools, just initialized, that nothing else refers to during the call.
             unsafe { core::slice::from_raw_parts_mut(found, n) }
         };
-        // SAFETY: the caller lends `n` hashes for the call, and any bits are one.
-        let hashes = unsafe { lent(hashes, n, "hashes") }?;
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         contains_batch?(hashes, found);
         Ok(())
     })
 }
 
-/// Starts loading the cache line of a hash, to be looked up or inserted a little later: with many filters to ask, the
-/// waits for memory then overlap. Nothing for a null filter.
+/// Starts loading the cache line of a hash that you will look up or insert a little later. Prefetching in many filters
+/// before probing them overlaps their cache misses. Does nothing for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) {
     if let Some(Filter(filter)) = filter {
@@ -202,18 +206,20 @@ pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) 
     }
 }
 
-/// Inserts all keys of `other` into `filter`, bit for bit as if one by one. They may be the same.
+/// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
+/// may be the same.
 ///
-/// BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; nothing is changed then.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other: *const Filter) -> Status {
     // SAFETY: this function's contract is the same.
     unsafe { combine(filter, other, |filter, other| Ok(filter.union_with(other)?)) }
 }
 
-/// Keeps in `filter` what both may contain. Keys that are in both stay. They may be the same.
+/// Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
+/// `filter` and `other` may be the same.
 ///
-/// BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; nothing is changed then.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_intersect_with(
     filter: *mut Filter,
@@ -225,7 +231,7 @@ pub unsafe extern "C" fn bloomline_filter_intersect_with(
 
 /// # Safety
 ///
-/// Both are null or filters, and during the call nothing else uses the first or changes the other.
+/// Each pointer is null or points to a filter, and during the call nothing else uses the first or changes the second.
 unsafe fn combine(
     filter: *mut Filter,
     other: *const Filter,
@@ -235,7 +241,7 @@ unsafe fn combine(
         if filter.is_null() || other.is_null() {
             return Err(Error::Null("filter"));
         }
-        // With itself nothing changes, and there must not be two references.
+        // Combining a filter with itself changes nothing, and would take two references to it, one of them mutable.
         if ptr::eq(filter, other) {
             return Ok(());
         }
@@ -245,95 +251,96 @@ unsafe fn combine(
     })
 }
 
-/// Makes the filter `factor` times smaller: bit for bit the filter that would have been built with so many fewer
+/// Makes the filter `factor` times smaller: bit for bit the filter that would have been built with `factor` times fewer
 /// blocks. Size for the worst case, then fold to what was needed.
 ///
-/// BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the folded
-/// filter cannot be had; nothing is changed then.
+/// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the
+/// folded filter cannot be allocated; the filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fold(filter: Option<&mut Filter>, factor: usize) -> Status {
-    status_of(|| Ok(given(filter, "filter")?.0.fold(factor)?))
+    status_of(|| Ok(not_null(filter, "filter")?.0.fold(factor)?))
 }
 
-/// Folds as far as the estimated false-positive rate stays at or below `fpr`: not at all if it is above that already.
-/// How far depends on the divisors of the number of blocks; a power of two leaves the most choice.
+/// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. If the rate is above `fpr`
+/// already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks; a power of
+/// two leaves the most choice.
 ///
-/// BLOOMLINE_SIZING if `fpr` is not between 0 and 1, BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot be
-/// had; nothing is changed then.
+/// Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot
+/// be allocated; the filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_shrink_to_fpr(filter: Option<&mut Filter>, fpr: f64) -> Status {
-    status_of(|| Ok(given(filter, "filter")?.0.shrink_to_fpr(fpr)?))
+    status_of(|| Ok(not_null(filter, "filter")?.0.shrink_to_fpr(fpr)?))
 }
 
-/// Takes out all keys; size, k and seed stay.
+/// Removes all keys; size, k and seed stay.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clear(filter: Option<&mut Filter>) -> Status {
     status_of(|| {
-        given(filter, "filter")?.0.clear();
+        not_null(filter, "filter")?.0.clear();
         Ok(())
     })
 }
 
-/// Probes per key, 1 to 16. 0 for a null filter.
+/// Returns the number of probes per key, 1 to 16; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_k(filter: Option<&Filter>) -> u32 {
-    or_record(0, || Ok(given(filter, "filter")?.0.k()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
 }
 
-/// Blocks of 64 bytes. 0 for a null filter.
+/// Returns the number of blocks of 64 bytes; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_n_blocks(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(given(filter, "filter")?.0.n_blocks()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
 }
 
-/// Bytes that the blocks take in memory. 0 for a null filter.
+/// Returns the bytes that the blocks take in memory; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_size_bytes(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(given(filter, "filter")?.0.size_bytes()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.size_bytes()))
 }
 
-/// What keys are hashed with: 0 unless `bloomline_filter_set_seed` or standalone bytes said otherwise. 0 for a null
-/// filter.
+/// Returns the seed that keys are hashed with: 0 unless it was set, or read from standalone bytes; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_seed(filter: Option<&Filter>) -> u64 {
-    or_record(0, || Ok(given(filter, "filter")?.0.seed()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
 }
 
-/// Share of bits that are set, 0 to 1. Best filters are a little below one half full. Reads the whole filter. 1 for a
-/// null filter, as it contains everything.
+/// Returns the fraction of bits that are set, 0 to 1. In a filter of the best size it is a little below one half. Reads
+/// the whole filter. Returns 1 for a null filter, as lookups in it return true.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
-    or_record(1.0, || Ok(given(filter, "filter")?.0.fill_ratio()))
+    or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
 }
 
-/// How many distinct keys were inserted, estimated from the bits: within 1 % from some thousand keys on, while the
-/// filter is less than half full. UINT64_MAX where the filter is too full to tell, and for a null filter. Reads the
-/// whole filter.
+/// Returns the number of distinct keys inserted, estimated from the bits: within 1 % from a few thousand keys on, while
+/// the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and for a null
+/// filter. Reads the whole filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_keys(filter: Option<&Filter>) -> u64 {
-    or_record(u64::MAX, || Ok(given(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
+    or_record(u64::MAX, || Ok(not_null(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
 }
 
-/// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the whole
-/// filter. 1 for a null filter.
+/// Returns the probability that a lookup of a key never inserted returns true: exact for the bits as they are. Reads
+/// the whole filter. Returns 1 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_fpr(filter: Option<&Filter>) -> f64 {
-    or_record(1.0, || Ok(given(filter, "filter")?.0.estimated_fpr()))
+    or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
 }
 
-/// Bytes of the filter's compact form. 0 for a null filter.
+/// Returns the size in bytes of the filter's compact form; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_compact_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(given(filter, "filter")?.0.compact_size()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_size()))
 }
 
-/// Writes the filter's compact form to `buffer`, and its length to `length`: the blocks and one byte, for use inside a
-/// container that has lengths and checksums of its own, as an SSTable has. The seed is not in it.
-/// `bloomline_view_from_compact` reads it in place.
+/// Writes the filter's compact form to `buffer`, and its length to `length`. The compact form is the blocks and one
+/// byte, for use inside a container that has lengths and checksums of its own, such as an SSTable. The seed is not
+/// stored in it. `bloomline_view_from_compact` reads it in place.
 ///
-/// BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length: `length` is then what is needed, and the buffer
-/// as it was. `buffer` may be null if `capacity` is 0. BLOOMLINE_INVALID_ARGUMENT if another pointer is null,
-/// BLOOMLINE_OUT_OF_MEMORY if memory cannot be had, as much as the filter has; `length` is then 0.
+/// Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length; `length` is then the capacity needed, and
+/// the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if another
+/// pointer is null, BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated; `length` is
+/// then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_write_compact(
     filter: Option<&Filter>,
@@ -341,34 +348,35 @@ pub unsafe extern "C" fn bloomline_filter_write_compact(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    // SAFETY: the caller says that `buffer` is null or has room for `capacity` bytes.
-    status_of(|| unsafe { fill(buffer, capacity, length, || compact(&given(filter, "filter")?.0)) })
+    // SAFETY: the caller guarantees that `buffer` is null or has room for `capacity` bytes.
+    status_of(|| unsafe { fill(buffer, capacity, length, || compact(&not_null(filter, "filter")?.0)) })
 }
 
-/// The filter's compact form in memory from malloc, for the caller to free; its length goes to `length`. See
+/// Returns the filter's compact form in memory from malloc, which you free, and writes its length to `length`. See
 /// `bloomline_filter_write_compact`.
 ///
-/// Null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or memory cannot be had (BLOOMLINE_OUT_OF_MEMORY); `length`
-/// is then 0.
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_compact(
     filter: Option<&Filter>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_void {
-    or_record(ptr::null_mut(), || allocated_with_length(length, || compact(&given(filter, "filter")?.0)))
+    or_record(ptr::null_mut(), || allocated_with_length(length, || compact(&not_null(filter, "filter")?.0)))
 }
 
-/// Bytes of the filter's standalone form. 0 for a null filter.
+/// Returns the size in bytes of the filter's standalone form; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_standalone_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(given(filter, "filter")?.0.compact_size() + MORE_BYTES))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_size() + MORE_BYTES))
 }
 
-/// Writes the filter's standalone form to `buffer`, and its length to `length`: the blocks and a footer of 64 bytes
-/// with version, k, seed and checksums, for files and networks. `bloomline_view_from_standalone` reads it in place.
+/// Writes the filter's standalone form to `buffer`, and its length to `length`. The standalone form is the blocks and a
+/// footer of 64 bytes with version, k, seed and checksums, for files and networks. `bloomline_view_from_standalone`
+/// reads it in place.
 ///
-/// Errors are those of `bloomline_filter_write_compact`, and BLOOMLINE_HASH_CHANGED if the library was built with
-/// another hash than the format's.
+/// Returns the errors of `bloomline_filter_write_compact`, and BLOOMLINE_HASH_CHANGED if the library was built with a
+/// hash function other than the format's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_write_standalone(
     filter: Option<&Filter>,
@@ -376,24 +384,27 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    // SAFETY: the caller says that `buffer` is null or has room for `capacity` bytes.
-    status_of(|| unsafe { fill(buffer, capacity, length, || standalone(&given(filter, "filter")?.0)) })
+    // SAFETY: the caller guarantees that `buffer` is null or has room for `capacity` bytes.
+    status_of(|| unsafe { fill(buffer, capacity, length, || standalone(&not_null(filter, "filter")?.0)) })
 }
 
-/// The filter's standalone form in memory from malloc, for the caller to free; its length goes to `length`. See
+/// Returns the filter's standalone form in memory from malloc, which you free, and writes its length to `length`. See
 /// `bloomline_filter_write_standalone`.
 ///
-/// Null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), memory cannot be had (BLOOMLINE_OUT_OF_MEMORY), or the
-/// library was built with another hash than the format's (BLOOMLINE_HASH_CHANGED); `length` is then 0.
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY), or the library was built with a hash function other than the format's
+/// (BLOOMLINE_HASH_CHANGED); `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_standalone(
     filter: Option<&Filter>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_void {
-    or_record(ptr::null_mut(), || allocated_with_length(length, || standalone(&given(filter, "filter")?.0)))
+    or_record(ptr::null_mut(), || {
+        allocated_with_length(length, || standalone(&not_null(filter, "filter")?.0))
+    })
 }
 
-/// What the format's standalone form has more than the compact one.
+/// By how much the standalone form is longer than the compact one: a footer of 64 bytes in place of one byte.
 const MORE_BYTES: usize = 64 - 1;
 
 fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
@@ -408,7 +419,7 @@ fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Rust aborts where a vector cannot grow, C is told.
+/// A `Vec` that cannot grow aborts the process; reserving first reports the failure to C instead.
 pub(crate) fn with_room(bytes: usize) -> Result<Vec<u8>, Error> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { bytes })?;

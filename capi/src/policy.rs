@@ -1,4 +1,4 @@
-//! `bloomline_policy_t`: filters for databases with SSTables in LevelDB's manner.
+//! `bloomline_policy_t`: filters for databases with LevelDB-like SSTables.
 
 use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
@@ -8,13 +8,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use bloomline_core::FilterBuilder;
 use bloomline_core::sstable::{FilterPolicy, Policy as _};
 
-use crate::buffer::{allocated_with_length, given, lent, lent_bytes};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, not_null};
 use crate::error::{Error, or_record};
 
-/// Creates and queries the filters of a database, in the shape of LevelDB's FilterPolicy.
+/// Creates and queries the filters of a database, like LevelDB's FilterPolicy.
 ///
-/// Filters are compact bytes of seed 0, and say by themselves how to read them, so a policy of any bits per key reads
-/// those of any other. Any number of threads may use a policy at once.
+/// Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
+/// of threads may use a policy at once.
 pub struct Policy {
     policy: FilterPolicy,
     unusable_filters: AtomicU64,
@@ -25,7 +25,7 @@ impl Policy {
         Some(Box::new(Self { policy, unusable_filters: AtomicU64::new(0) }))
     }
 
-    /// The filter of `n` keys that `add` adds.
+    /// Builds the filter of the `n` keys that `add` adds.
     fn filter(
         &self,
         n: usize,
@@ -51,41 +51,41 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
     Err(_) => panic!("a name has no NUL"),
 };
 
-/// A policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
+/// Creates a policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
 ///
-/// Null if `bits_per_key` is not above 0 and at most 64 (BLOOMLINE_SIZING).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_bits_per_key(bits_per_key: f64) -> Option<Box<Policy>> {
     or_record(None, || Ok(Policy::boxed(FilterPolicy::with_bits_per_key(bits_per_key)?)))
 }
 
-/// A policy whose filters answer true for at most a share `fpr` of missing keys.
+/// Creates a policy whose filters have a false-positive rate of at most `fpr`.
 ///
-/// Null if `fpr` is not between 1.263e-8 and 1 (BLOOMLINE_SIZING).
+/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_fpr(fpr: f64) -> Option<Box<Policy>> {
     or_record(None, || Ok(Policy::boxed(FilterPolicy::with_fpr(fpr)?)))
 }
 
-/// Frees a policy, once no thread uses it any more. Null is fine.
+/// Frees a policy; no thread may be using it. Does nothing if `policy` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_free(policy: Option<Box<Policy>>) {
     drop(policy);
 }
 
-/// The name by which a database remembers what made its filters: the same for all policies, never null, never freed. It
-/// changes whenever older code could not read newer filters.
+/// Returns the name by which a database records which policy created its filters: the same for all policies, never
+/// null, never freed. It changes whenever older code could not read newer filters.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_name() -> *const c_char {
     NAME.as_ptr()
 }
 
-/// The filter of `n` keys, `keys[i]` of `lengths[i]` bytes, in memory from malloc, for the caller to free; its length
-/// goes to `filter_length`. Keys may repeat and come in any order. Never empty, even of no keys, for which `keys` and
-/// `lengths` may be null.
+/// Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory from malloc, which you
+/// free, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at least one
+/// byte, even if `n` is 0; `keys` and `lengths` may then be null.
 ///
-/// Null if a pointer is null or not aligned, a key being allowed to be null if its length is 0
-/// (BLOOMLINE_INVALID_ARGUMENT), or memory cannot be had (BLOOMLINE_OUT_OF_MEMORY); `filter_length` is then 0.
+/// Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
+/// null; or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_create_filter(
     policy: Option<&Policy>,
@@ -96,15 +96,15 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
 ) -> *mut c_char {
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
-            let policy = given(policy, "policy")?;
-            // SAFETY: the caller lends `n` pointers for the call, and any bits are one.
-            let keys = unsafe { lent(keys, n, "keys") }?;
-            // SAFETY: the caller lends `n` lengths for the call, and any bits are one.
-            let lengths = unsafe { lent(lengths, n, "lengths") }?;
+            let policy = not_null(policy, "policy")?;
+            // SAFETY: the caller keeps `n` pointers readable and unchanged during the call; any bits are valid.
+            let keys = unsafe { borrowed(keys, n, "keys") }?;
+            // SAFETY: the caller keeps `n` lengths readable and unchanged during the call; any bits are valid.
+            let lengths = unsafe { borrowed(lengths, n, "lengths") }?;
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
-                    // SAFETY: the caller lends the bytes of each key for the call.
-                    filter.add(unsafe { lent_bytes(key.cast(), length, "key") }?);
+                    // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
+                    filter.add(unsafe { borrowed_bytes(key.cast(), length, "key") }?);
                 }
                 Ok(())
             })
@@ -113,8 +113,8 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
     filter.cast()
 }
 
-/// `bloomline_policy_create_filter` by the keys' hashes, from `bloomline_hash_key` with the seed 0. `hashes` may be null
-/// if `n` is 0.
+/// `bloomline_policy_create_filter` by the keys' hashes, as `bloomline_hash_key` returns them for seed 0. `hashes` may
+/// be null if `n` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
     policy: Option<&Policy>,
@@ -124,9 +124,9 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
 ) -> *mut c_char {
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
-            // SAFETY: the caller lends `n` hashes for the call, and any bits are one.
-            let hashes = unsafe { lent(hashes, n, "hashes") }?;
-            given(policy, "policy")?.filter(n, |filter| {
+            // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+            let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
+            not_null(policy, "policy")?.filter(n, |filter| {
                 hashes.iter().for_each(|&hash| filter.add_hash(hash));
                 Ok(())
             })
@@ -135,11 +135,11 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
     filter.cast()
 }
 
-/// Whether the key of `length` bytes may be among those that the filter of `filter_length` bytes was created from: false
-/// is certain. Allocates nothing, copies nothing, and depends on no alignment.
+/// Returns whether the key of `length` bytes is possibly among those that the filter of `filter_length` bytes was
+/// created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
-/// True for bytes that are no filter, which are counted: see `bloomline_policy_unusable_filters`. True for a null
-/// policy, and for a null pointer whose length is not 0.
+/// Returns true for bytes that are not a filter, and counts them: see `bloomline_policy_unusable_filters`. Returns true
+/// for a null policy, and for a null pointer whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_key_may_match(
     policy: Option<&Policy>,
@@ -149,11 +149,11 @@ pub unsafe extern "C" fn bloomline_policy_key_may_match(
     filter_length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key.cast(), length, "key") }?;
-        // SAFETY: the caller lends the bytes of a filter for the call.
-        let filter = unsafe { lent_bytes(filter.cast(), filter_length, "filter") }?;
-        let Policy { policy, unusable_filters } = given(policy, "policy")?;
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key.cast(), length, "key") }?;
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
+        let filter = unsafe { borrowed_bytes(filter.cast(), filter_length, "filter") }?;
+        let Policy { policy, unusable_filters } = not_null(policy, "policy")?;
         Ok(policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
             unusable_filters.fetch_add(1, Ordering::Relaxed);
             true
@@ -161,9 +161,9 @@ pub unsafe extern "C" fn bloomline_policy_key_may_match(
     })
 }
 
-/// How many calls of `bloomline_policy_key_may_match` met bytes that are no filter, and so could spare nothing: a
-/// database whose filters are damaged, or of a newer version. 0 for a null policy.
+/// Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a
+/// read. More than 0 means that filters of the database are damaged or of a newer version. Returns 0 for a null policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_unusable_filters(policy: Option<&Policy>) -> u64 {
-    or_record(0, || Ok(given(policy, "policy")?.unusable_filters.load(Ordering::Relaxed)))
+    or_record(0, || Ok(not_null(policy, "policy")?.unusable_filters.load(Ordering::Relaxed)))
 }

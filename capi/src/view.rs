@@ -4,12 +4,12 @@ use core::ffi::c_void;
 
 use bloomline_core::BloomView;
 
-use crate::buffer::{given, lent_bytes};
+use crate::buffer::{borrowed_bytes, not_null};
 use crate::error::{Status, or_record, status_of};
 use crate::filter::{Filter, look_up_batch};
 
-/// A filter read in place from its bytes, at any alignment, without copying. The bytes must outlive the view and must
-/// not change.
+/// A filter read in place from its bytes, at any alignment, without copying. The bytes must outlive the view, and must
+/// not change while it exists.
 pub struct View(BloomView<'static>);
 
 impl View {
@@ -18,24 +18,24 @@ impl View {
     }
 }
 
-/// Opens the `n` bytes of a filter's compact form, of a filter of seed 0. Looks at their length and the last byte only:
-/// compact bytes lean on the length and the checksum of what contains them.
+/// Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte: compact
+/// bytes rely on the length and checksum of their container.
 ///
-/// Null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or they are no filter (BLOOMLINE_DECODE).
-/// A caller who must answer takes that for "may be in".
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are not a filter
+/// (BLOOMLINE_DECODE). If you must answer a lookup then, treat the key as possibly present.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { lent_bytes(bytes, n, "bytes") }?;
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         Ok(View::boxed(BloomView::from_compact(bytes)?))
     })
 }
 
-/// Opens the `n` bytes of a filter's compact form, of a filter with this `seed`.
+/// Opens the `n` bytes of the compact form of a filter with this `seed`.
 ///
-/// Errors are those of `bloomline_view_from_compact`. A wrong seed goes unnoticed, and most lookups then answer false:
-/// keep the seed where it cannot be lost.
+/// Fails as `bloomline_view_from_compact` does. A wrong seed is not detected, and most lookups then return false, even
+/// for keys that were inserted: keep the seed where it cannot be lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
     bytes: *const c_void,
@@ -44,42 +44,42 @@ pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
 ) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { lent_bytes(bytes, n, "bytes") }?;
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         Ok(View::boxed(BloomView::from_compact_with_seed(bytes, seed)?))
     })
 }
 
-/// Opens the `n` bytes of a filter's standalone form. The footer is checked, the blocks are not: see
-/// `bloomline_view_verify`.
+/// Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
+/// does.
 ///
-/// Null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they were cut, their footer is damaged
-/// or of a newer version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if the library was built
-/// with another hash than the format's (BLOOMLINE_HASH_CHANGED).
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
+/// footer is damaged or of a newer version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if the
+/// library was built with a hash function other than the format's (BLOOMLINE_HASH_CHANGED).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { lent_bytes(bytes, n, "bytes") }?;
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         Ok(View::boxed(BloomView::from_standalone(bytes)?))
     })
 }
 
-/// Frees a view, and not the bytes. Null is fine.
+/// Frees a view, but not its bytes. Does nothing if `view` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_free(view: Option<Box<View>>) {
     drop(view);
 }
 
-/// Reads all of a standalone filter and compares it with its checksum. Compact bytes have none: BLOOMLINE_OK.
+/// Reads all of a standalone filter and verifies its checksum. Compact bytes have none: returns BLOOMLINE_OK for them.
 ///
-/// BLOOMLINE_DECODE if the bytes are damaged: the filter may then answer false for keys that were inserted.
+/// Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_verify(view: Option<&View>) -> Status {
-    status_of(|| Ok(given(view, "view")?.0.verify()?))
+    status_of(|| Ok(not_null(view, "view")?.0.verify()?))
 }
 
-/// Whether the key of `length` bytes may have been inserted: false is certain. True for a null view, and for a null key
-/// whose length is not 0.
+/// Returns whether the key of `length` bytes is possibly present. False means definitely absent. Returns true for a
+/// null view, and for a null key whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_contains(
     view: Option<&View>,
@@ -87,19 +87,19 @@ pub unsafe extern "C" fn bloomline_view_contains(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key, length, "key") }?;
-        Ok(given(view, "view")?.0.contains(key))
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(view, "view")?.0.contains(key))
     })
 }
 
 /// `bloomline_view_contains` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_contains_hash(view: Option<&View>, hash: u64) -> bool {
-    or_record(true, || Ok(given(view, "view")?.0.contains_hash(hash)))
+    or_record(true, || Ok(not_null(view, "view")?.0.contains_hash(hash)))
 }
 
-/// Looks up `n` keys by their hashes. As `bloomline_filter_contains_batch`, errors too.
+/// Looks up `n` keys by their hashes, and reports errors, as `bloomline_filter_contains_batch` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_contains_batch(
     view: Option<&View>,
@@ -109,10 +109,10 @@ pub unsafe extern "C" fn bloomline_view_contains_batch(
 ) -> Status {
     let view = view.map(|view| |hashes: &[u64], found: &mut [bool]| view.0.contains_batch(hashes, found));
     // SAFETY: this function's contract is the same.
-    unsafe { look_up_batch(given(view, "view"), hashes, n, found) }
+    unsafe { look_up_batch(not_null(view, "view"), hashes, n, found) }
 }
 
-/// Starts loading the cache line of a hash, to be looked up a little later. Nothing for a null view.
+/// Starts loading the cache line of a hash that you will look up a little later. Does nothing for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
     if let Some(View(view)) = view {
@@ -120,35 +120,38 @@ pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
     }
 }
 
-/// Probes per key, 1 to 16. 0 for a null view.
+/// Returns the number of probes per key, 1 to 16; 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_k(view: Option<&View>) -> u32 {
-    or_record(0, || Ok(given(view, "view")?.0.k()))
+    or_record(0, || Ok(not_null(view, "view")?.0.k()))
 }
 
-/// Blocks of 64 bytes that lookups choose from; filters of few keys have them overlap. 0 for a null view.
+/// Returns the number of blocks of 64 bytes that lookups choose from; in filters of few keys they overlap. Returns 0
+/// for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_n_blocks(view: Option<&View>) -> usize {
-    or_record(0, || Ok(given(view, "view")?.0.n_blocks()))
+    or_record(0, || Ok(not_null(view, "view")?.0.n_blocks()))
 }
 
-/// What keys are hashed with. 0 for a null view.
+/// Returns the seed that keys are hashed with; 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
-    or_record(0, || Ok(given(view, "view")?.0.seed()))
+    or_record(0, || Ok(not_null(view, "view")?.0.seed()))
 }
 
-/// A filter of its own, to be changed and freed; it does not need the bytes. Null for a null view.
+/// Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes. Returns null
+/// for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(given(view, "view")?.0.to_owned())))
+    or_record(None, || Ok(Filter::boxed(not_null(view, "view")?.0.to_owned())))
 }
 
-/// Whether the key of `length` bytes may be in the filter whose compact form, of seed 0, the `n` bytes are: false is
-/// certain. Opens the filter in place, allocates nothing, and depends on no alignment.
+/// Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,
+/// with seed 0. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
-/// True for bytes that are no filter: to look in vain costs time, not to look loses data. `bloomline_view_from_compact`
-/// says what is wrong with them. True for a null pointer whose length is not 0.
+/// Returns true for bytes that are not a filter, since a needless read costs time but a skipped one loses data;
+/// `bloomline_view_from_compact` reports what is wrong with them. Also returns true for a null pointer whose length is
+/// not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_compact_may_contain(
     bytes: *const c_void,
@@ -157,16 +160,15 @@ pub unsafe extern "C" fn bloomline_compact_may_contain(
     length: usize,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller lends the bytes of a filter for the call.
-        let bytes = unsafe { lent_bytes(bytes, n, "bytes") }?;
-        // SAFETY: the caller lends the bytes of a key for the call.
-        let key = unsafe { lent_bytes(key, length, "key") }?;
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
         Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains(key)))
     })
 }
 
-/// `bloomline_compact_may_contain` by the key's hash, from `bloomline_hash_key` with the seed that the filter was made
-/// with.
+/// `bloomline_compact_may_contain` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_compact_may_contain_hash(
     bytes: *const c_void,
@@ -174,8 +176,8 @@ pub unsafe extern "C" fn bloomline_compact_may_contain_hash(
     hash: u64,
 ) -> bool {
     or_record(true, || {
-        // SAFETY: the caller lends the bytes of a filter for the call.
-        let bytes = unsafe { lent_bytes(bytes, n, "bytes") }?;
+        // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains_hash(hash)))
     })
 }

@@ -1,22 +1,22 @@
-/* The whole C interface, from C99 and from C++17: what each function does, also with null, with nothing, with wrong
- * arguments and at odd addresses. Usage: abi DIRECTORY, where the root's tests/golden is. */
+/* The whole C interface, as C99 and as C++17: each function, also with null, with no keys, with invalid arguments and
+ * at odd addresses. Usage: abi DIRECTORY, where DIRECTORY is tests/golden of the repository's root. */
 #include <bloomline/bloomline.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Not `assert`, which a build can leave out. */
+/* Not `assert`, which NDEBUG removes. */
 #define CHECK(condition)                                                                           \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: %s, of which \"%s\" was the last failure\n", __FILE__, __LINE__,     \
+      fprintf(stderr, "%s:%d: failed: %s; last error: \"%s\"\n", __FILE__, __LINE__,     \
               #condition, bloomline_last_error());                                                 \
       exit(1);                                                                                     \
     }                                                                                              \
   } while (0)
 
-/* That an expression is true, and leaves this status and a message with this text. */
+/* Checks that an expression is true and leaves this status, and an error message that contains this text. */
 #define FAILS(status, text, condition)                                                             \
   do {                                                                                             \
     bloomline_clear_error();                                                                       \
@@ -25,9 +25,9 @@
     CHECK(strstr(bloomline_last_error(), (text)) != NULL);                                         \
   } while (0)
 
-#define NULL_FAILS(text, condition) FAILS(BLOOMLINE_INVALID_ARGUMENT, text ": a null pointer", condition)
+#define NULL_FAILS(text, condition) FAILS(BLOOMLINE_INVALID_ARGUMENT, text " is a null pointer", condition)
 
-/* That an expression is true, and no failure. */
+/* Checks that an expression is true and no error is recorded. */
 #define SUCCEEDS(condition)                                                                        \
   do {                                                                                             \
     bloomline_clear_error();                                                                       \
@@ -41,7 +41,7 @@ enum { KEYS = 1000 };
 
 static const char *golden_directory;
 
-/* The decimal digits of a number, as the goldens have them. */
+/* The decimal digits of a number, as in the goldens. */
 static size_t key_of(unsigned number, char key[16]) { return (size_t)snprintf(key, 16, "%u", number); }
 
 static void hashes_of(uint64_t seed, uint64_t hashes[KEYS]) {
@@ -121,7 +121,7 @@ static void about(void) {
 static void errors(void) {
   SUCCEEDS(true);
   FAILS(BLOOMLINE_SIZING, "probes per key must be 1 to 16, not 17", bloomline_filter_with_blocks(1, 17) == NULL);
-  /* As errno, it stays. */
+  /* Like errno, a success does not clear it. */
   bloomline_filter_free(filter_of_keys());
   CHECK(bloomline_last_status() == BLOOMLINE_SIZING);
   CHECK(strstr(bloomline_last_error(), "not 17") != NULL);
@@ -146,8 +146,8 @@ static void hashes(void) {
   CHECK(bloomline_hash_key("ant", 3, 1) != bloomline_hash_key("ant", 3, 0));
   SUCCEEDS(bloomline_hash_key(NULL, 0, 0) == bloomline_hash_key("", 0, 0));
   NULL_FAILS("key", bloomline_hash_key(NULL, 3, 0) == 0);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer than any object", bloomline_hash_key("ant", TOO_LONG, 0) == 0);
-  CHECK(bloomline_mix(0) == 0xe220a8397b1dcdaf); /* SplitMix64's first */
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer than any object", bloomline_hash_key("ant", TOO_LONG, 0) == 0);
+  CHECK(bloomline_mix(0) == 0xe220a8397b1dcdaf); /* SplitMix64's first output for seed 0 */
 }
 
 static void sizes(void) {
@@ -253,10 +253,10 @@ static void seeds(void) {
 
 static void hashes_of_keys_and_batches(void) {
   bloomline_filter_t *one_by_one = filter_of_keys(), *batch = bloomline_filter_with_bits_per_key(KEYS, 10);
-  static uint64_t present[KEYS], missing[KEYS];
+  static uint64_t present[KEYS], absent[KEYS];
   bool found[KEYS + 1];
   hashes_of(0, present);
-  for (unsigned i = 0; i < KEYS; ++i) missing[i] = bloomline_mix(i);
+  for (unsigned i = 0; i < KEYS; ++i) absent[i] = bloomline_mix(i);
   SUCCEEDS(bloomline_filter_insert_hash(batch, present[0]));
   SUCCEEDS(!bloomline_filter_insert_hash(batch, present[0]));
   SUCCEEDS(bloomline_filter_insert_batch(batch, present, KEYS) == BLOOMLINE_OK);
@@ -266,34 +266,34 @@ static void hashes_of_keys_and_batches(void) {
   SUCCEEDS(bloomline_filter_contains_batch(batch, present, KEYS, found) == BLOOMLINE_OK);
   CHECK(count(found, KEYS) == KEYS);
   CHECK(*(unsigned char *)&found[KEYS] == 0xaa);
-  SUCCEEDS(bloomline_filter_contains_batch(one_by_one, missing, KEYS, found) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_filter_contains_batch(one_by_one, absent, KEYS, found) == BLOOMLINE_OK);
   CHECK(count(found, KEYS) < 40);
   for (unsigned i = 0; i < KEYS; ++i) {
-    bloomline_filter_prefetch(batch, missing[i]);
+    bloomline_filter_prefetch(batch, absent[i]);
     CHECK(bloomline_filter_contains_hash(one_by_one, present[i]));
-    CHECK(bloomline_filter_contains_hash(batch, missing[i]) == found[i]);
+    CHECK(bloomline_filter_contains_hash(batch, absent[i]) == found[i]);
   }
   SUCCEEDS(bloomline_filter_contains_batch(batch, NULL, 0, NULL) == BLOOMLINE_OK);
 
-  /* Wrong arguments, and yet no key is "not there". */
+  /* Invalid arguments must not report a key as absent. */
   memset(found, 0, sizeof found);
   NULL_FAILS("hashes", bloomline_filter_contains_batch(batch, NULL, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
   CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
   memset(found, 0, sizeof found);
-  NULL_FAILS("filter", bloomline_filter_contains_batch(NULL, missing, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_filter_contains_batch(NULL, absent, KEYS, found) == BLOOMLINE_INVALID_ARGUMENT);
   CHECK(count(found, KEYS) == KEYS && !found[KEYS]);
-  NULL_FAILS("found", bloomline_filter_contains_batch(batch, missing, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: longer",
-        bloomline_filter_contains_batch(batch, missing, TOO_LONG, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("found", bloomline_filter_contains_batch(batch, absent, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer",
+        bloomline_filter_contains_batch(batch, absent, TOO_LONG, found) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("hashes", bloomline_filter_insert_batch(batch, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: longer",
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is longer",
         bloomline_filter_insert_batch(batch, present, TOO_LONG) == BLOOMLINE_INVALID_ARGUMENT);
   bloomline_filter_free(one_by_one);
   bloomline_filter_free(batch);
 }
 
-/* Not by way of a `uint64_t *` at an odd address, which C forbids, but a caller may have made one. */
+/* Through memcpy, because C forbids the cast to a misaligned `uint64_t *`; a caller may still have made one. */
 static void misaligned_hashes(void) {
   static uint64_t words[3];
   const uintptr_t odd = (uintptr_t)words + 1;
@@ -301,9 +301,9 @@ static void misaligned_hashes(void) {
   bool found[2] = {false, false};
   memcpy(&hashes, &odd, sizeof hashes);
   bloomline_filter_t *filter = filter_of_keys();
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: not aligned",
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
         bloomline_filter_insert_batch(filter, hashes, 2) == BLOOMLINE_INVALID_ARGUMENT);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes: not aligned",
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "hashes is not aligned",
         bloomline_filter_contains_batch(filter, hashes, 2, found) == BLOOMLINE_INVALID_ARGUMENT);
   CHECK(count(found, 2) == 2);
   bloomline_filter_free(filter);
@@ -379,8 +379,8 @@ static void a_null_filter(void) {
   bloomline_filter_t *filter = bloomline_filter_with_blocks(1, 6);
   NULL_FAILS("key", bloomline_filter_contains(filter, NULL, 3));
   NULL_FAILS("key", !bloomline_filter_insert(filter, NULL, 3));
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer", bloomline_filter_contains(filter, "ant", TOO_LONG));
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key: longer", !bloomline_filter_insert(filter, "ant", TOO_LONG));
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer", bloomline_filter_contains(filter, "ant", TOO_LONG));
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer", !bloomline_filter_insert(filter, "ant", TOO_LONG));
   CHECK(bloomline_filter_fill_ratio(filter) == 0);
   bloomline_filter_free(filter);
 }
@@ -405,7 +405,7 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
   NULL_FAILS("buffer", write(filter, NULL, size, &length) == BLOOMLINE_INVALID_ARGUMENT);
   CHECK(length == 0);
 
-  /* At an odd address, and into the room that is needed and no more. */
+  /* At an odd address, and into a buffer of exactly the size needed. */
   SUCCEEDS(write(filter, buffer + 1, size, &length) == BLOOMLINE_OK);
   CHECK(buffer[0] == 0xaa && same_bytes(buffer + 1, length, bytes, size));
   buffer[size] = 0xaa;
@@ -424,7 +424,7 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
 }
 
 static void bytes_of_filters(void) {
-  /* As many keys as give filters of all forms: short, whole blocks, many. */
+  /* Key counts that give filters of all forms: short, whole blocks, many. */
   for (unsigned n = 0; n < 600; n += n < 70 ? 1 : 41) {
     bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
     for (unsigned i = 0; i < n; ++i) bloomline_builder_add_hash(builder, bloomline_mix(i));
@@ -486,7 +486,7 @@ static void views(void) {
   CHECK(has_all(copy) && bloomline_filter_n_blocks(copy) == 20);
   bloomline_filter_free(copy);
 
-  /* Seeds, which compact bytes do not have and standalone bytes do. */
+  /* Seeds: standalone bytes store them, compact bytes do not. */
   bloomline_filter_clear(filter);
   bloomline_filter_set_seed(filter, 7);
   insert_all(filter);
@@ -524,7 +524,7 @@ static void null_and_malformed_bytes(void) {
   NULL_FAILS("bytes", bloomline_view_from_compact(NULL, 9) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact_with_seed(NULL, 9, 1) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_standalone(NULL, 72) == NULL);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "bytes: longer", bloomline_view_from_compact(zeros, TOO_LONG) == NULL);
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "bytes is longer", bloomline_view_from_compact(zeros, TOO_LONG) == NULL);
 
   SUCCEEDS(bloomline_compact_may_contain(zeros, 65, "ant", 3));
   SUCCEEDS(bloomline_compact_may_contain(zeros, 2, "ant", 3));
@@ -568,14 +568,14 @@ static void builders(void) {
   CHECK(bloomline_filter_seed(filter) == 7 && bloomline_builder_len(builder) == 0);
   bloomline_filter_free(filter);
 
-  /* Again, with the same seed. */
+  /* The builder is reused, with the same seed. */
   SUCCEEDS(bloomline_builder_add_hash(builder, bloomline_hash_key("ant", 3, 7)) == BLOOMLINE_OK);
   void *bytes = bloomline_builder_finish_compact(builder, &length);
   bloomline_view_t *view = bloomline_view_from_compact_with_seed(bytes, length, 7);
   CHECK(view != NULL && bloomline_view_contains(view, "ant", 3) && !bloomline_view_contains(view, "bee", 3));
   bloomline_view_free(view);
   free(bytes);
-  /* No keys at all are a filter too. */
+  /* A filter of no keys is a filter too. */
   bytes = bloomline_builder_finish_compact(builder, &length);
   CHECK(bytes != NULL && length != 0 && !bloomline_compact_may_contain(bytes, length, "ant", 3));
   free(bytes);
@@ -658,7 +658,7 @@ static void policies(void) {
   NULL_FAILS("lengths", bloomline_policy_create_filter(policy, keys, NULL, 3, &length) == NULL);
   NULL_FAILS("length", bloomline_policy_create_filter(policy, keys, lengths, 3, NULL) == NULL);
   NULL_FAILS("policy", bloomline_policy_create_filter(NULL, keys, lengths, 3, &length) == NULL);
-  FAILS(BLOOMLINE_INVALID_ARGUMENT, "keys: longer",
+  FAILS(BLOOMLINE_INVALID_ARGUMENT, "keys is longer",
         bloomline_policy_create_filter(policy, keys, lengths, TOO_LONG, &length) == NULL);
   lengths[1] = 1;
   NULL_FAILS("key", bloomline_policy_create_filter(policy, keys, lengths, 3, &length) == NULL);
@@ -673,7 +673,7 @@ static void policies(void) {
   bloomline_policy_free(NULL);
 }
 
-/* What another program wrote from docs/format.md, and these bytes again, bit for bit. */
+/* Reads what another program wrote from docs/format.md, and writes the same bytes, bit for bit. */
 static void goldens(void) {
   size_t n, length;
   void *golden = read_golden("compact-100-blocks.bin", &n), *bytes;

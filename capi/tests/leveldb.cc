@@ -1,7 +1,7 @@
-// The filter policy in LevelDB itself: it loses no key whatever the database does with its tables, lets
-// through what its filters let through, and what is damaged on disk costs time, not keys.
+// The filter policy in LevelDB itself: it loses no key whatever the database does with its tables, has the
+// false-positive rate of its filters, and damage on disk costs time, not keys.
 //
-//   leveldb [KEYS]      200,000 for all tests; with fewer, shares are too uncertain to be held to their bars
+//   leveldb [KEYS]      200,000 for all checks; with fewer, rates are too uncertain for the targets
 #include <bloomline/bloomline.h>
 #include <bloomline/leveldb.h>
 #include <leveldb/db.h>
@@ -24,7 +24,7 @@
 
 namespace {
 
-// `found` is streamed, with what was expected of it.
+// `found` is streamed into the message, after the condition expected.
 #define CHECK(condition, found)                                                         \
   do {                                                                                  \
     if (!(condition)) {                                                                 \
@@ -45,7 +45,7 @@ Policy bloomline_of(double bits_per_key) {
 }
 Policy built_in_of(int bits_per_key) { return Policy(leveldb::NewBloomFilterPolicy(bits_per_key)); }
 
-// Passes everything on to another policy, and counts it.
+// Forwards to another policy, and counts the calls.
 class Watched : public leveldb::FilterPolicy {
  public:
   struct Call {
@@ -71,31 +71,31 @@ class Watched : public leveldb::FilterPolicy {
     if (calls_ != nullptr) return recorded(key, filter);
     const bool answer = policy_->KeyMayMatch(key, filter);
     std::lock_guard<std::mutex> lock(mutex_);
-    ++asked_;
+    ++queries_;
     matched_ += answer;
     const auto known = n_keys_.find(filter.ToString());
-    ++asked_by_keys_[known == n_keys_.end() ? 0 : known->second];
+    ++queries_by_keys_[known == n_keys_.end() ? 0 : known->second];
     return answer;
   }
 
   void record(std::vector<Call> *calls) { calls_ = calls; }
 
   void forget_calls() {
-    asked_ = matched_ = 0;
-    asked_by_keys_.clear();
+    queries_ = matched_ = 0;
+    queries_by_keys_.clear();
   }
 
-  size_t asked() const { return asked_; }
+  size_t queries() const { return queries_; }
   size_t matched() const { return matched_; }
   // Keys given to filters that already had them.
   size_t repeats() const { return repeats_; }
-  // How often filters of so many keys were asked; of 0 keys those that this policy did not create.
-  const std::map<size_t, size_t> &asked_by_keys() const { return asked_by_keys_; }
+  // Queries by the filter's number of keys; 0 for filters that this policy did not create.
+  const std::map<size_t, size_t> &queries_by_keys() const { return queries_by_keys_; }
   size_t keys_of(const std::string &filter) const { return n_keys_.at(filter); }
   const leveldb::FilterPolicy *inner() const { return policy_.get(); }
 
  private:
-  // In memory of just their size, so that no byte beside them is read unseen.
+  // Copied to memory of exactly their size, so that the sanitizers see reads beyond it.
   bool recorded(const leveldb::Slice &key, const leveldb::Slice &filter) const {
     const std::vector<char> key_copy(key.data(), key.data() + key.size());
     const std::vector<char> filter_copy(filter.data(), filter.data() + filter.size());
@@ -108,15 +108,15 @@ class Watched : public leveldb::FilterPolicy {
   const Policy policy_;
   std::vector<Call> *calls_ = nullptr;
   mutable std::mutex mutex_;
-  mutable size_t asked_ = 0, matched_ = 0, repeats_ = 0;
-  mutable std::map<size_t, size_t> asked_by_keys_;
+  mutable size_t queries_ = 0, matched_ = 0, repeats_ = 0;
+  mutable std::map<size_t, size_t> queries_by_keys_;
   mutable std::unordered_map<std::string, size_t> n_keys_;
 };
 
 leveldb::Options options_of(const leveldb::FilterPolicy *policy) {
   leveldb::Options options;
   options.create_if_missing = true;
-  // Small, for several levels of tables from few keys.
+  // Small, so that few keys fill several levels of tables.
   options.write_buffer_size = 1 << 20;
   options.filter_policy = policy;
   return options;
@@ -132,12 +132,12 @@ Database open(const std::string &path, const leveldb::FilterPolicy *policy) {
   return open(path, options_of(policy));
 }
 
-// What a database must hold.
+// What a database must contain.
 class Model {
  public:
   Model(size_t n_keys, size_t distinct) : versions_(n_keys), distinct_(distinct) {}
 
-  // Each key once, in no order.
+  // Each key once, unordered.
   void fill(leveldb::DB *database) {
     for (size_t i = 0; i < versions_.size(); ++i) put(database, i, 1);
   }
@@ -151,7 +151,7 @@ class Model {
         versions_[i] = 0;
       } else {
         put(database, i, (seed << 24) + static_cast<uint32_t>(change));
-        // Twice in a row is twice in one filter.
+        // Twice in a row, so that a filter gets the key twice.
         if (change % 5 == 0) put(database, i, versions_[i] + (1 << 23));
       }
     }
@@ -179,12 +179,12 @@ class Model {
     must(database->Put({}, key_of(i), value_at(i)));
   }
 
-  // 0 where the key is not there.
+  // 0 where the key is absent.
   std::vector<uint32_t> versions_;
   size_t distinct_;
 };
 
-// Gets of `n` keys that were never put, of which none may be found.
+// Gets `n` keys that were never put; none may be found.
 void get_missing(leveldb::DB *database, size_t present, size_t n) {
   std::string value;
   for (size_t i = 0; i < n; ++i) {
@@ -199,7 +199,7 @@ std::vector<std::string> new_keys(size_t n, uint64_t first) {
   return keys;
 }
 
-// Through the C functions, with no LevelDB between.
+// Uses the C functions directly, without LevelDB.
 class Direct {
  public:
   explicit Direct(double bits_per_key)
@@ -228,8 +228,8 @@ class Direct {
                                           filter.size());
   }
 
-  // The share of random missing keys that filters of so many random keys let through.
-  double rate(size_t n_keys) const {
+  // The false-positive rate of filters of so many random keys.
+  double fpr(size_t n_keys) const {
     const size_t queries = 1000, filters = std::clamp<size_t>(keys / 100, 20, 400);
     uint64_t next = uint64_t{1} << 40;
     size_t matched = 0;
@@ -250,26 +250,28 @@ double percent(size_t part, size_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// The database may have filters of any number of keys, so the model is the sum over all that were asked of
-// what a filter of so many random keys lets through: made and asked by the same code, but away from LevelDB.
+// The database may have filters of any number of keys, so the model sums, over all filters queried, the
+// false-positive rate of a filter of as many random keys: created and queried by the same code, but outside
+// LevelDB.
 void check_false_positives(const char *what, const Watched &policy, double bits_per_key) {
   const Direct direct(bits_per_key);
   double expected = 0;
   size_t most = 0;
-  for (const auto &[n_keys, asked] : policy.asked_by_keys()) {
-    CHECK(n_keys != 0, asked << " questions to filters that this policy did not create");
-    expected += static_cast<double>(asked) * direct.rate(n_keys);
+  for (const auto &[n_keys, queries] : policy.queries_by_keys()) {
+    CHECK(n_keys != 0, queries << " queries of filters that this policy did not create");
+    expected += static_cast<double>(queries) * direct.fpr(n_keys);
     most = n_keys;
   }
   const auto found = static_cast<double>(policy.matched());
-  // A tenth, or what so few of them vary by.
+  // A tenth, or five standard deviations where that is more.
   const double tolerance = std::max(expected / 10, 5 * std::sqrt(expected));
   std::printf("  %-14s false positives %.3f %%, model %.3f %%; %zu gets, at most %zu keys in a filter\n",
-              what, percent(policy.matched(), policy.asked()),
-              100 * expected / static_cast<double>(policy.asked()), policy.asked(), most);
+              what, percent(policy.matched(), policy.queries()),
+              100 * expected / static_cast<double>(policy.queries()), policy.queries(), most);
   CHECK(std::abs(found - expected) <= tolerance,
-        found << " false positives where the model has " << expected);
-  CHECK(expected < 0.02 * static_cast<double>(policy.asked()), expected << " expected of " << policy.asked());
+        found << " false positives, but the model has " << expected);
+  CHECK(expected < 0.02 * static_cast<double>(policy.queries()),
+        expected << " expected of " << policy.queries());
 }
 
 void survives(const char *what, size_t distinct) {
@@ -289,7 +291,7 @@ void survives(const char *what, size_t distinct) {
   database.reset();
   database = open(path, &policy);
   model.check(database.get());
-  CHECK(policy.repeats() > 0, "no filter of keys that repeat");
+  CHECK(policy.repeats() > 0, "no filter of repeated keys");
   policy.forget_calls();
   get_missing(database.get(), keys, 4 * keys);
   check_false_positives(what, policy, 10);
@@ -304,30 +306,30 @@ void appends_to_what_is_there() {
   std::string filters = before;
   const leveldb::Slice some[] = {"ant", "bee", "bee"};
   policy->CreateFilter(some, 3, &filters);
-  CHECK(filters.compare(0, before.size(), before) == 0, "what was there written over");
+  CHECK(filters.compare(0, before.size(), before) == 0, "earlier bytes overwritten");
   const leveldb::Slice filter(filters.data() + before.size(), filters.size() - before.size());
   for (const leveldb::Slice &key : some) CHECK(policy->KeyMayMatch(key, filter), key.ToString() << " lost");
-  CHECK(!policy->KeyMayMatch("cat", filter), "a key that is not there");
+  CHECK(!policy->KeyMayMatch("cat", filter), "an absent key");
   const size_t size = filters.size();
   policy->CreateFilter(nullptr, 0, &filters);
-  CHECK(filters.size() > size, "nothing appended for no keys, which LevelDB may take for a filter of none");
-  CHECK(policy->KeyMayMatch("ant", leveldb::Slice()), "bytes that are no filter to hide a key");
+  CHECK(filters.size() > size, "nothing appended for no keys, which LevelDB may read as a filter of no keys");
+  CHECK(policy->KeyMayMatch("ant", leveldb::Slice()), "bytes that are not a filter hide a key");
   std::string of_no_number;
   policy->CreateFilter(some, -1, &of_no_number);
-  CHECK(policy->KeyMayMatch("ant", of_no_number), "a filter of a negative number of keys to hide a key");
+  CHECK(policy->KeyMayMatch("ant", of_no_number), "a filter of a negative number of keys hides a key");
 }
 
 // Of any length, zero included, with any bytes.
 void keeps_odd_keys() {
   std::map<std::string, std::string> expected;
-  std::vector<std::string> missing;
+  std::vector<std::string> absent;
   const auto add = [&](const std::string &key) { expected[key] = std::to_string(mix(expected.size())); };
   add("");
   for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)));
   for (size_t length = 2; length <= 300; ++length) {
     add(std::string(length, '\0'));
     add(std::string(length, '\xff'));
-    missing.push_back(std::string(length, '\x7f'));
+    absent.push_back(std::string(length, '\x7f'));
   }
   for (const size_t length : {1000u, 10'000u, 100'000u}) {
     for (size_t at = 0; at < length; at += length / 50) {
@@ -335,7 +337,7 @@ void keeps_odd_keys() {
       key[at] = '\0';
       add(key);
       key[at] = '\1';
-      missing.push_back(key);
+      absent.push_back(key);
     }
   }
   const Directory directory;
@@ -352,13 +354,13 @@ void keeps_odd_keys() {
       const leveldb::Status status = database->Get({}, key, &value);
       CHECK(status.ok() && value == wanted, status.ToString() << " for a key of " << key.size() << " bytes");
     }
-    for (const std::string &key : missing) {
-      CHECK(database->Get({}, key, &value).IsNotFound(), "a missing key of " << key.size() << " bytes");
+    for (const std::string &key : absent) {
+      CHECK(database->Get({}, key, &value).IsNotFound(), "an absent key of " << key.size() << " bytes");
     }
   }
 }
 
-// Its filters are read by several threads while another makes new ones.
+// Several threads read its filters while another creates new ones.
 void serves_several_threads() {
   const Directory directory;
   const Policy policy = bloomline_of(10);
@@ -381,7 +383,7 @@ void serves_several_threads() {
   for (const std::string &failure : failures) CHECK(failure.empty(), failure);
 }
 
-// Another policy's filters are not this one's: they are ignored until compaction writes new ones.
+// Another policy's filters are ignored until compaction writes new ones.
 void change_of_policy(const std::function<Policy()> &first, const std::function<Policy()> &second,
                       bool same_name) {
   const Directory directory;
@@ -397,14 +399,16 @@ void change_of_policy(const std::function<Policy()> &first, const std::function<
     Watched policy(there ? second() : first());
     Database database = open(path, &policy);
     model.check(database.get());
-    CHECK((policy.asked() != 0) == same_name, policy.asked() << " questions to filters of a policy before");
+    CHECK((policy.queries() != 0) == same_name,
+          policy.queries() << " queries of the earlier policy's filters");
     model.change(database.get(), model.size() / 5, there ? 1 : 2);
     compact(database.get());
     model.check(database.get());
     policy.forget_calls();
     get_missing(database.get(), model.size(), model.size());
-    CHECK(policy.asked() > model.size() / 2, policy.asked() << " questions to its own filters");
-    CHECK(policy.matched() < policy.asked() / 10 + 50, policy.matched() << " matches of " << policy.asked());
+    CHECK(policy.queries() > model.size() / 2, policy.queries() << " queries of its own filters");
+    CHECK(policy.matched() < policy.queries() / 10 + 50,
+          policy.matched() << " matches of " << policy.queries());
     database.reset();
     database = open(path, nullptr);
     model.check(database.get());
@@ -417,8 +421,8 @@ void policies_may_change() {
   change_of_policy([] { return bloomline_of(6); }, [] { return bloomline_of(20); }, true);
 }
 
-// Two sizes next to each other, in bits per key: with the first, filters of so many keys take no more than
-// `bytes` altogether, with the second more.
+// Two neighbouring sizes in bits per key: with the first, filters of so many keys take at most `bytes` in
+// total, with the second more.
 std::pair<double, double> bits_per_key_around(const std::map<size_t, size_t> &filters_by_keys, size_t bytes) {
   double low = 1, high = 40;
   while (high - low > 1e-3) {
@@ -436,10 +440,10 @@ std::pair<double, double> bits_per_key_around(const std::map<size_t, size_t> &fi
 struct Filled {
   std::map<size_t, size_t> filters_by_keys;
   size_t bytes = 0;
-  double rate = 0;
+  double fpr = 0;
 };
 
-// Fills a database, loses nothing, and lets false positives through.
+// Fills a database, checks that no key is lost, and measures the false-positive rate.
 Filled fill(Policy policy, size_t n_keys) {
   const Directory directory;
   const std::string path = directory / "database";
@@ -458,12 +462,13 @@ Filled fill(Policy policy, size_t n_keys) {
     ++filled.filters_by_keys[watched.keys_of(filter)];
     filled.bytes += filter.size();
   }
-  filled.rate = percent(watched.matched(), watched.asked());
+  filled.fpr = percent(watched.matched(), watched.queries());
   return filled;
 }
 
-// LevelDB's own filters let no fewer keys through in as many bytes. Ours come in steps of 8 bytes, none of
-// which takes as many: the rate is read off between two, its logarithm being all but linear in the bytes.
+// At equal bytes, the false-positive rate is no higher than that of LevelDB's own filters. Ours come in steps
+// of 8 bytes, and none takes exactly as many: the rate is interpolated between two sizes, as its logarithm is
+// almost linear in the bytes.
 void is_as_good_in_as_many_bytes() {
   const size_t n_keys = 5 * keys;
   const Filled built_in = fill(built_in_of(10), n_keys);
@@ -472,28 +477,28 @@ void is_as_good_in_as_many_bytes() {
   CHECK(below.bytes < above.bytes, below.bytes << " and " << above.bytes << " bytes");
   const double part = (static_cast<double>(built_in.bytes) - static_cast<double>(below.bytes)) /
                       static_cast<double>(above.bytes - below.bytes);
-  const double between = below.rate * std::pow(above.rate / below.rate, part);
+  const double between = below.fpr * std::pow(above.fpr / below.fpr, part);
   size_t n_filters = 0, most = 0, most_keys = 0;
   for (const auto &[n_keys_each, n] : built_in.filters_by_keys) {
     n_filters += n;
     if (n > most) most = n, most_keys = n_keys_each;
   }
   std::printf("  %zu keys, %zu filters, most of %zu keys\n", n_keys, n_filters, most_keys);
-  const auto row = [&](const char *whose, double bits_per_key, size_t bytes, double rate) {
+  const auto row = [&](const char *whose, double bits_per_key, size_t bytes, double fpr) {
     std::printf("    %-9s %7.3f bits per key %8zu bytes  false positives %.4f %%  ratio %.3f\n", whose,
-                bits_per_key, bytes, rate, rate / built_in.rate);
+                bits_per_key, bytes, fpr, fpr / built_in.fpr);
   };
-  row("built-in", 10, built_in.bytes, built_in.rate);
-  row("bloomline", bits_below, below.bytes, below.rate);
-  row("bloomline", bits_above, above.bytes, above.rate);
+  row("built-in", 10, built_in.bytes, built_in.fpr);
+  row("bloomline", bits_below, below.bytes, below.fpr);
+  row("bloomline", bits_above, above.bytes, above.fpr);
   row("between", bits_below + part * (bits_above - bits_below), built_in.bytes, between);
   if (keys < kAllKeys) return;
   CHECK(part > -0.01 && part < 1,
         below.bytes << " and " << above.bytes << " bytes around " << built_in.bytes);
-  CHECK(between <= 1.05 * built_in.rate, between / built_in.rate << " times as many as LevelDB's own");
+  CHECK(between <= 1.05 * built_in.fpr, between / built_in.fpr << " times as many as LevelDB's own");
 }
 
-// One filter for a whole table, as other databases have: no LevelDB writes one, but its policy can.
+// One filter for a whole table, as other databases have: LevelDB never writes one, but its policy can.
 void is_better_for_a_whole_table() {
   const size_t n_keys = 5 * keys;
   const std::vector<std::string> present = new_keys(n_keys, 0);
@@ -503,7 +508,7 @@ void is_better_for_a_whole_table() {
     policy.CreateFilter(slices.data(), static_cast<int>(slices.size()), &filter);
     return filter;
   };
-  const auto rate_of = [&](const leveldb::FilterPolicy &policy, const std::string &filter) {
+  const auto fpr_of = [&](const leveldb::FilterPolicy &policy, const std::string &filter) {
     for (const leveldb::Slice &key : slices)
       CHECK(policy.KeyMayMatch(key, filter), key.ToString() << " lost");
     size_t matched = 0;
@@ -512,31 +517,31 @@ void is_better_for_a_whole_table() {
   };
   const Policy theirs = built_in_of(10);
   const std::string their_filter = filter_of(*theirs);
-  // Blocks are 64 bytes; no search, as the bits are then all but exact.
+  // Blocks are 64 bytes, so the size is almost exact without a search.
   const Policy ours = bloomline_of(10 - 1024 / static_cast<double>(n_keys));
   const std::string our_filter = filter_of(*ours);
   CHECK(our_filter.size() <= their_filter.size(), our_filter.size()
                                                       << " bytes and not " << their_filter.size());
-  const double their_rate = rate_of(*theirs, their_filter), our_rate = rate_of(*ours, our_filter);
+  const double their_fpr = fpr_of(*theirs, their_filter), our_fpr = fpr_of(*ours, our_filter);
   std::printf("  one filter of %zu keys:\n", n_keys);
-  std::printf("    built-in  %8zu bytes  %.4f %%\n", their_filter.size(), their_rate);
-  std::printf("    bloomline %8zu bytes  %.4f %%  ratio %.3f\n", our_filter.size(), our_rate,
-              our_rate / their_rate);
-  if (keys == kAllKeys) CHECK(our_rate <= 0.8 * their_rate, our_rate / their_rate << " times as many");
+  std::printf("    built-in  %8zu bytes  %.4f %%\n", their_filter.size(), their_fpr);
+  std::printf("    bloomline %8zu bytes  %.4f %%  ratio %.3f\n", our_filter.size(), our_fpr,
+              our_fpr / their_fpr);
+  if (keys == kAllKeys) CHECK(our_fpr <= 0.8 * their_fpr, our_fpr / their_fpr << " times as many");
 }
 
-// By docs/format.md alone: whether bytes can be a filter, and so nothing in them tells whose.
+// Whether bytes can be a filter, by docs/format.md alone. If they can, nothing in them shows of which keys.
 bool well_formed(const std::string &filter) {
   const size_t lanes = filter.size() / 8;
   return filter.size() % 8 == 1 && lanes > 0 && (lanes < 64 || lanes % 8 == 0) &&
          static_cast<unsigned char>(filter.back()) >> 4 == 1;
 }
 
-// A filter block written over on disk. What is done to it may hang on the round.
+// A kind of damage to a filter block on disk, which may depend on the round.
 struct Damage {
   const char *name;
   int rounds;
-  // No key may be lost, as what is wrong can be seen. By other damage LevelDB may hand the policy a
+  // The damage can be detected, so no key may be lost. With other damage LevelDB may pass the policy a
   // well-formed filter of other keys, or hide keys by itself.
   bool visible;
   std::function<void(const Table &, uint32_t round, std::string *block, char *type)> apply;
@@ -573,7 +578,7 @@ void each_offset(const Table &table, std::string *block,
 
 const std::vector<Damage> &damages() {
   static const std::vector<Damage> all = {
-      {"trailers of no version there is", 240, true,
+      {"trailers of unknown versions", 240, true,
        [](const Table &table, uint32_t round, std::string *block, char *) {
          const auto trailer = static_cast<char>(round < 16 ? round : round + 16);
          each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = trailer; });
@@ -633,13 +638,13 @@ const std::vector<Damage> &damages() {
        [](const Table &, uint32_t round, std::string *block, char *) {
          block->resize(round < 12 ? round : mix(round) % block->size());
        }},
-      {"filters cut away", 100, false,
+      {"filters removed", 100, false,
        [](const Table &table, uint32_t round, std::string *block, char *) {
          const auto cut = static_cast<uint32_t>(round < 50 ? round + 1 : mix(round) % table.array());
          block->erase(0, cut);
          put_number(block, block->size() - 5, static_cast<uint32_t>(table.array()) - cut);
        }},
-      {"bits of the array and behind it", 150, false,
+      {"bits of the array and after it", 150, false,
        [](const Table &table, uint32_t round, std::string *block, char *) {
          const size_t n_bits = 8 * (block->size() - table.array());
          for (uint32_t i = 0; i <= round / 10; ++i) {
@@ -655,7 +660,7 @@ const std::vector<Damage> &damages() {
        [](const Table &table, uint32_t round, std::string *block, char *) {
          fill_bytes(block, 0, table.array(), round);
        }},
-      // Nothing but a checksum can see this.
+      // Only a checksum can detect this.
       {"bits of lanes", 10, false,
        [](const Table &table, uint32_t round, std::string *block, char *) {
          each_filter(table, [&](size_t start, size_t end) {
@@ -677,7 +682,7 @@ void damage(const std::string &path, const std::string &policy, const Damage &da
   }
 }
 
-// A database whose tables can be damaged, and read as often as one likes.
+// A database whose tables can be damaged, and read any number of times.
 class Damaged {
  public:
   Damaged(std::function<Policy()> policy, size_t n_keys) : make_policy_(std::move(policy)), n_keys_(n_keys) {
@@ -691,13 +696,13 @@ class Damaged {
 
   struct Lost {
     size_t by_filter = 0;
-    // The policy was not asked.
+    // The policy was not queried.
     size_t by_leveldb = 0;
-    size_t asked = 0;
+    size_t queries = 0;
     uint64_t unusable = 0;
   };
 
-  // `see` gets each key's number, and the calls for it.
+  // Calls `see` with each key's number and each call for it.
   Lost read(const leveldb::Options &extra, const leveldb::ReadOptions &how,
             const std::function<void(size_t, const Watched::Call &)> &see) const {
     Watched policy(make_policy_());
@@ -713,20 +718,20 @@ class Damaged {
       const leveldb::Status status = database->Get(how, key_of(i), &value);
       CHECK(status.ok() || status.IsNotFound(), status.ToString());
       for (const Watched::Call &call : calls) see(i, call);
-      lost.asked += calls.size();
+      lost.queries += calls.size();
       if (status.ok()) continue;
       const bool hidden =
           std::any_of(calls.begin(), calls.end(), [](const auto &call) { return !call.answer; });
       ++(hidden ? lost.by_filter : lost.by_leveldb);
     }
-    // LevelDB may be built without what dynamic_cast needs.
+    // LevelDB may be built without RTTI, which dynamic_cast needs.
     if (std::strcmp(policy.Name(), bloomline_policy_name()) == 0) {
       lost.unusable = static_cast<const bloomline::LevelDBFilterPolicy *>(policy.inner())->unusable_filters();
     }
     return lost;
   }
 
-  // With one kind of damage, repaired after each round.
+  // Calls `use` with one kind of damage, repaired after each round.
   template <typename Use>
   void each_round(const Damage &kind, Use use) const {
     std::vector<Table> whole;
@@ -749,9 +754,9 @@ class Damaged {
   size_t n_keys_;
 };
 
-// LevelDB reads filters without looking at their checksums unless told to. It also hides keys by itself where
-// two neighbouring offsets are equal and lie behind the filters: it takes that for a filter of no keys. That
-// no policy can help; nor can it where it is handed a well-formed filter of other keys.
+// By default LevelDB does not verify the checksums of filters. It also hides keys by itself if two
+// neighbouring offsets are equal and lie behind the filters: it reads that as a filter of no keys. No policy
+// can prevent that, nor can it detect a well-formed filter of other keys.
 void damaged_filter_blocks() {
   const size_t n_keys = std::min<size_t>(keys / 5, 2000);
   const Damaged ours([] { return bloomline_of(10); }, n_keys), theirs([] { return built_in_of(10); }, n_keys);
@@ -759,7 +764,7 @@ void damaged_filter_blocks() {
   const auto ignore = [](size_t, const Watched::Call &) {};
   ours.read({}, {}, [&](size_t i, const Watched::Call &call) { own[i] = call.filter; });
 
-  std::printf("  %-34s %6s %10s %18s %12s %18s\n", "gets of keys that are there", "gets", "unusable",
+  std::printf("  %-34s %6s %10s %18s %12s %18s\n", "gets of present keys", "gets", "unusable",
               "lost: other filter", "by LevelDB", "built-in: lost");
   for (const Damage &kind : damages()) {
     Damaged::Lost sum, their_sum;
@@ -770,7 +775,7 @@ void damaged_filter_blocks() {
         malformed += !well_formed(call.filter);
         if (call.answer) return;
         CHECK(well_formed(call.filter),
-              kind.name << ", round " << round << ": bytes that are no filter hide a key");
+              kind.name << ", round " << round << ": bytes that are not a filter hide a key");
         CHECK(call.filter != own[i], kind.name << ", round " << round << ": its own filter hides a key");
       });
       CHECK(lost.unusable == malformed, kind.name << ", round " << round << ": " << lost.unusable
@@ -793,10 +798,10 @@ void damaged_filter_blocks() {
   }
 }
 
-// Lanes of zeros hide every key, and only a checksum can tell. LevelDB looks at a filter block's where the
-// database was opened with paranoid_checks, and then ignores the block; verify_checksums of a read does not
-// reach filters.
-void paranoid_checks_see_damaged_lanes() {
+// Lanes of zeros hide every key, and only a checksum can detect that. LevelDB verifies a filter block's
+// checksum only if the database was opened with paranoid_checks, and then ignores a damaged block;
+// verify_checksums of a read does not cover filters.
+void paranoid_checks_detect_damaged_lanes() {
   const Damage zeros = {"lanes all zeros", 1, false,
                         [](const Table &table, uint32_t, std::string *block, char *) {
                           each_filter(table, [&](size_t start, size_t end) {
@@ -816,7 +821,7 @@ void paranoid_checks_see_damaged_lanes() {
           verified.by_filter << " keys hidden, with verify_checksums");
     const Damaged::Lost seen = database.read(paranoid, {}, ignore);
     CHECK(seen.by_filter + seen.by_leveldb == 0, seen.by_filter << " keys lost, with paranoid_checks");
-    CHECK(seen.asked == 0, seen.asked << " questions to filters with a wrong checksum");
+    CHECK(seen.queries == 0, seen.queries << " queries of filters with a wrong checksum");
   });
 }
 
@@ -831,7 +836,7 @@ constexpr Test kTests[] = {
     TEST(survives_random_values),      TEST(keeps_odd_keys),
     TEST(serves_several_threads),      TEST(policies_may_change),
     TEST(is_as_good_in_as_many_bytes), TEST(is_better_for_a_whole_table),
-    TEST(damaged_filter_blocks),       TEST(paranoid_checks_see_damaged_lanes),
+    TEST(damaged_filter_blocks),       TEST(paranoid_checks_detect_damaged_lanes),
 };
 
 }  // namespace

@@ -1,15 +1,15 @@
-/* The filter policy through LevelDB's C interface, in C99: no key is lost, filters are asked, and all is
- * freed, once.
+/* The filter policy through LevelDB's C interface, in C99: no key is lost, filters are queried, and all memory
+ * is freed exactly once.
  *
- *   leveldb_c [KEYS]      20,000
+ *   leveldb_c [KEYS]      20,000 keys by default
  */
 #define _POSIX_C_SOURCE 200809L
 #include <bloomline/bloomline.h>
 #include <leveldb/c.h>
 
-/* What the adapter calls is counted on the way. */
+/* Counts the adapter's calls. */
 static int n_freed;
-static long n_created, n_asked, n_matched;
+static long n_created, n_queries, n_matched;
 
 static void counted_free(bloomline_policy_t *policy) {
   ++n_freed;
@@ -25,7 +25,7 @@ static char *counted_create(const bloomline_policy_t *policy, const char *const 
 static bool counted_may_match(const bloomline_policy_t *policy, const char *key, size_t length,
                               const char *filter, size_t filter_length) {
   bool matched = bloomline_policy_key_may_match(policy, key, length, filter, filter_length);
-  ++n_asked;
+  ++n_queries;
   n_matched += matched;
   return matched;
 }
@@ -56,7 +56,7 @@ static char directory[4096];
 
 static void check_no_error(char *error) { CHECK(error == NULL, "%s", error); }
 
-/* Odd numbers are of keys that are never put. */
+/* Keys of odd numbers are never put. */
 static size_t key_of(long number, char *key) { return (size_t)sprintf(key, "user%012ld", number); }
 
 static void check_all(leveldb_t *database, long n_keys, const leveldb_readoptions_t *options) {
@@ -84,7 +84,7 @@ static long memory_of(leveldb_t *database) {
   return memory;
 }
 
-/* By how much gets of every 200th number from `first` on fill the block cache. */
+/* By how much gets of every 200th number from `first` on grow the block cache. */
 static long memory_for(leveldb_t *database, long n_keys, long first, const leveldb_readoptions_t *options) {
   const long before = memory_of(database);
   for (long number = first; number < 2 * n_keys; number += 200) {
@@ -128,20 +128,20 @@ static void run(long n_keys) {
 
   database = leveldb_open(options, database_path, &error);
   check_no_error(error);
-  /* Answers are counted before LevelDB has them: that it has shows in the data blocks that it spares. */
+  /* The counters see answers before LevelDB does. The data blocks that it skips show that it uses them. */
   const long for_missing = memory_for(database, n_keys, 1, read),
              for_present = memory_for(database, n_keys, 0, read);
   CHECK(for_missing < for_present / 4, "%ld bytes of data blocks read for missing keys", for_missing);
-  n_asked = n_matched = 0;
+  n_queries = n_matched = 0;
   check_all(database, n_keys, read);
   leveldb_close(database);
-  CHECK(n_freed == 0, "%d policies freed that the database may still use", n_freed);
-  CHECK(n_asked > n_keys, "%ld questions", n_asked);
-  /* Each key that is there, and of the others so few. */
+  CHECK(n_freed == 0, "%d policies freed while the database may still use them", n_freed);
+  CHECK(n_queries > n_keys, "%ld queries", n_queries);
+  /* Every present key matches, and few of the others. */
   const long n_false = n_matched - n_keys;
   CHECK(n_false >= 0 && n_false < n_keys / 50 + 10, "%ld false positives", n_false);
-  printf("leveldb_c: %ld keys, none lost; %ld filters made; %ld false positives of %ld\n", n_keys, n_created,
-         n_false, n_asked - n_keys);
+  printf("leveldb_c: %ld keys, none lost; %ld filters created; %ld false positives in %ld queries\n", n_keys,
+         n_created, n_false, n_queries - n_keys);
 
   leveldb_filterpolicy_destroy(policy);
   CHECK(n_freed == 1, "%d times freed", n_freed);
@@ -153,7 +153,7 @@ static void run(long n_keys) {
   leveldb_cache_destroy(cache);
 }
 
-/* File by file, as LevelDB would not while the database is open, which it is where a check failed. */
+/* File by file, because LevelDB does not destroy an open database, and after a failed check it is open. */
 static void remove_directory(void) {
   char database_path[sizeof directory + 16];
   sprintf(database_path, "%s/database", directory);

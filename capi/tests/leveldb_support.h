@@ -1,4 +1,4 @@
-// What the tests and the benchmarks in LevelDB share: keys, values, directories, and the filters of tables.
+// Shared by the tests and benchmarks in LevelDB: keys, values, directories, and the filters of tables.
 #pragma once
 
 #include <leveldb/db.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-// One to one, so keys made from different numbers differ.
+// One-to-one, so that different numbers give different keys.
 inline uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -22,7 +22,7 @@ inline uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// 16 bytes; keys of neighbouring numbers lie anywhere, so missing keys fall between those that are there.
+// 16 bytes; keys of neighbouring numbers lie anywhere, so that absent keys fall between present ones.
 inline std::string key_of(uint64_t number) {
   static const char digits[] = "0123456789abcdef";
   std::string key(16, '0');
@@ -51,13 +51,13 @@ inline void must(const leveldb::Status &status) {
 
 inline void compact(leveldb::DB *db) { db->CompactRange(nullptr, nullptr); }
 
-// A directory of its own, gone at the end.
+// A temporary directory, deleted at the end.
 class Directory {
  public:
   explicit Directory(const std::filesystem::path &parent = std::filesystem::temp_directory_path()) {
     std::string name = parent / "bloomline-XXXXXX";
     if (mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("no directory can be made in " + parent.string());
+      throw std::runtime_error("cannot create a directory in " + parent.string());
     path_ = name;
   }
   Directory(const Directory &) = delete;
@@ -93,7 +93,7 @@ inline std::vector<std::filesystem::path> tables_of(const std::string &database)
   return tables;
 }
 
-// One of LevelDB's tables, taken apart as far as its filters: LevelDB's doc/table_format.md.
+// One of LevelDB's tables, parsed as far as its filters, by LevelDB's doc/table_format.md.
 class Table {
  public:
   Table(std::filesystem::path path, const std::string &policy)
@@ -102,7 +102,7 @@ class Table {
     size_t at = file_.size() - 48;
     const uint64_t metaindex = varint(&at);
     const uint64_t metaindex_size = varint(&at);
-    // The metaindex is a block of one entry: shared, unshared and value's length, key, value.
+    // The metaindex is a block of one entry: shared, unshared and value length, key, value.
     const std::string key = "filter." + policy;
     const size_t found = file_.find(key, metaindex);
     need(found < metaindex + metaindex_size, "no filter of " + policy);
@@ -120,14 +120,14 @@ class Table {
   size_t array() const { return array_; }
   size_t n_filters() const { return (size_ - 5 - array_) / 4; }
 
-  // The start and the end of a filter in the block. Of no data block's keys it is empty.
+  // The start and the end of a filter in the block. Equal if no data block begins in its span.
   std::pair<size_t, size_t> filter(size_t index) const {
     const size_t at = offset_ + array_ + 4 * index;
     return {fixed(at, 4), fixed(at + 4, 4)};
   }
 
-  // The file with another filter block, no longer than its own, and the type that says how it is compressed.
-  // The checksum stays that of the old.
+  // Rewrites the file with another filter block, no longer than the old one, and another compression type.
+  // The checksum stays that of the old block.
   void write(const std::string &block, char type) const {
     need(block.size() <= size_, "the block does not fit");
     std::string file = file_;
@@ -136,7 +136,7 @@ class Table {
     size_t at = handle_;
     varint(&at);
     uint64_t size = block.size();
-    // LevelDB reads numbers in more bytes than they need.
+    // LevelDB accepts varints that are longer than necessary.
     for (; at < handle_end_; ++at, size >>= 7) {
       file[at] = static_cast<char>((size & 127) | (at + 1 < handle_end_ ? 128 : 0));
     }
@@ -173,7 +173,7 @@ class Table {
   size_t handle_, handle_end_;
 };
 
-// The bytes of each filter of a database, of all its tables.
+// The bytes of each filter in a database's tables.
 inline std::vector<std::string> filters_of(const std::string &database, const std::string &policy) {
   std::vector<std::string> filters;
   for (const auto &path : tables_of(database)) {

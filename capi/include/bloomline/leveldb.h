@@ -1,8 +1,8 @@
 /* Filter policies for LevelDB, on top of bloomline.h: leveldb_filterpolicy_t for C, a leveldb::FilterPolicy for C++.
  * Link with bloomline and leveldb.
  *
- * Databases written with another policy stay readable: LevelDB asks a table's filters only where their policy's name is
- * that of its own.
+ * Databases written with another policy stay readable: LevelDB uses a table's filters only if they carry the name of
+ * the current policy.
  */
 #ifndef BLOOMLINE_LEVELDB_H
 #define BLOOMLINE_LEVELDB_H
@@ -25,7 +25,7 @@ static inline char *bloomline_leveldb_create_filter(void *policy, const char *co
   char *filter = n < 0 ? NULL
                        : bloomline_policy_create_filter((const bloomline_policy_t *)policy, keys, lengths,
                                                         (size_t)n, filter_length);
-  /* LevelDB knows no failure here. One byte is no filter, so lookups answer true. */
+  /* LevelDB expects no failure here. One byte is not a filter, so lookups return true. */
   if (filter == NULL && (filter = (char *)malloc(1)) != NULL) {
     *filter = 0;
     *filter_length = 1;
@@ -44,9 +44,9 @@ static inline const char *bloomline_leveldb_name(void *policy) {
 }
 
 /**
- * A filter policy for leveldb_options_set_filter_policy that takes over `policy`, which may still be asked for
- * bloomline_policy_unusable_filters. leveldb_filterpolicy_destroy frees both, after the database is closed. Null for
- * null.
+ * Wraps `policy` as a filter policy for leveldb_options_set_filter_policy, and takes ownership of it. You may still
+ * call bloomline_policy_unusable_filters on `policy`. After closing the database, free both with
+ * leveldb_filterpolicy_destroy. Returns null if `policy` is null.
  */
 static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_from(bloomline_policy_t *policy) {
   if (policy == NULL) return NULL;
@@ -55,10 +55,10 @@ static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_from(blooml
 }
 
 /**
- * A filter policy for leveldb_options_set_filter_policy, of `bits_per_key` for each distinct key: 10 for 1 % false
- * positives. leveldb_filterpolicy_destroy frees it, after the database is closed.
+ * Creates a filter policy for leveldb_options_set_filter_policy, with `bits_per_key` for each distinct key: 10 for 1 %
+ * false positives. After closing the database, free it with leveldb_filterpolicy_destroy.
  *
- * Null if `bits_per_key` is not above 0 and at most 64; bloomline_last_error then says so.
+ * Returns null if `bits_per_key` is not in (0, 64]; bloomline_last_error then describes the error.
  */
 static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_create(double bits_per_key) {
   return bloomline_leveldb_filterpolicy_from(bloomline_policy_with_bits_per_key(bits_per_key));
@@ -80,16 +80,16 @@ static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_create(doub
 namespace bloomline {
 
 /**
- * A filter policy for leveldb::Options::filter_policy. It must outlive the databases that use it, any number of threads
- * at once.
+ * A filter policy for leveldb::Options::filter_policy. It must outlive the databases that use it. Any number of threads
+ * may use it at once.
  *
- * Where LevelDB is built without type information, as by its own CMake files, this must be too: -fno-rtti.
+ * If LevelDB is built without RTTI, as its own CMake files do, compile this header with -fno-rtti as well.
  */
 class LevelDBFilterPolicy : public leveldb::FilterPolicy {
  public:
   /**
-   * Filters of `bits_per_key` for each distinct key: 10 for 1 % false positives. Throws std::invalid_argument if
-   * `bits_per_key` is not above 0 and at most 64; without exceptions, prints that and aborts.
+   * Creates filters of `bits_per_key` for each distinct key: 10 for 1 % false positives. Throws std::invalid_argument
+   * if `bits_per_key` is not in (0, 64]; if exceptions are disabled, prints the error and aborts.
    */
   explicit LevelDBFilterPolicy(double bits_per_key) : policy_(bloomline_policy_with_bits_per_key(bits_per_key)) {
     if (policy_ != nullptr) return;
@@ -126,7 +126,7 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
     if (filter != nullptr) {
       dst->append(filter.get(), length);
     } else {
-      // LevelDB knows no failure here. One byte is no filter, so lookups answer true.
+      // LevelDB expects no failure here. One byte is not a filter, so lookups return true.
       dst->push_back('\0');
     }
   }
@@ -135,11 +135,11 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
     return bloomline_policy_key_may_match(policy_, key.data(), key.size(), filter.data(), filter.size());
   }
 
-  /** How many lookups met bytes that are no filter, and so could spare nothing: see bloomline.h. */
+  /** How many lookups got bytes that are not a filter, and so could not save a read: see bloomline.h. */
   uint64_t unusable_filters() const { return bloomline_policy_unusable_filters(policy_); }
 
  private:
-  // LevelDB makes filters of tens of keys: they need no memory of their own.
+  // LevelDB creates filters of tens of keys: for those, arrays on the stack save allocations.
   static constexpr size_t kFew = 256;
 
   bloomline_policy_t *const policy_;
