@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-use bloomline_core::BloomFilter;
+use bloomline_core::{BloomFilter, StandaloneFooter};
 
 use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, fill, not_null};
 use crate::error::{Error, Status, or_record, status_of};
@@ -330,7 +330,7 @@ pub extern "C" fn bloomline_filter_estimated_fpr(filter: Option<&Filter>) -> f64
 /// Returns the size in bytes of the filter's compact form; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_compact_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_size()))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_bytes()))
 }
 
 /// Writes the filter's compact form to `buffer`, and its length to `length`. The compact form is the blocks and one
@@ -368,7 +368,7 @@ pub extern "C" fn bloomline_filter_to_compact(
 /// Returns the size in bytes of the filter's standalone form; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_standalone_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_size() + MORE_BYTES))
+    or_record(0, || Ok(standalone_bytes(&not_null(filter, "filter")?.0)))
 }
 
 /// Writes the filter's standalone form to `buffer`, and its length to `length`. The standalone form is the blocks and a
@@ -404,17 +404,19 @@ pub extern "C" fn bloomline_filter_to_standalone(
     })
 }
 
-/// By how much the standalone form is longer than the compact one: a footer of 64 bytes in place of one byte.
-const MORE_BYTES: usize = 64 - 1;
+fn standalone_bytes(filter: &BloomFilter) -> usize {
+    // A footer in place of one byte.
+    filter.compact_bytes() - 1 + StandaloneFooter::BYTES
+}
 
 fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
-    let mut bytes = with_room(filter.compact_size())?;
+    let mut bytes = with_room(filter.compact_bytes())?;
     filter.write_compact(&mut bytes);
     Ok(bytes)
 }
 
 fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
-    let mut bytes = with_room(filter.compact_size() + MORE_BYTES)?;
+    let mut bytes = with_room(standalone_bytes(filter))?;
     filter.write_standalone(&mut bytes)?;
     Ok(bytes)
 }

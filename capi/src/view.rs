@@ -143,7 +143,7 @@ pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
 /// for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(not_null(view, "view")?.0.to_owned())))
+    or_record(None, || Ok(Filter::boxed(not_null(view, "view")?.0.to_filter())))
 }
 
 /// Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,

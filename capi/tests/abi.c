@@ -193,7 +193,7 @@ static void filters_are_made(void) {
   CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 3 && bloomline_filter_k(filter) == 16);
   bloomline_filter_free(filter);
   FAILS(BLOOMLINE_SIZING, "at least one block", bloomline_filter_with_blocks(0, 6) == NULL);
-  FAILS(BLOOMLINE_OUT_OF_MEMORY, "refused", bloomline_filter_with_blocks(SIZE_MAX / 256, 6) == NULL);
+  FAILS(BLOOMLINE_OUT_OF_MEMORY, "cannot allocate", bloomline_filter_with_blocks(SIZE_MAX / 256, 6) == NULL);
   bloomline_filter_free(NULL);
 }
 
@@ -336,7 +336,7 @@ static void filters_are_combined(void) {
   FAILS(BLOOMLINE_MISMATCH, "64 and 32 blocks", bloomline_filter_intersect_with(a, c) == BLOOMLINE_MISMATCH);
   bloomline_filter_free(c);
   c = bloomline_filter_with_blocks(64, 7);
-  FAILS(BLOOMLINE_MISMATCH, "6 and 7 probes", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
+  FAILS(BLOOMLINE_MISMATCH, "k = 6 and k = 7", bloomline_filter_union_with(a, c) == BLOOMLINE_MISMATCH);
   bloomline_filter_free(c);
   c = bloomline_filter_with_blocks(64, 6);
   bloomline_filter_set_seed(c, 9);
@@ -500,12 +500,12 @@ static void views(void) {
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
   SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
   bytes[0] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "the lanes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
   bloomline_view_free(view);
   bytes[n - 20] ^= 1;
   FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone(bytes, n) == NULL);
   bytes[n - 1] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "not a standalone filter", bloomline_view_from_standalone(bytes, n) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
   FAILS(BLOOMLINE_DECODE, "at least 72 bytes", bloomline_view_from_standalone(bytes, 63) == NULL);
   free(bytes);
   bloomline_filter_free(filter);
