@@ -47,7 +47,7 @@ proptest! {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_of_a_standalone_filter_is_noticed() {
+fn every_changed_byte_of_a_standalone_filter_is_detected() {
     let standalone = sample().to_standalone();
     let lanes = standalone.len() - 64;
     for position in 0..standalone.len() {
@@ -66,7 +66,7 @@ fn every_changed_byte_of_a_standalone_filter_is_noticed() {
 }
 
 #[test]
-fn every_cut_of_a_standalone_filter_is_an_error() {
+fn every_truncated_standalone_filter_is_an_error() {
     for filter in [sample(), FilterBuilder::with_bits_per_key(10.0).unwrap().finish()] {
         let standalone = filter.to_standalone();
         for length in 0..standalone.len() {
@@ -84,7 +84,7 @@ fn every_cut_of_a_standalone_filter_is_an_error() {
 }
 
 #[test]
-fn each_check_of_the_footer_says_what_is_wrong() {
+fn each_footer_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| BloomView::from_standalone(bytes).map(|_| ()).unwrap_err();
 
@@ -121,7 +121,7 @@ fn each_check_of_the_footer_says_what_is_wrong() {
 
 /// A filter without keys may be given another seed. One that is not empty must not say that it is.
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let filter = |keys: &[&str]| {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
         builder.extend(keys);
@@ -137,7 +137,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
 }
 
 #[test]
-fn compact_bytes_have_a_length_and_a_version() {
+fn compact_bytes_need_a_valid_length_and_version() {
     let open = |bytes: &[u8]| BloomView::from_compact(bytes).map(|view| (view.n_blocks(), view.k()));
     for length in 0..=1100 {
         let mut bytes = vec![0; length];
@@ -163,7 +163,7 @@ fn compact_bytes_have_a_length_and_a_version() {
 }
 
 #[test]
-fn a_policy_takes_malformed_filters_for_may_match() {
+fn a_policy_answers_may_match_for_malformed_filters() {
     let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
     let mut filter = Vec::new();
     policy.create_filter(["ant", "bee"], &mut filter);
@@ -174,7 +174,7 @@ fn a_policy_takes_malformed_filters_for_may_match() {
 }
 
 #[test]
-fn opening_and_asking_allocate_nothing() {
+fn opening_and_lookups_allocate_nothing() {
     let filter = sample();
     let standalone = filter.to_standalone();
     let mut compact = Vec::new();
@@ -198,7 +198,7 @@ fn opening_and_asking_allocate_nothing() {
 }
 
 #[test]
-fn writing_allocates_what_is_written() {
+fn writing_allocates_only_its_output() {
     let filter = sample();
     let (bytes, standalone) = allocated(|| filter.to_standalone());
     assert_eq!(bytes, standalone.len());
@@ -212,7 +212,7 @@ fn writing_allocates_what_is_written() {
 }
 
 #[test]
-fn filters_give_their_memory_back() {
+fn filters_free_their_memory() {
     let bytes = kept(|| {
         let filter = sample();
         drop(filter.clone());
@@ -222,7 +222,7 @@ fn filters_give_their_memory_back() {
 }
 
 #[test]
-fn errors_say_what_was_wrong_and_what_to_do() {
+fn errors_report_what_was_wrong_and_what_to_do() {
     let texts = [
         (
             DecodeError::Length { found: 63 },

@@ -69,7 +69,7 @@ fn every_kernel_sets_and_clears_the_same_bits() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let numbers: Vec<String> = (0..400).map(|number: u32| number.to_string()).collect();
     let mut saturated = with_blocks(1, 6);
     (0..17).for_each(|_| saturated.extend(["ant"]));
@@ -97,7 +97,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     assert_eq!(standalone.len(), 2 * 256 + FOOTER_BYTES);
     for position in 0..standalone.len() {
@@ -117,7 +117,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 const BLOCKS: &str = "blocks of 256 counter bytes";
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap_err();
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
@@ -144,7 +144,7 @@ fn each_check_says_what_is_wrong() {
 }
 
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_counters() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let owned = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap();
     let forged = owned(&forge(&sample().to_standalone(), 8, &[0; 8]));
     assert_eq!(forged.as_filter().known_keys(), None);
@@ -158,7 +158,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_counters() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_filter_with_keys_stays() {
+fn the_seed_of_a_filter_that_had_keys_cannot_be_changed() {
     let mut filter = sample();
     assert!(["ant", "ant", "bee", "cat"].iter().all(|key| filter.remove(key)));
     assert!(filter == with_blocks(2, 6).with_seed(99));
@@ -166,7 +166,7 @@ fn the_seed_of_a_filter_with_keys_stays() {
 }
 
 #[test]
-fn saturated_counters_stay() {
+fn saturated_counters_stay_saturated() {
     let mut filter = with_blocks(1, 6);
     for times in 0..20_u32 {
         assert_eq!(filter.count("ant"), times.min(15));
@@ -216,7 +216,7 @@ fn counters_of_distinct_keys_are_poisson() {
 /// What the documentation says of keys that were never inserted.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn removes_of_missing_keys_are_refused_but_for_the_rate_and_then_lose_four_keys() {
+fn removing_an_absent_key_succeeds_at_the_fpr_and_then_loses_four_keys() {
     const KEYS: u64 = 10_000;
     let filter = half_full(KEYS);
     let mut changed = filter.clone();
@@ -256,7 +256,7 @@ fn changes_and_lookups_do_not_allocate() {
 }
 
 #[test]
-fn shapes_are_those_asked_for() {
+fn shapes_are_those_requested() {
     assert_eq!(
         format!("{:?}", sample()),
         format!(

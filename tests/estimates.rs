@@ -207,14 +207,14 @@ const WIDE: &[(f64, u32)] =
     &[(1.0, 1), (3.0, 6), (4.0, 8), (5.0, 11), (6.0, 4), (8.0, 16), (10.0, 6), (24.0, 12), (64.0, 16)];
 
 #[test]
-fn errors_are_as_large_as_their_standard_error() {
+fn errors_match_their_standard_error() {
     check_errors::<BloomFilter>(WIDE, 1_200, 150);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 1_200, 150);
 }
 
 #[test]
 #[ignore = "a minute in release"]
-fn errors_are_as_large_as_their_standard_error_in_thousands_of_filters() {
+fn errors_match_their_standard_error_in_thousands_of_filters() {
     check_errors::<BloomFilter>(WIDE, 2_000, 2_000);
     check_errors::<BloomFilter>(WIDE, 100_000, 100);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 2_000, 2_000);
@@ -223,7 +223,7 @@ fn errors_are_as_large_as_their_standard_error_in_thousands_of_filters() {
 /// Rows of the documentation: bits per key, k, keys, percent in common, and the standard errors of one filter and of the
 /// intersection in percent.
 #[test]
-fn the_tables_of_the_documentation_are_right() {
+fn the_documented_tables_are_correct() {
     for (bits_per_key, k, n, percent, one, common) in [
         (6.0, 4, 10_000, 1, 0.33, 59.0),
         (6.0, 4, 10_000, 10, 0.33, 5.4),
@@ -270,7 +270,7 @@ fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
 }
 
 #[test]
-fn past_saturation_there_is_no_number() {
+fn estimates_past_saturation_are_unbounded() {
     for k in [1, 4, 6, 8, 11, 16] {
         check_overfull::<BloomFilter>(k, 31);
         check_overfull::<StandardBloomFilter>(k, 33);
@@ -287,7 +287,7 @@ fn past_saturation_there_is_no_number() {
 
 /// Exactly where the documentation says so.
 #[test]
-fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
+fn a_filter_with_fewer_clear_bits_than_a_fiftieth_plus_four_is_too_full() {
     for bits in [1_u32, 5, 60, 1_000] {
         let mut filter = StandardBloomFilter::new(f64::from(bits), 1);
         assert_eq!(filter.keys().keys(), Some(0));
@@ -304,7 +304,7 @@ fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
 }
 
 #[test]
-fn a_lane_is_too_full_with_fewer_than_five_bits_clear() {
+fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
     for clear in 0..64 {
         let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
         compact.push(0x17);
@@ -365,7 +365,7 @@ fn few_keys() {
 }
 
 #[test]
-fn folding_and_uniting_keep_the_estimate_and_intersecting_does_not() {
+fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     let a = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 0..8_000));
     let b = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 6_000..14_000));
     let mut folded = a.clone();

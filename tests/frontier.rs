@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_comes_out_twice(
+    fn no_item_is_popped_twice(
         expected_items in 0..100_u8, grows: bool, seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let operations = Vec::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes will do");
@@ -56,7 +56,7 @@ proptest! {
 }
 
 #[test]
-fn items_come_out_in_order_and_once() {
+fn items_are_popped_in_order_and_once() {
     let mut frontier = with_fpr(100, 1e-6);
     assert!(frontier.is_empty() && !frontier.seen("ant"));
     assert!(frontier.push("ant") && frontier.push("bee") && !frontier.push("ant"));
@@ -71,7 +71,7 @@ fn items_come_out_in_order_and_once() {
 }
 
 #[test]
-fn the_filter_is_of_the_size_asked_for() {
+fn the_filter_has_the_requested_size() {
     for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
         let frontier: Frontier<String> = with_fpr(expected_items, fpr);
@@ -85,7 +85,7 @@ fn the_filter_is_of_the_size_asked_for() {
 }
 
 #[test]
-fn a_frontier_tells_when_it_is_past_its_plan() {
+fn a_frontier_reports_that_it_is_over_capacity() {
     let mut frontier: Frontier<String> = with_fpr(1_000, 1e-6);
     for i in 0..1_100 {
         assert_eq!(frontier.is_over_capacity(), i > 1_000, "after {i} items");
@@ -100,7 +100,7 @@ fn a_frontier_tells_when_it_is_past_its_plan() {
 }
 
 #[test]
-fn frontiers_of_other_seeds_drop_other_items() {
+fn frontiers_with_different_seeds_drop_different_items() {
     let skipped = |frontier: Result<Frontier<String>, SizingError>, seed| {
         let mut frontier = frontier.unwrap().with_seed(seed);
         (0..3_000).filter(|i: &u32| !frontier.push(i.to_string())).collect::<HashSet<_>>()
@@ -115,7 +115,7 @@ fn frontiers_of_other_seeds_drop_other_items() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_frontier_with_items_stays() {
+fn the_seed_of_a_frontier_with_items_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
@@ -183,18 +183,18 @@ fn crawls(distinct: usize) {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_crawl_skips_no_more_than_was_asked() {
+fn a_crawl_skips_no_more_than_the_requested_fpr() {
     crawls(20_000);
 }
 
 #[test]
 #[ignore = "5 million pushes, three times: 15 s in release"]
-fn a_crawl_of_a_million_urls_skips_no_more_than_was_asked() {
+fn a_crawl_of_a_million_urls_skips_no_more_than_the_requested_fpr() {
     crawls(1_000_000);
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let golden = include_bytes!("golden/frontier.bin");
     assert!(sample().to_standalone() == golden);
     let mut frontier = restored(golden).unwrap();
@@ -211,7 +211,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     for position in 0..standalone.len() {
         for change in 1..=255 {
@@ -227,7 +227,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| restored(bytes).unwrap_err();
     let forge = |offset, bytes: &[u8]| open(&forge_footer(&standalone, offset, bytes));
@@ -295,7 +295,7 @@ impl From<Vec<u8>> for Lowercase {
 }
 
 #[test]
-fn items_that_are_not_those_saved_are_refused() {
+fn restored_items_that_differ_from_those_saved_are_refused() {
     let mut frontier: Frontier<&[u8]> = with_fpr(1_000, 1e-6);
     frontier.extend([&b"ant"[..], b"\xff", b""]);
     let bytes = frontier.to_standalone();
@@ -339,7 +339,7 @@ fn a_saved_frontier_is_restored() {
 
 /// The queue may be most of the memory that there is.
 #[test]
-fn saving_takes_no_second_queue() {
+fn saving_does_not_copy_the_queue() {
     let mut frontier = with_fpr(1_000, 0.01);
     frontier.extend((0..1_000).map(|i| format!("{i:01000}")));
     let mut sink = Sink(0);
@@ -350,13 +350,13 @@ fn saving_takes_no_second_queue() {
 }
 
 #[test]
-fn a_writer_that_fails_is_an_error() {
+fn a_failing_writer_is_an_error() {
     let full: &mut [u8] = &mut [0; 100];
     assert_eq!(sample().save(full).unwrap_err().kind(), ErrorKind::WriteZero);
 }
 
 #[test]
-fn what_is_no_frontier_is_an_error() {
+fn bytes_that_are_not_a_frontier_are_an_error() {
     let standalone = sample().to_standalone();
     for length in 0..standalone.len() {
         let cut = &standalone[..length];
@@ -380,7 +380,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn a_reader_that_fails_is_an_error() {
+fn a_failing_reader_is_an_error() {
     let error = Frontier::<String>::restore(Broken).unwrap_err();
     assert_eq!(error.to_string(), "the frontier could not be read");
     let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();

@@ -59,7 +59,7 @@ fn assert_contains_all<K: AsRef<[u8]>>(view: &BloomView<'_>, keys: &[K]) {
 }
 
 #[test]
-fn hashes_are_those_of_the_format() {
+fn hashes_match_the_format() {
     assert_eq!(values::HASHES.len(), 4 * 101);
     for &(length, seed, hash) in values::HASHES {
         let key: Vec<u8> = (0..length).map(|i| (131 * i + length) as u8).collect();
@@ -68,7 +68,7 @@ fn hashes_are_those_of_the_format() {
 }
 
 #[test]
-fn masks_of_every_kernel_are_those_of_the_format() {
+fn masks_of_every_kernel_match_the_format() {
     assert_eq!(values::MASKS.len(), 12 * 16);
     for kernel in Kernel::available() {
         for &(hash, k, mask) in values::MASKS {
@@ -84,7 +84,7 @@ fn masks_of_every_kernel_are_those_of_the_format() {
 }
 
 #[test]
-fn blocks_are_those_of_the_format() {
+fn blocks_match_the_format() {
     assert_eq!(values::BLOCKS.len(), 14 * 7);
     // Miri takes minutes for the larger ones.
     let most = if cfg!(miri) { 100 } else { usize::MAX };
@@ -100,14 +100,14 @@ fn blocks_are_those_of_the_format() {
 }
 
 #[test]
-fn the_check_value_is_that_of_the_format() {
+fn the_check_value_matches_the_format() {
     let bytes = empty(1, 6).to_standalone();
     let footer = &bytes[bytes.len() - FOOTER_BYTES..];
     assert_eq!(footer[24..32], values::CHECK_VALUE.to_le_bytes());
 }
 
 #[test]
-fn compact_bytes_are_those_of_the_format() {
+fn compact_bytes_match_the_format() {
     let golden = include_bytes!("golden/compact-1-block.bin");
     assert_same_bytes(&compact(&filled(empty(1, 6), &ANIMALS)), golden, "1 block");
 
@@ -119,7 +119,7 @@ fn compact_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn compact_bytes_of_the_format_are_read() {
+fn golden_compact_bytes_are_read() {
     let view = BloomView::from_compact(include_bytes!("golden/compact-1-block.bin")).unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, None));
     assert_contains_all(&view, &ANIMALS);
@@ -137,7 +137,7 @@ fn compact_bytes_of_the_format_are_read() {
 }
 
 #[test]
-fn the_seed_of_compact_bytes_is_the_one_given() {
+fn compact_bytes_are_read_with_the_given_seed() {
     // The lanes of a standalone filter with a seed, as compact bytes.
     let standalone = include_bytes!("golden/standalone-100-blocks.bin");
     let mut bytes = standalone[..standalone.len() - FOOTER_BYTES].to_vec();
@@ -154,7 +154,7 @@ fn the_seed_of_compact_bytes_is_the_one_given() {
 }
 
 #[test]
-fn short_compact_bytes_of_the_format_are_read_and_written_again() {
+fn golden_short_compact_bytes_round_trip() {
     let (animals, numbers) = (ANIMALS.map(String::from).to_vec(), numbers());
     let golden: [(&[u8], usize, u32, &[String]); 10] = [
         (include_bytes!("golden/compact-short-1.bin"), 1, 6, &animals),
@@ -186,7 +186,7 @@ fn short_compact_bytes_of_the_format_are_read_and_written_again() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let golden = include_bytes!("golden/standalone-empty.bin");
     assert_same_bytes(&empty(1, 6).to_standalone(), golden, "empty");
 
@@ -199,7 +199,7 @@ fn standalone_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn standalone_bytes_of_the_format_are_read_and_written_again() {
+fn golden_standalone_bytes_round_trip() {
     let golden = include_bytes!("golden/standalone-empty.bin");
     let view = BloomView::from_standalone(golden).unwrap();
     view.verify().unwrap();
@@ -231,7 +231,7 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
 
 /// Tables remember it: under another name their filters would be left alone, and nobody told.
 #[test]
-fn the_name_of_the_policy_stays() {
+fn the_policy_name_never_changes() {
     assert_eq!(bloomline::sstable::FilterPolicy::NAME, "bloomline.BlockedBloom1");
 }
 

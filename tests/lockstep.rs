@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` makes it fail where it covers less, so
 /// that no machine passes by testing fewer kernels than were meant.
 #[test]
-fn this_run_covers_the_kernels_that_are_expected() {
+fn this_run_covers_the_expected_kernels() {
     let kernels: Vec<_> = Kernel::available().map(Kernel::name).collect();
     println!("kernels: {}; big-endian: {}", kernels.join(","), cfg!(target_endian = "big"));
     if let Ok(expected) = std::env::var("EXPECT_KERNELS") {
@@ -73,7 +73,7 @@ fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_batch_of_any_length_is_answered_whole() {
+fn batches_of_any_length_are_answered_completely() {
     let hashes: Vec<u64> = (0..300).map(mix).collect();
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
         kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
@@ -97,7 +97,7 @@ fn every_kernel_agrees_on_short_filters_of_every_length() {
 
 #[test]
 #[should_panic(expected = "one answer per hash")]
-fn a_batch_without_room_for_its_answers_panics() {
+fn a_batch_with_fewer_answers_than_hashes_panics() {
     let filter = bloomline::BloomFilter::with_blocks(1, 6).unwrap();
     filter.contains_batch(&[1, 2, 3], &mut [false; 2]);
 }
@@ -122,7 +122,7 @@ fn every_kernel_builds_the_same_filter() {
 /// Filters that the caches do not hold are walked with prefetches: a loop of its own.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_batch_of_any_length_is_answered_whole_in_a_large_filter() {
+fn batches_of_any_length_are_answered_completely_in_large_filters() {
     let (inserted, asked): (Vec<u64>, Vec<u64>) =
         ((0..700).map(mix).collect(), (350..1_050).map(mix).collect());
     for (len, k) in

@@ -46,7 +46,7 @@ fn threads_set_bits_in_the_same_lanes() {
 
 /// The same key by two threads: one of them is told that it is new.
 #[test]
-fn a_key_by_two_threads_is_new_to_one() {
+fn a_key_inserted_by_two_threads_is_new_to_at_least_one() {
     loom::model(|| {
         let lanes: Arc<[AtomicU64; 8]> = Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
         let mask = [0b1, 0b1, 0, 0, 0, 0, 0, 0];
@@ -63,10 +63,10 @@ fn a_key_by_two_threads_is_new_to_one() {
 /// Whether a thread asks first, while the other is choosing, or after it: it gets the choice, and nobody chooses who
 /// has seen it.
 #[test]
-fn every_thread_gets_the_choice() {
+fn every_thread_gets_the_same_choice() {
     loom::model(|| {
         let choice = Arc::new((Choice(AtomicU8::new(UNMADE)), AtomicUsize::new(0)));
-        let ask_twice = |(choice, chosen): &(Choice, AtomicUsize)| {
+        let get_twice = |(choice, chosen): &(Choice, AtomicUsize)| {
             let choose = || {
                 chosen.fetch_add(1, atomic::Ordering::Relaxed);
                 2
@@ -76,9 +76,9 @@ fn every_thread_gets_the_choice() {
         };
         let other = {
             let choice = Arc::clone(&choice);
-            thread::spawn(move || ask_twice(&choice))
+            thread::spawn(move || get_twice(&choice))
         };
-        ask_twice(&choice);
+        get_twice(&choice);
         other.join().expect("no panic");
         let chosen = choice.1.load(atomic::Ordering::Relaxed);
         assert!(matches!(chosen, 1 | 2), "chosen {chosen} times by two threads");

@@ -15,7 +15,7 @@ fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> 
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn inserted_keys_stay_while_others_come() {
+fn inserted_keys_stay_present_as_others_are_inserted() {
     for k in 1..=16 {
         let mut filter = BloomFilter::with_blocks(11, k).unwrap();
         for i in 0..400 {
@@ -29,7 +29,7 @@ fn inserted_keys_stay_while_others_come() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn an_empty_filter_says_absent() {
+fn an_empty_filter_answers_absent() {
     let filter = BloomFilter::with_fpr(1_000_000, 0.01).unwrap();
     assert!((0..100_000).all(|i| !filter.contains_hash(mix(i))));
     assert_eq!(
@@ -98,7 +98,7 @@ fn debug_output_shows_shape_and_fill_and_no_bits() {
 }
 
 #[test]
-fn filters_are_equal_if_they_answer_alike() {
+fn filters_with_equal_shape_seed_and_bits_are_equal() {
     let ours = filter_of([1], 8, 6);
     assert!(ours == filter_of([1, 1], 8, 6));
     let with_seed = |seed| {
@@ -115,7 +115,7 @@ fn filters_are_equal_if_they_answer_alike() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_folded_filter_is_the_one_built_small() {
+fn a_folded_filter_equals_one_built_at_that_size() {
     for n_blocks in [1, 2, 7, 36, 60, 64, 97, 360] {
         for factor in (1..=n_blocks).filter(|factor| n_blocks % factor == 0) {
             for k in [1, 6, 8, 13] {
@@ -151,7 +151,7 @@ fn folding_and_union_commute() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
+fn a_shrunk_filter_keeps_its_keys_and_its_fpr() {
     for (n_blocks, keys) in [(1024, 100), (1000, 3_000), (997, 50), (4096, 0), (64, 3_000), (1, 10)] {
         let mut filter = filter_of((0..keys).map(mix), n_blocks, 6);
         let before = filter.estimated_fpr();
@@ -179,7 +179,7 @@ fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
 }
 
 #[test]
-fn a_cleared_filter_is_new() {
+fn a_cleared_filter_equals_a_new_one() {
     let mut filter = filter_of((0..100).map(mix), 5, 6);
     filter.clear();
     assert!(filter == BloomFilter::with_blocks(5, 6).unwrap());
@@ -293,7 +293,7 @@ fn a_builder_sizes_by_distinct_keys() {
 }
 
 #[test]
-fn counts_of_keys_travel_with_standalone_bytes() {
+fn standalone_bytes_store_the_number_of_keys() {
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_seed(4);
     builder.extend(["a", "b", "c"]);
     let mut filter = builder.finish();

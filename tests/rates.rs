@@ -52,7 +52,7 @@ fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, probes: u64)
 }
 
 #[test]
-fn the_measured_rate_is_that_of_the_model() {
+fn the_measured_fpr_matches_the_model() {
     // One filter of so few keys differs from the next by 1 to 3 %: the mean over twenty.
     for (bits_per_key, k) in [(6.0, 4), (8.0, 5), (10.0, 6), (10.0, 8), (12.0, 11)] {
         assert_model(bits_per_key, k, 100_000, 20, 100_000);
@@ -61,7 +61,7 @@ fn the_measured_rate_is_that_of_the_model() {
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_measured_rate_is_that_of_the_model_for_all_bits_per_key() {
+fn the_measured_fpr_matches_the_model_for_all_bits_per_key() {
     for bits_per_key in 6..=24 {
         let bits_per_key = f64::from(bits_per_key);
         let k = sizing::best_k(bits_per_key).unwrap();
@@ -73,7 +73,7 @@ fn the_measured_rate_is_that_of_the_model_for_all_bits_per_key() {
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_measured_rate_is_that_of_the_model_for_every_k() {
+fn the_measured_fpr_matches_the_model_for_every_k() {
     for k in 1..=16 {
         for bits_per_key in [4.0, 10.0] {
             let probes = (40_000.0 / sizing::fpr(bits_per_key, k).unwrap()) as u64;
@@ -110,7 +110,7 @@ fn varying_lengths(lengths: impl Iterator<Item = u32>) {
 }
 
 #[test]
-fn filters_of_few_keys_are_small_and_good() {
+fn filters_of_few_keys_are_small_and_accurate() {
     let steps = (1..10)
         .chain((10..100).step_by(10))
         .chain((100..1_000).step_by(100))
@@ -120,12 +120,12 @@ fn filters_of_few_keys_are_small_and_good() {
 
 #[test]
 #[ignore = "a second in release, half a minute in debug"]
-fn filters_of_every_size_are_small_and_good() {
+fn filters_of_every_size_are_small_and_accurate() {
     varying_lengths(1..=10_000);
 }
 
 /// Averaged over filters, the rate measured lies between half the rate asked for and 1.05 times it.
-fn assert_asked(fpr: f64, keys: u64, filters: u64, probes: u64) {
+fn assert_requested(fpr: f64, keys: u64, filters: u64, probes: u64) {
     let sizing = Sizing::for_fpr(keys as usize, fpr).unwrap();
     let (positives, probes) = measure(sizing, keys, filters, probes);
     let ratio = positives as f64 / probes as f64 / fpr;
@@ -139,27 +139,27 @@ fn assert_asked(fpr: f64, keys: u64, filters: u64, probes: u64) {
 }
 
 #[test]
-fn the_rate_asked_for_is_the_rate_measured() {
-    assert_asked(0.1, 1_000, 20, 20_000);
-    assert_asked(0.01, 1_000, 40, 20_000);
-    assert_asked(0.01, 20_000, 10, 60_000);
-    assert_asked(0.001, 5_000, 20, 200_000);
+fn the_measured_fpr_is_the_requested_fpr() {
+    assert_requested(0.1, 1_000, 20, 20_000);
+    assert_requested(0.01, 1_000, 40, 20_000);
+    assert_requested(0.01, 20_000, 10, 60_000);
+    assert_requested(0.001, 5_000, 20, 200_000);
 }
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_rate_asked_for_is_the_rate_measured_at_every_size() {
+fn the_measured_fpr_is_the_requested_fpr_at_every_size() {
     for fpr in [0.1, 0.03, 0.01, 0.003, 0.001, 0.0001] {
         for keys in [500, 1_000, 10_000, 100_000, 1_000_000] {
             let filters = (1_000_000 / keys).clamp(1, 200);
             let probes = ((20_000.0 / fpr) as u64).clamp(1_000_000, 200_000_000) / filters;
-            assert_asked(fpr, keys, filters, probes);
+            assert_requested(fpr, keys, filters, probes);
         }
     }
 }
 
 /// The rate with keys as bytes, over `filters` disjoint sets of 20,000 of them, as a share of the model's.
-fn share_of_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
+fn ratio_to_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
     const KEYS: u64 = 20_000;
     let (mut positives, mut expected) = (0, 0.0);
     for round in 0..filters {
@@ -174,7 +174,7 @@ fn share_of_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 
 }
 
 #[test]
-fn every_kind_of_key_and_every_seed_has_the_rate_of_the_model() {
+fn every_kind_of_key_and_every_seed_has_the_fpr_of_the_model() {
     type Key = fn(u64) -> Vec<u8>;
     let kinds: [(&str, Key); 10] = [
         ("little-endian integers", |i| i.to_le_bytes().into()),
@@ -191,7 +191,7 @@ fn every_kind_of_key_and_every_seed_has_the_rate_of_the_model() {
     // The last seed makes the unmixed hash 0 for every key of up to eight bytes.
     for seed in [0, 0xa076_1d64_78bd_642f] {
         for (name, key) in kinds {
-            let share = share_of_model(seed, 6, key);
+            let share = ratio_to_model(seed, 6, key);
             println!("{name}, seed {seed:#x}: {share:.3} of the model's rate");
             // 2,300 expected: three standard errors are 6 %, and filters differ by 1 to 3 % on top.
             assert!((0.91..=1.09).contains(&share), "{name}, seed {seed:#x}: {share} of the model's rate");
@@ -200,7 +200,7 @@ fn every_kind_of_key_and_every_seed_has_the_rate_of_the_model() {
 }
 
 #[test]
-fn the_estimates_are_true() {
+fn the_estimates_are_accurate() {
     for k in [1, 4, 6, 8, 11, 16] {
         let mut filter = BloomFilter::with_blocks(400, k).unwrap();
         let mut before = 0;
@@ -264,7 +264,7 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
 }
 
 #[test]
-fn short_filters_are_better_than_blocks() {
+fn short_filters_have_no_higher_fpr_than_blocks() {
     for n_lanes in [3, 5, 6, 7, 9, 12, 15, 17, 30, 37, 50, 63] {
         for bits_per_key in [6.0, 8.0, 10.0, 12.0, 16.0] {
             assert_short(n_lanes, bits_per_key);
@@ -273,7 +273,7 @@ fn short_filters_are_better_than_blocks() {
 }
 
 #[test]
-fn a_full_filter_says_that_it_cannot_tell() {
+fn a_full_filter_has_no_key_estimate() {
     let mut filter = BloomFilter::with_blocks(2, 8).unwrap();
     for i in 0..20_000 {
         filter.insert_hash(mix(i));
@@ -284,7 +284,7 @@ fn a_full_filter_says_that_it_cannot_tell() {
 
 /// Bits as no keys leave them, to tell where the estimate gives up.
 #[test]
-fn an_estimate_is_given_while_three_lanes_in_four_are_not_full() {
+fn a_key_estimate_needs_three_lanes_in_four_that_are_not_full() {
     for full in 0..=16 {
         let mut bytes = [0; 129];
         bytes[..8 * full].fill(0xff);

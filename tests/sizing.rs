@@ -22,7 +22,7 @@ const RATES: [(f64, u32, f64, f64); 12] = [
 ];
 
 #[test]
-fn the_model_is_the_brute_force_sum() {
+fn the_model_matches_the_brute_force_sum() {
     for (bits_per_key, k, exact, design) in RATES {
         let percent = 100.0 * sizing::fpr(bits_per_key, k).unwrap();
         assert!(
@@ -42,7 +42,7 @@ fn the_model_is_the_brute_force_sum() {
 }
 
 #[test]
-fn the_best_k_has_the_lowest_rate() {
+fn the_best_k_has_the_lowest_fpr() {
     let mut bits_per_key = 1.0;
     while bits_per_key <= sizing::MAX_BITS_PER_KEY {
         let best = sizing::best_k(bits_per_key).unwrap();
@@ -57,7 +57,7 @@ fn the_best_k_has_the_lowest_rate() {
 }
 
 #[test]
-fn more_bits_never_give_a_higher_rate() {
+fn more_bits_never_give_a_higher_fpr() {
     let rate = |bits_per_key| sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
     let mut before = 1.0;
     for step in 1..=160 {
@@ -68,7 +68,7 @@ fn more_bits_never_give_a_higher_rate() {
 }
 
 #[test]
-fn bits_per_key_are_what_the_rate_needs_and_no_more() {
+fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
     let mut before = 0.0;
     for fpr in [0.999, 0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
         let bits_per_key = sizing::bits_per_key(fpr).unwrap();
@@ -82,7 +82,7 @@ fn bits_per_key_are_what_the_rate_needs_and_no_more() {
 }
 
 #[test]
-fn sizes_are_those_of_the_readme() {
+fn sizes_match_the_readme() {
     let bytes = |keys, fpr| 64 * Sizing::for_fpr(keys, fpr).unwrap().n_blocks as u64;
     assert_eq!(bytes(1_000_000, 0.01), 1_241_728);
     assert_eq!(bytes(1_000_000, 0.001), 1_948_864);
@@ -109,7 +109,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
 }
 
 #[test]
-fn numbers_that_are_no_bits_per_key_are_refused() {
+fn invalid_bits_per_key_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -10.0, 64.1, 1e300, f64::MAX];
     for value in values {
         let refused = |error: SizingError| match error {
@@ -126,7 +126,7 @@ fn numbers_that_are_no_bits_per_key_are_refused() {
 }
 
 #[test]
-fn numbers_that_are_no_rate_are_refused() {
+fn invalid_fprs_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -0.01, 1.0, 1.01, 1e300];
     for value in values {
         let refused = |error: SizingError| match error {
@@ -185,7 +185,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
 }
 
 #[test]
-fn errors_say_what_was_wrong_and_what_to_do() {
+fn errors_report_what_was_wrong_and_what_to_do() {
     let texts = [
         (SizingError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
         (SizingError::BitsPerKey { value: f64::NAN }, "bits per key must be above 0 and at most 64, not NaN"),

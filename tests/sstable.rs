@@ -49,7 +49,7 @@ fn policy() -> FilterPolicy {
 }
 
 #[test]
-fn a_policy_may_be_shared_and_a_reader_copied() {
+fn a_policy_can_be_shared_and_a_reader_copied() {
     let shared: Arc<FilterPolicy> = Arc::new(policy());
     let data_blocks: [(u64, &[&str]); 1] = [(0, &["ant", "bee"])];
     let bytes = block(&policy(), &data_blocks);
@@ -86,7 +86,7 @@ fn filter_blocks_have_the_bytes_of_leveldb() {
 }
 
 #[test]
-fn each_data_block_is_asked_for_its_own_keys() {
+fn each_lookup_uses_the_filter_of_its_data_block() {
     let data_blocks: [(u64, &[&str]); 5] =
         [(0, &["a"]), (2_000, &["b"]), (3_100, &["c"]), (9_000, &["d"]), (16_384, &["e"])];
     let block = block(&List, &data_blocks);
@@ -110,7 +110,7 @@ fn each_data_block_is_asked_for_its_own_keys() {
 }
 
 #[test]
-fn ranges_have_the_size_that_the_block_says() {
+fn ranges_have_the_size_stored_in_the_block() {
     for base_log2 in [0, 5, 12, 63] {
         let mut builder = FilterBlockBuilder::with_base_log2(&List, base_log2);
         builder.start_block(0);
@@ -128,7 +128,7 @@ fn ranges_have_the_size_that_the_block_says() {
 
 #[test]
 #[should_panic(expected = "data block 2047 follows one of filter 2")]
-fn a_data_block_before_the_last_is_refused() {
+fn data_blocks_out_of_order_are_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);
     builder.start_block(2_047);
@@ -136,12 +136,12 @@ fn a_data_block_before_the_last_is_refused() {
 
 #[test]
 #[should_panic(expected = "2^64 bytes")]
-fn a_range_beyond_offsets_is_refused() {
+fn a_range_larger_than_any_offset_is_refused() {
     FilterBlockBuilder::with_base_log2(&List, 64);
 }
 
 #[test]
-fn damage_is_named_and_hides_no_key() {
+fn damage_is_reported_and_hides_no_key() {
     let good = block(&List, &[(0, &["a"]), (4_096, &["c"])]);
     assert_eq!(good, b"a,c,\0\0\0\0\x02\0\0\0\x02\0\0\0\x04\0\0\0\x0b");
     let with = |at: usize, byte: u8| {
@@ -183,7 +183,7 @@ fn damage_is_named_and_hides_no_key() {
 }
 
 #[test]
-fn a_policy_tells_of_filters_that_it_cannot_use() {
+fn a_policy_reports_filters_that_it_cannot_use() {
     let (policy, mut filter) = (policy(), Vec::new());
     assert_eq!(policy.name(), FilterPolicy::NAME);
     policy.create_filter(["ant"], &mut filter);
@@ -219,7 +219,7 @@ fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn partitions_are_cut_between_keys_and_hold_so_many() {
+fn partitions_hold_the_requested_number_of_distinct_keys() {
     let list = ["a", "b", "b", "b", "c", "c", "d", "e"].map(|key| key.as_bytes().to_vec());
     let cut = |keys_per_partition| {
         let texts = |partition: Partition| {
@@ -253,7 +253,7 @@ fn every_key_is_found_in_its_partition() {
 }
 
 #[test]
-fn an_index_has_these_bytes() {
+fn the_bytes_of_an_index_never_change() {
     let mut index = PartitionIndexBuilder::new();
     index.add("ant", 100, 9);
     index.add("cat", 200, 17);
@@ -316,7 +316,7 @@ fn a_damaged_index_is_an_error() {
 }
 
 #[test]
-fn errors_of_an_index_say_what_is_wrong() {
+fn index_errors_report_what_is_wrong() {
     let texts = [
         (PartitionIndexError::TooShort { found: 3 }, "an index of partitions has at least 24 bytes, not 3"),
         (

@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn unions_and_intersections_are_those_of_sets(
+    fn unions_and_intersections_match_those_of_sets(
         size_bits in 1..3_000_u64, k in 1..=STANDARD_MAX_K,
         left in prop::collection::vec(0..100_u64, 0..40), right in prop::collection::vec(0..100_u64, 0..40),
     ) {
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn filters_that_differ_are_not_combined() {
+fn filters_with_different_parameters_are_not_combined() {
     let filter = sample();
     let other = |other: StandardBloomFilter| {
         let mut changed = filter.clone();
@@ -135,7 +135,7 @@ fn filters_that_differ_are_not_combined() {
 }
 
 #[test]
-fn probes_are_those_of_the_format() {
+fn probes_match_the_format() {
     assert_eq!(values::STANDARD_PROBES.len(), 14 * 5);
     let most = if cfg!(miri) { 1000 } else { u64::MAX };
     for &(hash, size_bits, probes) in values::STANDARD_PROBES.iter().filter(|probes| probes.1 <= most) {
@@ -151,7 +151,7 @@ fn probes_are_those_of_the_format() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let animals = ["ant", "bee", "cat"].map(String::from);
     type Golden<'a> = (&'a [u8], StandardBloomFilter, &'a [String], Option<u64>);
     let golden: [Golden<'_>; 4] = [
@@ -184,7 +184,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     assert_eq!(standalone.len(), 64 + FOOTER_BYTES);
     for position in 0..standalone.len() {
@@ -201,7 +201,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| StandardBloomFilter::from_standalone(bytes).unwrap_err();
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
@@ -234,7 +234,7 @@ fn each_check_says_what_is_wrong() {
 }
 
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let owned = |bytes: &[u8]| StandardBloomFilter::from_standalone(bytes).unwrap();
     let forged = owned(&forge(&sample().to_standalone(), 8, &[0; 8]));
     assert_eq!(forged.known_keys(), None);
@@ -244,12 +244,12 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_filter_with_keys_stays() {
+fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
 #[test]
-fn debug_output_is_shape_and_fill() {
+fn debug_output_shows_shape_and_fill() {
     assert_eq!(
         format!("{:?}", sample()),
         "StandardBloomFilter { size_bits: 500, k: 6, seed: 99, fill_ratio: 0.032, .. }"
@@ -283,7 +283,7 @@ fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn the_measured_rate_is_that_of_the_model() {
+fn the_measured_fpr_matches_the_model() {
     for (bits_per_key, k) in [(4.0, 3), (6.0, 4), (8.0, 6), (10.0, 1), (10.0, 7), (10.0, 16), (12.0, 8)] {
         assert_model(bits_per_key, k, 1_000, 60, 4_000);
         assert_model(bits_per_key, k, 50_000, 3, 60_000);
@@ -292,7 +292,7 @@ fn the_measured_rate_is_that_of_the_model() {
 
 #[test]
 #[ignore = "half a minute in release"]
-fn the_measured_rate_is_that_of_the_model_at_low_rates() {
+fn the_measured_fpr_matches_the_model_at_low_fprs() {
     // Where probes of a key that fall together cost most: few keys, a low rate.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
         let lookups = (2_000.0 / sizing::standard_fpr_approximate(bits_per_key, k).unwrap()) as u64;
@@ -310,7 +310,7 @@ fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn the_rate_asked_for_is_the_rate_measured() {
+fn the_measured_fpr_is_the_requested_fpr() {
     for (fpr, keys, filters, lookups) in [
         (0.1, 1_000, 20, 20_000),
         (0.01, 1_000, 20, 10_000),
@@ -327,7 +327,7 @@ fn the_rate_asked_for_is_the_rate_measured() {
 }
 
 #[test]
-fn the_estimates_are_true() {
+fn the_estimates_are_accurate() {
     for k in [1, 4, 7, 13, 40] {
         let keys = if cfg!(miri) { 400 } else { 20_000 };
         let mut filter = StandardBloomFilter::with_bits(keys * 2 * u64::from(k), k).unwrap();
@@ -390,7 +390,7 @@ fn the_published_table_is_reproduced() {
 }
 
 #[test]
-fn the_exact_rate_is_that_of_the_formula() {
+fn the_exact_fpr_matches_the_formula() {
     assert_eq!(sizing::standard_fpr(1, 0, 1), Ok(0.0));
     assert_eq!(sizing::standard_fpr(1, 1, 1), Ok(1.0));
     for (m, n, k) in
@@ -407,7 +407,7 @@ fn the_exact_rate_is_that_of_the_formula() {
 }
 
 #[test]
-fn bits_per_key_are_the_inverse_of_the_rate() {
+fn bits_per_key_are_the_inverse_of_the_fpr() {
     let mut fpr = 0.9;
     while fpr > STANDARD_MIN_FPR {
         let sizing::Parameters { bits_per_key, k, .. } = sizing::standard_parameters(fpr).unwrap();
@@ -433,7 +433,7 @@ fn bits_per_key_are_the_inverse_of_the_rate() {
 }
 
 #[test]
-fn sizes_are_the_least_that_keep_the_rate() {
+fn sizes_are_the_smallest_that_keep_the_fpr() {
     for keys in [0, 1, 2, 3, 10, 100, 1_000, 1_000_000, 100_000_000] {
         for fpr in [0.9, 0.5, 0.1, 0.01, 0.001, 1e-6] {
             let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
@@ -496,7 +496,7 @@ fn numbers_out_of_range_are_refused() {
 /// With so many keys some missing one has the very hash of a present one: no bits help against that.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn rates_below_that_of_equal_hashes_are_refused() {
+fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let billion = 1_000_000_000;
     assert!(matches!(
         StandardSizing::for_fpr(billion, 5e-11),

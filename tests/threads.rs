@@ -82,7 +82,7 @@ fn no_thread_loses_a_bit_of_another() {
 
 /// Of several threads that insert a new key at once, one at least is told that it is new; of a key that is in, none.
 #[test]
-fn a_new_key_is_new_to_someone() {
+fn a_new_key_is_new_to_at_least_one_thread() {
     let keys = if cfg!(miri) { 10 } else { 2_000 };
     let filter = AtomicBloomFilter::with_bits_per_key(keys, 20.0).unwrap();
     let told: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
