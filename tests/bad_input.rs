@@ -1,4 +1,5 @@
-//! Damaged, cut, forged and foreign bytes: an error or "may be in", never "absent", a panic or a large allocation.
+//! Damaged, truncated, forged and foreign bytes give an error or "possibly present": never "definitely absent", a panic
+//! or a large allocation.
 
 mod common;
 
@@ -109,7 +110,7 @@ fn each_footer_check_reports_what_is_wrong() {
     damaged[192] ^= 1;
     assert!(matches!(open(&damaged), DecodeError::FooterChecksum { .. }));
 
-    // A count of lanes that fits its bytes but is none that a filter has.
+    // A lane count that matches the length, but that no filter can have.
     for lanes in [0, 65, 70, 71, 1001] {
         let bytes = [vec![0; 8 * lanes], standalone[192..].to_vec()].concat();
         let error = open(&forge(&bytes, 0, &(lanes as u64).to_le_bytes()));
@@ -119,7 +120,7 @@ fn each_footer_check_reports_what_is_wrong() {
     }
 }
 
-/// A filter without keys may be given another seed. One that is not empty must not say that it is.
+/// `with_seed` is allowed only on an empty filter, so a footer must not make a filter with bits look empty.
 #[test]
 fn a_forged_count_of_zero_keys_is_ignored() {
     let filter = |keys: &[&str]| {

@@ -1,4 +1,4 @@
-//! The counting filter: no key that remains is lost, what is removed leaves no trace, its bytes are those of the format.
+//! The counting filter loses no key that remains, keeps no trace of removed keys, and writes the bytes of the format.
 
 mod common;
 
@@ -47,7 +47,7 @@ proptest! {
 
 #[test]
 fn every_kernel_sets_and_clears_the_same_bits() {
-    // So few that no counter saturates.
+    // Few enough that no counter saturates.
     let hashes: Vec<u64> = (0..60).map(mix).collect();
     let block_counts: &[usize] = if cfg!(miri) { &[1] } else { &[1, 2, 7, 40] };
     for kernel in Kernel::available() {
@@ -113,7 +113,7 @@ fn every_changed_byte_and_every_truncation_is_detected() {
     assert!(CountingBloomFilter::from_standalone(&standalone.repeat(2)).is_err());
 }
 
-/// The unit of a size.
+/// The unit of [`DecodeError::Size`] for counting filters.
 const BLOCKS: &str = "blocks of 256 counter bytes";
 
 #[test]
@@ -129,9 +129,9 @@ fn each_check_reports_what_is_wrong() {
     for stored in [0, 1, 3, 1 << 40, 1 << 62, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
         assert_eq!(error, DecodeError::Size { stored, unit: BLOCKS, found_bytes: 512 });
-        assert!(bytes <= standalone.len(), "no more than the forged copy");
+        assert!(bytes <= standalone.len(), "allocated more than the forged copy");
     }
-    // Without a block, and with bytes that are no whole blocks.
+    // No blocks, and a length that is not a whole number of blocks.
     for (body, stored) in [(8, 0), (64, 0), (255, 0), (257, 1), (256 + 64, 1)] {
         let cut = [vec![0; body], standalone[512..].to_vec()].concat();
         let error = open(&forge(&cut, 0, &u64::to_le_bytes(stored)));
@@ -150,7 +150,7 @@ fn a_forged_count_of_zero_keys_is_ignored() {
     assert_eq!(forged.as_filter().known_keys(), None);
     let empty = owned(&with_blocks(1, 3).to_standalone());
     assert_eq!((empty.as_filter().known_keys(), empty.with_seed(5).seed()), (Some(0), 5));
-    // Nor any other, once a key has gone.
+    // After a remove the number of keys is unknown too.
     let mut counted = owned(&forge(&sample().to_standalone(), 8, &3_u64.to_le_bytes()));
     assert_eq!(counted.as_filter().known_keys(), Some(3));
     assert!(counted.remove("ant") && counted.as_filter().known_keys().is_none());
@@ -183,7 +183,7 @@ fn saturated_counters_stay_saturated() {
     assert!(!filter.contains("ant") && !filter.remove("ant") && filter == with_blocks(1, 6));
 }
 
-/// 10 bits per key and k = 6, with the keys of these numbers.
+/// A filter with 10 bits per key and k = 6 that contains `mix(i)` for each `i` in `0..keys`.
 fn half_full(keys: u64) -> CountingBloomFilter {
     let mut filter = CountingBloomFilter::with_bits_per_key(keys as usize, 10.0).unwrap();
     assert_eq!(filter.k(), 6);
@@ -206,14 +206,14 @@ fn counters_of_distinct_keys_are_poisson() {
     for (count, &found) in (0..=6).zip(&counts) {
         let found = f64::from(found);
         println!("{count}: {found} counters, {expected:.0} expected");
-        // Keys of a block do not fall independently, which widens this a little.
+        // Keys in one block are not independent, which widens the distribution a little.
         assert!((found - expected).abs() < 6.0 * expected.sqrt() + 3.0, "{count}: {found}, not {expected}");
         expected *= mean / f64::from(count + 1);
     }
     assert_eq!(counts[10..], [0; 6]);
 }
 
-/// What the documentation says of keys that were never inserted.
+/// The documented behaviour for keys that were never inserted.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn removing_an_absent_key_succeeds_at_the_fpr_and_then_loses_four_keys() {
@@ -222,19 +222,19 @@ fn removing_an_absent_key_succeeds_at_the_fpr_and_then_loses_four_keys() {
     let mut changed = filter.clone();
     let (mut accepted, mut lost) = (0, 0);
     let lookups = 200_000;
-    for missing in (0..lookups).map(|i| mix((1 << 60) | i)) {
-        if changed.remove_hash(missing) {
+    for absent in (0..lookups).map(|i| mix((1 << 60) | i)) {
+        if changed.remove_hash(absent) {
             accepted += 1;
             if accepted <= 100 {
                 lost += (0..KEYS).filter(|&key| !changed.contains_hash(mix(key))).count();
             }
-            changed.insert_hash(missing);
+            changed.insert_hash(absent);
         }
     }
-    assert!(changed == filter, "a refusal changes nothing, and what was taken was put back");
+    assert!(changed == filter, "refused removes, and those that were undone, change nothing");
     let expected = lookups as f64 * sizing::fpr(10.0, 6).unwrap();
     let (ratio, lost) = (f64::from(accepted) / expected, lost as f64 / 100.0);
-    println!("{ratio:.3} of the model's rate were not refused; each lost {lost:.2} keys");
+    println!("removes were accepted at {ratio:.3} of the model's FPR; each lost {lost:.2} keys");
     assert!((ratio - 1.0).abs() < 0.02 + 3.0 / expected.sqrt(), "{ratio}");
     assert!((3.0..5.0).contains(&lost), "{lost}");
 }
@@ -273,7 +273,7 @@ fn shapes_are_those_requested() {
     let filter = filled(filter, &["ant", "bee"]);
     assert_eq!(filter.as_filter().estimated_keys().keys(), Some(2));
     assert!(BloomFilter::from(filter.clone()) == *filter.as_filter());
-    assert!(filter != filled(filter.clone(), &["ant"]), "the same bits, other counters");
+    assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
         assert_eq!(CountingBloomFilter::with_blocks(1, k), Err(SizingError::Probes { k }));

@@ -1,4 +1,4 @@
-//! A key that went in is never said to be absent, whatever is done with the filter.
+//! A filter never reports an inserted key as absent, whatever operations follow.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn inserted_keys_stay_present_as_others_are_inserted() {
         let mut filter = BloomFilter::with_blocks(11, k).unwrap();
         for i in 0..400 {
             let was_there = filter.contains_hash(mix(i));
-            assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert says whether a bit changed");
+            assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert returns whether a bit changed");
             assert!(!filter.insert_hash(mix(i)));
             assert!((0..=i).step_by(7).chain([i]).all(|i| filter.contains_hash(mix(i))), "k {k}, {i} keys");
         }
@@ -82,7 +82,7 @@ fn filters_that_place_keys_differently_are_not_combined() {
         let mut filter = ours.clone();
         assert_eq!(filter.union_with(&other), Err(error));
         assert_eq!(filter.intersect_with(&other), Err(error));
-        assert!(filter == ours, "left as it was");
+        assert!(filter == ours, "a failed operation changes nothing");
     }
 }
 
@@ -109,7 +109,7 @@ fn filters_with_equal_shape_seed_and_bits_are_equal() {
     let mut more_bits = ours.clone();
     more_bits.insert_hash(2);
     assert!(ours == with_seed(0) && ours != with_seed(9) && ours != more_bits);
-    // Empty, so that only the shape differs.
+    // Empty filters, so that only the shape differs.
     assert!(filter_of([], 8, 6) != filter_of([], 8, 7) && filter_of([], 8, 6) != filter_of([], 9, 6));
 }
 
@@ -243,7 +243,7 @@ fn short_filters_lose_no_key() {
             assert_eq!(filter.known_keys(), Some(n));
             assert_eq!(view.to_filter().compact_bytes(), compact.len());
 
-            // Insertion into an owned copy makes whole blocks of those that overlap.
+            // An insert into an owned copy turns overlapping blocks into whole blocks.
             let mut grown = view.to_filter();
             for i in n..n + 20 {
                 grown.insert_hash(mix(i));
@@ -279,7 +279,7 @@ fn a_builder_sizes_by_distinct_keys() {
         }
     }
 
-    // Wherever in a batch the repeat falls.
+    // The repeated key at every position in a batch.
     for n_keys in 2..=40 {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
         (0..n_keys).chain([0]).for_each(|i| builder.add_hash(mix(i)));
@@ -289,7 +289,7 @@ fn a_builder_sizes_by_distinct_keys() {
     let mut by_hash = FilterBuilder::with_fpr(0.01).unwrap().with_seed(5);
     by_hash.add("a");
     by_hash.add_hash(bloomline::hash_key("a", 5));
-    assert_eq!(by_hash.finish().known_keys(), Some(1), "a key and its hash are one");
+    assert_eq!(by_hash.finish().known_keys(), Some(1), "a key and its hash count as one");
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn standalone_bytes_store_the_number_of_keys() {
     assert_eq!(
         BloomView::from_standalone(&bytes).unwrap().known_keys(),
         None,
-        "repeats go unnoticed from here on"
+        "an insert makes the number of keys unknown, because it may be a repeat"
     );
     filter.insert_batch(&[]);
     assert_eq!(filter.known_keys(), None);
@@ -320,15 +320,15 @@ fn a_policy_finds_every_key_of_its_filters() {
             let keys: Vec<Vec<u8>> = (0..n).map(|i: u32| i.to_be_bytes().repeat(3)).collect();
             let start = table.len();
             policy.create_filter(keys.iter().chain(&keys), &mut table);
-            assert!(table.len() > start, "no filter is empty");
-            // Either policy reads the filters of both.
+            assert!(table.len() > start, "a filter of {n} keys has no bytes");
+            // Each policy reads the filters of both.
             assert!(
                 keys.iter()
                     .all(|key| policies.iter().all(|policy| policy.key_may_match(key, &table[start..])))
             );
             let absent =
                 (0..1_000_u32).filter(|i| policy.key_may_match(i.to_le_bytes(), &table[start..])).count();
-            assert!(absent <= 30, "{n} keys: {absent} of 1000 missing ones may match");
+            assert!(absent <= 30, "{n} keys: {absent} of 1000 absent keys may match");
         }
     }
     assert!(table.starts_with(b"what a table holds before its filters"));

@@ -1,5 +1,5 @@
-//! The scalable filter: no key is lost as it grows, the rate stays below the one asked for, and its bytes are those of
-//! the format.
+//! The scalable filter loses no key as it grows, keeps its false-positive rate below the requested one, and writes the
+//! bytes of the format.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
     ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
 }
 
-/// So many new keys, of the numbers from 0 on.
+/// Inserts `mix` of 0, 1, 2... until the filter counts `keys` inserted keys.
 fn grown(mut filter: ScalableBloomFilter, keys: u64) -> ScalableBloomFilter {
     let mut number = 0;
     while filter.inserted_keys() < keys {
@@ -37,7 +37,7 @@ fn filled(mut filter: ScalableBloomFilter, keys: &[String]) -> ScalableBloomFilt
     filter
 }
 
-/// Three filters.
+/// A scalable filter that has grown to three filters.
 fn sample() -> ScalableBloomFilter {
     filled(with_fpr(60, 0.1).with_seed(99), &numbers()[..300])
 }
@@ -93,20 +93,20 @@ fn an_initial_capacity_of_zero_counts_as_one() {
     assert_eq!(with_fpr(0, 0.01), with_fpr(1, 0.01));
 }
 
-/// A full filter that is asked only for what it has stays as it is.
+/// Inserting only present keys into a full filter changes nothing.
 #[test]
 fn present_keys_do_not_make_it_grow() {
     let mut filter = filled(with_fpr(3, 0.001), &numbers()[..3]);
     let before = filter.clone();
     let (bytes, ()) = allocated(|| filter.extend(&numbers()[..3]));
     assert_eq!((filter.filters().len(), filter == before), (1, true));
-    // Those of the numbers themselves.
+    // The keys themselves are all that is allocated.
     let (of_numbers, _) = allocated(numbers);
     assert_eq!(bytes, of_numbers);
     assert_eq!(kept(|| assert!((0..100).all(|i| !filter.contains_hash(mix(i))))), 0);
 }
 
-/// What the filters' rates come to by the model of blocks, each with its keys.
+/// The false-positive rate of all filters together, from the model of blocks and the number of keys in each.
 fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     let (mut capacity, mut rest) = (initial_capacity, filter.inserted_keys());
     let mut none = 1.0;
@@ -118,7 +118,7 @@ fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     1.0 - none
 }
 
-/// The measured rate is the model's, and never above the one asked for.
+/// Asserts that the measured false-positive rate matches the estimate and the model, and is below the requested one.
 fn assert_fpr(fpr: f64, initial_capacity: u64, lookups: u64) {
     let mut filter = with_fpr(initial_capacity as usize, fpr);
     for times in [1, 10, 100] {
@@ -127,7 +127,7 @@ fn assert_fpr(fpr: f64, initial_capacity: u64, lookups: u64) {
         let (measured, model) = (positives as f64 / lookups as f64, model(&filter, initial_capacity));
         let estimated = filter.estimated_fpr();
         println!(
-            "{fpr}, {times} times the initial capacity: measured {:.3} of the rate asked for, estimated {:.3}, model {:.3}",
+            "{fpr}, {times} times the initial capacity: measured {:.3} of the requested FPR, estimated {:.3}, model {:.3}",
             measured / fpr,
             estimated / fpr,
             model / fpr
@@ -137,7 +137,7 @@ fn assert_fpr(fpr: f64, initial_capacity: u64, lookups: u64) {
             (measured / estimated - 1.0).abs() < 4.0 * sigma,
             "measured {measured}, estimated {estimated}"
         );
-        // A lookup's rate differs from block to block by more than itself, so that of few blocks from the model.
+        // The FPR varies between blocks by more than its mean, so a filter of few blocks deviates from the model.
         let tolerance = 6.0 / (filter.size_bytes() as f64 / 64.0).sqrt();
         assert!((estimated / model - 1.0).abs() < tolerance, "estimated {estimated}, model {model}");
         assert!(model < fpr && measured < fpr && model > 0.1 * fpr);
@@ -165,7 +165,7 @@ fn the_rate_stays_below_the_one_asked_for_with_a_billion_keys() {
     assert_fpr(0.01, 10_000_000, 4_000_000);
 }
 
-/// The figures of the documentation.
+/// The figures are documented.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn memory_is_at_most_the_documented_figures() {
@@ -237,7 +237,7 @@ fn standalone_bytes_match_the_format() {
         assert!(keys.iter().all(|key| read.contains(key)));
         assert!(read.to_standalone() == golden && made.to_standalone() == golden, "{made:?}");
         assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
-        // It grows on in the same way.
+        // The decoded filter keeps growing in the same way.
         let [read, made] = [read, made].map(|filter| grown(filter, 2_000));
         assert!(read == made);
     }
@@ -286,11 +286,11 @@ fn each_check_reports_what_is_wrong() {
             footer("tightening, in bits,", tightening.to_bits())
         );
     }
-    // Fewer filters than there are leave bytes over, more find none.
+    // A lower number of filters leaves bytes over, and a higher one runs out of bytes.
     for n_filters in [0_u64, 1, 2, 4, u64::MAX] {
         assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
     }
-    // The newest filter was made for 240 keys.
+    // The capacity of the newest filter is 240 keys.
     for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
         assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
     }
@@ -303,7 +303,7 @@ fn each_check_reports_what_is_wrong() {
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
 
-/// In a filter of another seed or k the keys would not be looked for where they are.
+/// With a different seed or k, lookups would probe other bits than those that the inserts set.
 #[test]
 fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {
@@ -325,11 +325,12 @@ fn filters_with_different_parameters_are_refused() {
         of(&[of_other_seed, second.clone(), third.clone()]),
         Err(DecodeError::Footer { field: "seed", found: 7 })
     );
-    // Exchanged, they would have the next filter sized by the first.
+    // In reverse order, the next filter would be sized from the first, smallest one.
     assert!(of(&[third, second, first]).is_err());
 }
 
-/// Another writer may choose another k. The next filter is then as large as the rate needs with that.
+/// Another writer may choose another k. The next filter is then as large as the false-positive rate requires with that
+/// k.
 #[test]
 fn filters_of_any_k_keep_growing() {
     let one = BloomFilter::with_blocks(10, 2).unwrap().with_seed(99).to_standalone();
@@ -377,7 +378,7 @@ fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
-/// Without keys a filter may be given another seed. One that is not empty must not say that it is.
+/// `with_seed` is allowed only on an empty filter, so a footer must not make a filter with bits look empty.
 #[test]
 #[should_panic(expected = "before its first key")]
 fn a_forged_count_of_zero_keys_is_ignored() {

@@ -1,4 +1,4 @@
-//! Filters by way of serde: what comes back is what went in, and nothing else comes back.
+//! Filters round-trip through serde, and damaged data is an error.
 #![cfg(feature = "serde")]
 
 use std::fmt::Debug;
@@ -7,7 +7,8 @@ use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, St
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use serde_core::{Serialize, de::DeserializeOwned};
 
-/// By a format of text, that knows no bytes, and a binary one; and damaged in both.
+/// Round-trips through a text format, which has no type for bytes, and a binary format. Damaged data is an error in
+/// both.
 fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) {
     let text = serde_json::to_string(filter).unwrap();
     assert_eq!(serde_json::from_str::<T>(&text).unwrap(), *filter);
@@ -23,7 +24,7 @@ fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) 
         assert!(postcard::from_bytes::<T>(&damaged).is_err(), "byte {place}");
         assert!(postcard::from_bytes::<T>(&bytes[..place]).is_err(), "cut at {place}");
     }
-    // A length that is not there.
+    // A length without the bytes that it announces.
     assert!(postcard::from_bytes::<T>(&[0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
 }
 

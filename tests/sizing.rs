@@ -1,12 +1,12 @@
-//! Sizes follow from the model, and nonsense is refused with the number that was given.
+//! Sizes follow from the model, and errors name the invalid number.
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, sizing};
 
-/// Rates in percent. The first value is from a sum over all terms in another language, written before the crate; the
-/// second from the table that the design started from, whose model took the lanes of a block for independent: exact at
-/// k = 8, up to 1.4 % off elsewhere.
-const RATES: [(f64, u32, f64, f64); 12] = [
+/// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
+/// language, written before the crate. The second is from the table that the design started from. Its model treated the
+/// lanes of a block as independent, which is exact at k = 8 and up to 1.4 % off elsewhere.
+const FPRS: [(f64, u32, f64, f64); 12] = [
     (8.0, 5, 2.343_13, 2.344),
     (10.0, 6, 0.972_68, 0.978),
     (12.0, 7, 0.419_321, 0.421),
@@ -23,7 +23,7 @@ const RATES: [(f64, u32, f64, f64); 12] = [
 
 #[test]
 fn the_model_matches_the_brute_force_sum() {
-    for (bits_per_key, k, exact, design) in RATES {
+    for (bits_per_key, k, exact, design) in FPRS {
         let percent = 100.0 * sizing::fpr(bits_per_key, k).unwrap();
         assert!(
             (percent / exact - 1.0).abs() < 1e-4,
@@ -35,7 +35,7 @@ fn the_model_matches_the_brute_force_sum() {
             "{bits_per_key} bits, k {k}: {percent} %, not {design} %"
         );
     }
-    // By the same sum in sixty digits. Rounding is worst here.
+    // From the same sum with sixty digits. Rounding errors are largest here.
     let lowest = sizing::fpr(64.0, 16).unwrap();
     assert!((lowest / 1.261_290e-8 - 1.0).abs() < 2e-4, "{lowest:e}");
     assert!((0.99..=1.0).contains(&(lowest / sizing::MIN_FPR)), "{lowest:e}");
@@ -47,7 +47,7 @@ fn the_best_k_has_the_lowest_fpr() {
     while bits_per_key <= sizing::MAX_BITS_PER_KEY {
         let best = sizing::best_k(bits_per_key).unwrap();
         let rate = sizing::fpr(bits_per_key, best).unwrap();
-        // Rates have one minimum over k, so the neighbours tell.
+        // The FPR has one minimum over k, so comparing with the neighbours is enough.
         for k in [best - 1, best + 1].into_iter().filter(|k| (1..=16).contains(k)) {
             let other = sizing::fpr(bits_per_key, k).unwrap();
             assert!(rate <= other * 1.001, "{bits_per_key} bits: k {best} has {rate:e}, k {k} {other:e}");
@@ -156,7 +156,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
             assert!(filter.insert("key") && filter.contains("key"));
         }
     }
-    // The fewest bits that a float can ask for, and the fewest keys.
+    // The fewest bits per key that a float can express.
     for bits_per_key in [5e-324, f64::MIN_POSITIVE, 1e-9] {
         let mut filter = BloomFilter::with_bits_per_key(1_000_000, bits_per_key).unwrap();
         assert_eq!((filter.n_blocks(), filter.k()), (1, 1));
@@ -173,7 +173,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         let error = SizingError::Blocks { n_blocks: n_blocks as u64, most };
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
     }
-    // An address space of 32 bits may have its half to give away.
+    // With a 32-bit address space, allocating half of it may succeed.
     if cfg!(target_pointer_width = "64") {
         assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
     }

@@ -1,4 +1,4 @@
-//! The standard filter: no key is lost, the rate is the textbook's, and its bytes are those of the format.
+//! The standard filter loses no key, has the textbook false-positive rate, and writes the bytes of the format.
 
 mod common;
 #[path = "golden/standard.rs"]
@@ -172,7 +172,7 @@ fn standalone_bytes_match_the_format() {
         assert_eq!(read.known_keys(), known_keys);
         assert!(keys.iter().all(|key| read.contains(key)));
         assert!(read.to_standalone() == golden, "{made:?}");
-        // Those that the filter itself cannot count are written as not known.
+        // The filter writes the number of keys as unknown if it cannot count them itself.
         let written = forge(golden, 8, &made.known_keys().unwrap_or(u64::MAX).to_le_bytes());
         assert!(made.to_standalone() == written, "{made:?}");
         assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
@@ -215,9 +215,9 @@ fn each_check_reports_what_is_wrong() {
     for stored in [0, 1, 448, 513, 1 << 40, u64::MAX - 63, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
         assert_eq!(error, DecodeError::Size { stored, unit: "bits", found_bytes: 64 });
-        assert!(bytes <= standalone.len(), "no more than the forged copy");
+        assert!(bytes <= standalone.len(), "allocated more than the forged copy");
     }
-    // A set bit from m on, with checksums that are right.
+    // A set bit beyond the last bit of the filter, with correct checksums.
     let highest = *bits(&sample()).last().expect("keys");
     assert!(highest > 448, "in the last lane");
     let forged = forge(&standalone, 0, &highest.to_le_bytes());
@@ -257,22 +257,24 @@ fn debug_output_shows_shape_and_fill() {
     assert_eq!((sample().size_bytes(), with_bits(513, 1).size_bytes()), (64, 128));
 }
 
-/// Filters of so many keys, and how many of their missing keys were taken for present against the model.
+/// The ratio of false positives to the number that the model predicts, over `filters` filters of `keys` keys, with
+/// `lookups` absent keys each.
 fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
     let mut positives = 0;
     for round in 0..filters {
         let mut filter = with_bits(sizing.size_bits, sizing.k);
         (0..keys).for_each(|i| _ = filter.insert_hash(mix((round << 32) | i)));
-        let missing = (0..lookups).map(|i| mix((1 << 60) | (round << 32) | i));
-        positives += missing.filter(|&hash| filter.contains_hash(hash)).count();
+        let absent = (0..lookups).map(|i| mix((1 << 60) | (round << 32) | i));
+        positives += absent.filter(|&hash| filter.contains_hash(hash)).count();
     }
     let expected = (filters * lookups) as f64 * sizing.fpr(keys).unwrap();
     let ratio = positives as f64 / expected;
-    println!("{sizing:?}, {keys} keys: {ratio:.4} of the model, {expected:.0} expected");
+    println!("{sizing:?}, {keys} keys: {ratio:.4} of the model's FPR, {expected:.0} expected");
     ratio
 }
 
-/// The measured rate lies within 2 % of the model's and three standard errors of the count, on both sides.
+/// Asserts that the measured false-positive rate is within 2 % plus three standard errors of the model's, on both
+/// sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
     let sizing = StandardSizing::with_bits((keys as f64 * bits_per_key) as u64, k).unwrap();
     let expected = (filters * lookups) as f64 * sizing.fpr(keys).unwrap();
@@ -293,7 +295,7 @@ fn the_measured_fpr_matches_the_model() {
 #[test]
 #[ignore = "half a minute in release"]
 fn the_measured_fpr_matches_the_model_at_low_fprs() {
-    // Where probes of a key that fall together cost most: few keys, a low rate.
+    // Coinciding probes of a key cost most with few keys and a low FPR.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
         let lookups = (2_000.0 / sizing::standard_fpr_approximate(bits_per_key, k).unwrap()) as u64;
         assert_model(bits_per_key, k, 1_000, 500, lookups / 500);
@@ -301,7 +303,7 @@ fn the_measured_fpr_matches_the_model_at_low_fprs() {
     }
 }
 
-/// What the window test of `src/variants/standard.rs` draws, for once whole.
+/// A whole filter of the size that the window test of `src/variants/standard.rs` samples.
 #[test]
 #[ignore = "minutes in release, 1.25 GB of memory"]
 fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {
@@ -320,9 +322,9 @@ fn the_measured_fpr_is_the_requested_fpr() {
         let sizing = StandardSizing::for_fpr(keys as usize, fpr).unwrap();
         let filter = StandardBloomFilter::with_fpr(keys as usize, fpr).unwrap();
         assert_eq!((filter.size_bits(), filter.k()), (sizing.size_bits, sizing.k));
-        let asked = ratio(sizing, keys, filters, lookups) * sizing.fpr(keys).unwrap() / fpr;
+        let ratio = ratio(sizing, keys, filters, lookups) * sizing.fpr(keys).unwrap() / fpr;
         let tolerance = 0.02 + 3.0 / (fpr * (filters * lookups) as f64).sqrt();
-        assert!((asked - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {asked} of the rate asked for");
+        assert!((ratio - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {ratio} of the requested FPR");
     }
 }
 
@@ -355,8 +357,9 @@ fn the_estimates_are_accurate() {
     assert_eq!((one.estimated_keys().keys(), one.estimated_fpr(), one.fill_ratio()), (None, 1.0, 1.0));
 }
 
-/// Bits per key against k, from Pei Cao, "Bloom filters: the math", 1998, and the table of Fan, Cao, Almeida and Broder,
-/// "Summary cache", 2000. Three digits are given, or as many as printed.
+/// Bits per key, the first k, and the false-positive rates from that k on, from Pei Cao, "Bloom filters: the math",
+/// 1998, and the table of Fan, Cao, Almeida and Broder, "Summary cache", 2000. Three digits, or as many as are printed
+/// there.
 const PUBLISHED: &[(u32, u32, &[&str])] = &[
     (2, 1, &["0.393", "0.400"]),
     (3, 1, &["0.283", "0.237", "0.253"]),
@@ -401,7 +404,7 @@ fn the_exact_fpr_matches_the_formula() {
         let exact = sizing::standard_fpr(m, n, k).unwrap();
         assert!((exact / formula - 1.0).abs() < 1e-9, "{m}, {n}, {k}: {exact}, not {formula}");
     }
-    // One key in so many bits: the rate is (k/m)^k, which 1 − e^(−x) would lose.
+    // For one key in so many bits the FPR is (k/m)^k, which computing 1 − e^(−x) would round away.
     let exact = sizing::standard_fpr(1 << 60, 1, 2).unwrap();
     assert!((exact * 2.0_f64.powi(118) - 1.0).abs() < 1e-12, "{exact:e}");
 }
@@ -417,7 +420,7 @@ fn bits_per_key_are_the_inverse_of_the_fpr() {
         assert!(rate(k) <= fpr && rate(k) > 0.9999 * fpr, "{fpr}: {}", rate(k));
         assert!(k == 1 || rate(k - 1) >= rate(k));
         assert!(rate(k + 1) >= rate(k));
-        // No Bloom filter takes less than 1/ln 2 times the bound of any filter.
+        // A Bloom filter needs at least 1/ln 2 times the lower bound for any filter.
         let least = -fpr.log2() / std::f64::consts::LN_2;
         assert!((0.9999..1.15).contains(&(bits_per_key / least)) || fpr > 0.3, "{fpr}: {bits_per_key}");
         if let Ok(blocked) = sizing::parameters(fpr) {
@@ -493,7 +496,7 @@ fn numbers_out_of_range_are_refused() {
     assert!(StandardSizing::for_bits_per_key(usize::MAX, 64.0).is_err());
 }
 
-/// With so many keys some missing one has the very hash of a present one: no bits help against that.
+/// With so many keys, some absent keys have the same hash as a present one, and more bits do not help.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn fprs_below_the_chance_of_equal_hashes_are_refused() {
@@ -503,6 +506,6 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
         Err(SizingError::FprTooLow { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
     ));
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
-    assert!(sizing.fpr(billion as u64).unwrap() < 6e-12, "what is left for the bits");
+    assert!(sizing.fpr(billion as u64).unwrap() < 6e-12, "the FPR that remains for the bits");
     assert!(StandardSizing::for_fpr(1_000, STANDARD_MIN_FPR / 2.0).is_err());
 }
