@@ -1,4 +1,5 @@
-//! Damaged, cut, forged and foreign bytes: an error or "may be in", never "absent", a panic or a large allocation.
+//! Damaged, truncated, forged and foreign bytes give an error or "possibly present": never "definitely absent", a panic
+//! or a large allocation.
 
 mod common;
 
@@ -47,7 +48,7 @@ proptest! {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_of_a_standalone_filter_is_noticed() {
+fn every_changed_byte_of_a_standalone_filter_is_detected() {
     let standalone = sample().to_standalone();
     let lanes = standalone.len() - 64;
     for position in 0..standalone.len() {
@@ -66,7 +67,7 @@ fn every_changed_byte_of_a_standalone_filter_is_noticed() {
 }
 
 #[test]
-fn every_cut_of_a_standalone_filter_is_an_error() {
+fn every_truncated_standalone_filter_is_an_error() {
     for filter in [sample(), FilterBuilder::with_bits_per_key(10.0).unwrap().finish()] {
         let standalone = filter.to_standalone();
         for length in 0..standalone.len() {
@@ -84,7 +85,7 @@ fn every_cut_of_a_standalone_filter_is_an_error() {
 }
 
 #[test]
-fn each_check_of_the_footer_says_what_is_wrong() {
+fn each_footer_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| BloomView::from_standalone(bytes).map(|_| ()).unwrap_err();
 
@@ -109,7 +110,7 @@ fn each_check_of_the_footer_says_what_is_wrong() {
     damaged[192] ^= 1;
     assert!(matches!(open(&damaged), DecodeError::FooterChecksum { .. }));
 
-    // A count of lanes that fits its bytes but is none that a filter has.
+    // A lane count that matches the length, but that no filter can have.
     for lanes in [0, 65, 70, 71, 1001] {
         let bytes = [vec![0; 8 * lanes], standalone[192..].to_vec()].concat();
         let error = open(&forge(&bytes, 0, &(lanes as u64).to_le_bytes()));
@@ -119,9 +120,9 @@ fn each_check_of_the_footer_says_what_is_wrong() {
     }
 }
 
-/// A filter without keys may be given another seed. One that is not empty must not say that it is.
+/// `with_seed` is allowed only on an empty filter, so a footer must not make a filter with bits look empty.
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let filter = |keys: &[&str]| {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
         builder.extend(keys);
@@ -137,7 +138,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
 }
 
 #[test]
-fn compact_bytes_have_a_length_and_a_version() {
+fn compact_bytes_need_a_valid_length_and_version() {
     let open = |bytes: &[u8]| BloomView::from_compact(bytes).map(|view| (view.n_blocks(), view.k()));
     for length in 0..=1100 {
         let mut bytes = vec![0; length];
@@ -163,7 +164,7 @@ fn compact_bytes_have_a_length_and_a_version() {
 }
 
 #[test]
-fn a_policy_takes_malformed_filters_for_may_match() {
+fn a_policy_answers_may_match_for_malformed_filters() {
     let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
     let mut filter = Vec::new();
     policy.create_filter(["ant", "bee"], &mut filter);
@@ -174,7 +175,7 @@ fn a_policy_takes_malformed_filters_for_may_match() {
 }
 
 #[test]
-fn opening_and_asking_allocate_nothing() {
+fn opening_and_lookups_allocate_nothing() {
     let filter = sample();
     let standalone = filter.to_standalone();
     let mut compact = Vec::new();
@@ -198,7 +199,7 @@ fn opening_and_asking_allocate_nothing() {
 }
 
 #[test]
-fn writing_allocates_what_is_written() {
+fn writing_allocates_only_its_output() {
     let filter = sample();
     let (bytes, standalone) = allocated(|| filter.to_standalone());
     assert_eq!(bytes, standalone.len());
@@ -212,7 +213,7 @@ fn writing_allocates_what_is_written() {
 }
 
 #[test]
-fn filters_give_their_memory_back() {
+fn filters_free_their_memory() {
     let bytes = kept(|| {
         let filter = sample();
         drop(filter.clone());
@@ -222,7 +223,7 @@ fn filters_give_their_memory_back() {
 }
 
 #[test]
-fn errors_say_what_was_wrong_and_what_to_do() {
+fn errors_report_what_was_wrong_and_what_to_do() {
     let texts = [
         (
             DecodeError::Length { found: 63 },

@@ -1,11 +1,11 @@
-//! What happens should a release of the `wyhash` crate change its output: an error, never a filter that lies.
+//! If a release of the `wyhash` crate changes its output, you get an error, never a filter with wrong answers.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg changed_wyhash" cargo test --config 'patch.crates-io.wyhash.path="tests/changed_wyhash"' \
 //!     --test changed_hash
 //! ```
 //!
-//! Elsewhere there is nothing to test.
+//! In any other build this file is empty.
 #![cfg(changed_wyhash)]
 
 use bloomline::{BloomFilter, BloomView, DecodeError, HashChanged};

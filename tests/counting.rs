@@ -1,4 +1,4 @@
-//! The counting filter: no key that remains is lost, what is removed leaves no trace, its bytes are those of the format.
+//! The counting filter loses no key that remains, keeps no trace of removed keys, and writes the bytes of the format.
 
 mod common;
 
@@ -47,7 +47,7 @@ proptest! {
 
 #[test]
 fn every_kernel_sets_and_clears_the_same_bits() {
-    // So few that no counter saturates.
+    // Few enough that no counter saturates.
     let hashes: Vec<u64> = (0..60).map(mix).collect();
     let block_counts: &[usize] = if cfg!(miri) { &[1] } else { &[1, 2, 7, 40] };
     for kernel in Kernel::available() {
@@ -69,7 +69,7 @@ fn every_kernel_sets_and_clears_the_same_bits() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let numbers: Vec<String> = (0..400).map(|number: u32| number.to_string()).collect();
     let mut saturated = with_blocks(1, 6);
     (0..17).for_each(|_| saturated.extend(["ant"]));
@@ -97,7 +97,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     assert_eq!(standalone.len(), 2 * 256 + FOOTER_BYTES);
     for position in 0..standalone.len() {
@@ -113,11 +113,11 @@ fn every_changed_byte_and_every_cut_is_noticed() {
     assert!(CountingBloomFilter::from_standalone(&standalone.repeat(2)).is_err());
 }
 
-/// The unit of a size.
+/// The unit of [`DecodeError::Size`] for counting filters.
 const BLOCKS: &str = "blocks of 256 counter bytes";
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap_err();
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
@@ -129,9 +129,9 @@ fn each_check_says_what_is_wrong() {
     for stored in [0, 1, 3, 1 << 40, 1 << 62, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
         assert_eq!(error, DecodeError::Size { stored, unit: BLOCKS, found_bytes: 512 });
-        assert!(bytes <= standalone.len(), "no more than the forged copy");
+        assert!(bytes <= standalone.len(), "allocated more than the forged copy");
     }
-    // Without a block, and with bytes that are no whole blocks.
+    // No blocks, and a length that is not a whole number of blocks.
     for (body, stored) in [(8, 0), (64, 0), (255, 0), (257, 1), (256 + 64, 1)] {
         let cut = [vec![0; body], standalone[512..].to_vec()].concat();
         let error = open(&forge(&cut, 0, &u64::to_le_bytes(stored)));
@@ -144,13 +144,13 @@ fn each_check_says_what_is_wrong() {
 }
 
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_counters() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let owned = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap();
     let forged = owned(&forge(&sample().to_standalone(), 8, &[0; 8]));
     assert_eq!(forged.as_filter().known_keys(), None);
     let empty = owned(&with_blocks(1, 3).to_standalone());
     assert_eq!((empty.as_filter().known_keys(), empty.with_seed(5).seed()), (Some(0), 5));
-    // Nor any other, once a key has gone.
+    // After a remove the number of keys is unknown too.
     let mut counted = owned(&forge(&sample().to_standalone(), 8, &3_u64.to_le_bytes()));
     assert_eq!(counted.as_filter().known_keys(), Some(3));
     assert!(counted.remove("ant") && counted.as_filter().known_keys().is_none());
@@ -158,7 +158,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_counters() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_filter_with_keys_stays() {
+fn the_seed_of_a_filter_that_had_keys_cannot_be_changed() {
     let mut filter = sample();
     assert!(["ant", "ant", "bee", "cat"].iter().all(|key| filter.remove(key)));
     assert!(filter == with_blocks(2, 6).with_seed(99));
@@ -166,7 +166,7 @@ fn the_seed_of_a_filter_with_keys_stays() {
 }
 
 #[test]
-fn saturated_counters_stay() {
+fn saturated_counters_stay_saturated() {
     let mut filter = with_blocks(1, 6);
     for times in 0..20_u32 {
         assert_eq!(filter.count("ant"), times.min(15));
@@ -183,7 +183,7 @@ fn saturated_counters_stay() {
     assert!(!filter.contains("ant") && !filter.remove("ant") && filter == with_blocks(1, 6));
 }
 
-/// 10 bits per key and k = 6, with the keys of these numbers.
+/// A filter with 10 bits per key and k = 6 that contains `mix(i)` for each `i` in `0..keys`.
 fn half_full(keys: u64) -> CountingBloomFilter {
     let mut filter = CountingBloomFilter::with_bits_per_key(keys as usize, 10.0).unwrap();
     assert_eq!(filter.k(), 6);
@@ -206,35 +206,35 @@ fn counters_of_distinct_keys_are_poisson() {
     for (count, &found) in (0..=6).zip(&counts) {
         let found = f64::from(found);
         println!("{count}: {found} counters, {expected:.0} expected");
-        // Keys of a block do not fall independently, which widens this a little.
+        // Keys in one block are not independent, which widens the distribution a little.
         assert!((found - expected).abs() < 6.0 * expected.sqrt() + 3.0, "{count}: {found}, not {expected}");
         expected *= mean / f64::from(count + 1);
     }
     assert_eq!(counts[10..], [0; 6]);
 }
 
-/// What the documentation says of keys that were never inserted.
+/// The documented behaviour for keys that were never inserted.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn removes_of_missing_keys_are_refused_but_for_the_rate_and_then_lose_four_keys() {
+fn removing_an_absent_key_succeeds_at_the_fpr_and_then_loses_four_keys() {
     const KEYS: u64 = 10_000;
     let filter = half_full(KEYS);
     let mut changed = filter.clone();
     let (mut accepted, mut lost) = (0, 0);
     let lookups = 200_000;
-    for missing in (0..lookups).map(|i| mix((1 << 60) | i)) {
-        if changed.remove_hash(missing) {
+    for absent in (0..lookups).map(|i| mix((1 << 60) | i)) {
+        if changed.remove_hash(absent) {
             accepted += 1;
             if accepted <= 100 {
                 lost += (0..KEYS).filter(|&key| !changed.contains_hash(mix(key))).count();
             }
-            changed.insert_hash(missing);
+            changed.insert_hash(absent);
         }
     }
-    assert!(changed == filter, "a refusal changes nothing, and what was taken was put back");
+    assert!(changed == filter, "refused removes, and those that were undone, change nothing");
     let expected = lookups as f64 * sizing::fpr(10.0, 6).unwrap();
     let (ratio, lost) = (f64::from(accepted) / expected, lost as f64 / 100.0);
-    println!("{ratio:.3} of the model's rate were not refused; each lost {lost:.2} keys");
+    println!("removes were accepted at {ratio:.3} of the model's FPR; each lost {lost:.2} keys");
     assert!((ratio - 1.0).abs() < 0.02 + 3.0 / expected.sqrt(), "{ratio}");
     assert!((3.0..5.0).contains(&lost), "{lost}");
 }
@@ -256,7 +256,7 @@ fn changes_and_lookups_do_not_allocate() {
 }
 
 #[test]
-fn shapes_are_those_asked_for() {
+fn shapes_are_those_requested() {
     assert_eq!(
         format!("{:?}", sample()),
         format!(
@@ -273,7 +273,7 @@ fn shapes_are_those_asked_for() {
     let filter = filled(filter, &["ant", "bee"]);
     assert_eq!(filter.as_filter().estimated_keys().keys(), Some(2));
     assert!(BloomFilter::from(filter.clone()) == *filter.as_filter());
-    assert!(filter != filled(filter.clone(), &["ant"]), "the same bits, other counters");
+    assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
         assert_eq!(CountingBloomFilter::with_blocks(1, k), Err(SizingError::Probes { k }));

@@ -1,6 +1,6 @@
-//! Estimates of distinct keys are as good as their standard errors say.
+//! Estimates of the number of distinct keys are as accurate as their standard errors say.
 //!
-//! The tests here are quick enough for a debug build; filters of up to ten million keys are in
+//! The default tests are quick enough for a debug build. For filters of up to ten million keys run
 //! `cargo test --release --test estimates -- --include-ignored`.
 #![cfg(not(miri))]
 
@@ -8,7 +8,7 @@ use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, KeyEstimate, MismatchError, mix};
 use proptest::prelude::*;
 
-/// Bits per key, the k that is best for them, and others.
+/// Bits per key and k: the best k for these bits, and others.
 const SHAPES: &[(f64, u32)] = &[
     (6.0, 4),
     (6.0, 1),
@@ -24,7 +24,7 @@ const SHAPES: &[(f64, u32)] = &[
     (24.0, 1),
 ];
 
-/// A filter of either kind.
+/// A blocked or a standard filter.
 trait Filter: Clone {
     fn new(bits: f64, k: u32) -> Self;
     fn insert_batch(&mut self, hashes: &[u64]);
@@ -70,7 +70,7 @@ fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     keys.map(move |key| mix((seed << 36) | key))
 }
 
-/// How many standard errors the estimate is off by.
+/// The error of the estimate, in standard errors.
 #[track_caller]
 fn errors(estimate: KeyEstimate, keys: u64) -> f64 {
     let (Some(estimated), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
@@ -79,7 +79,7 @@ fn errors(estimate: KeyEstimate, keys: u64) -> f64 {
     (estimated as f64 - keys as f64) / standard_error
 }
 
-/// Within four standard errors, and where those allow it within 2 %.
+/// Asserts that the estimate is within four standard errors. Where those are small enough, callers also check 2 %.
 #[track_caller]
 fn assert_about(estimate: KeyEstimate, keys: u64, what: &str) {
     let errors = errors(estimate, keys);
@@ -91,7 +91,7 @@ fn f(rho: f64) -> f64 {
     rho.exp() - 1.0 - rho
 }
 
-/// The standard errors of one filter and of an intersection, by the formulas of the documentation.
+/// The standard errors of one filter and of an intersection, from the documented formulas.
 fn formula(bits: f64, k: u32, [a, b, common]: [u64; 3]) -> (f64, f64) {
     let f = |keys: u64| f(keys as f64 * f64::from(k) / bits);
     let of = |variance: f64| (variance * bits).sqrt() / f64::from(k);
@@ -142,7 +142,8 @@ fn check_pair<F: Filter>(keys: u64, seeds: u64) {
                 assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union}");
                 let intersection = a.intersection(&b);
                 assert_about(intersection, common, &what);
-                // So that "within four standard errors" is no empty phrase. Blocks at 2.7 probes per bit err more.
+                // An inflated standard error would let any estimate pass. Blocks with 2.7 probes per bit err more, so
+                // the loop over `SHAPES` skips them.
                 let (_, expected) = formula(bits, k, [keys, keys, common]);
                 let ratio = intersection.standard_error().unwrap() / expected;
                 assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
@@ -168,18 +169,18 @@ fn pairs_of_filters_of_millions() {
     }
 }
 
-/// The mean of errors in units of the standard error is 0, their standard deviation 1: of each over the seeds, with
-/// bounds that chance leaves once in ten thousand times.
+/// Asserts that errors in units of the standard error have mean 0 and standard deviation 1 over the seeds. By chance
+/// each bound is exceeded once in ten thousand times.
 #[track_caller]
 fn assert_standard(errors: &[f64], what: &str) {
     let n = errors.len() as f64;
     let mean = errors.iter().sum::<f64>() / n;
     let deviation = (errors.iter().map(|error| error * error).sum::<f64>() / n).sqrt();
     println!("{what}: mean {mean:.3}, deviation {deviation:.3} of {n}");
-    assert!(mean.abs() <= 4.0 / n.sqrt(), "{what}: off by {mean:.3} standard errors in the mean");
+    assert!(mean.abs() <= 4.0 / n.sqrt(), "{what}: the mean error is {mean:.3} standard errors");
     assert!(
         (deviation - 1.0).abs() <= 4.0 / (2.0 * n).sqrt(),
-        "{what}: deviation of {deviation:.3} standard errors"
+        "{what}: the deviation is {deviation:.3} standard errors"
     );
 }
 
@@ -202,28 +203,28 @@ fn check_errors<F: Filter>(shapes: &[(f64, u32)], keys: u64, seeds: u64) {
     }
 }
 
-/// Up to 2.2 probes per bit, and 3.3 in unions.
+/// Shapes with up to 2.2 probes per bit, and up to 3.3 in unions.
 const WIDE: &[(f64, u32)] =
     &[(1.0, 1), (3.0, 6), (4.0, 8), (5.0, 11), (6.0, 4), (8.0, 16), (10.0, 6), (24.0, 12), (64.0, 16)];
 
 #[test]
-fn errors_are_as_large_as_their_standard_error() {
+fn errors_match_their_standard_error() {
     check_errors::<BloomFilter>(WIDE, 1_200, 150);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 1_200, 150);
 }
 
 #[test]
 #[ignore = "a minute in release"]
-fn errors_are_as_large_as_their_standard_error_in_thousands_of_filters() {
+fn errors_match_their_standard_error_in_thousands_of_filters() {
     check_errors::<BloomFilter>(WIDE, 2_000, 2_000);
     check_errors::<BloomFilter>(WIDE, 100_000, 100);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 2_000, 2_000);
 }
 
-/// Rows of the documentation: bits per key, k, keys, percent in common, and the standard errors of one filter and of the
-/// intersection in percent.
+/// The rows of the documented table: bits per key, k, keys, percent of common keys, and the standard errors of one
+/// filter and of the intersection, in percent.
 #[test]
-fn the_tables_of_the_documentation_are_right() {
+fn the_documented_tables_are_correct() {
     for (bits_per_key, k, n, percent, one, common) in [
         (6.0, 4, 10_000, 1, 0.33, 59.0),
         (6.0, 4, 10_000, 10, 0.33, 5.4),
@@ -249,7 +250,7 @@ fn the_tables_of_the_documentation_are_right() {
     }
 }
 
-/// No number is far off, however full the filter: past the range it is unbounded.
+/// However full the filter, an estimate is either accurate or unbounded.
 fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
     let bits = 64.0 * 512.0;
     let mut before = 0;
@@ -270,7 +271,7 @@ fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
 }
 
 #[test]
-fn past_saturation_there_is_no_number() {
+fn estimates_past_saturation_are_unbounded() {
     for k in [1, 4, 6, 8, 11, 16] {
         check_overfull::<BloomFilter>(k, 31);
         check_overfull::<StandardBloomFilter>(k, 33);
@@ -285,9 +286,9 @@ fn past_saturation_there_is_no_number() {
     assert_eq!((full.keys().keys(), full.keys().standard_error()), (None, None));
 }
 
-/// Exactly where the documentation says so.
+/// The exact threshold is documented.
 #[test]
-fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
+fn a_filter_with_fewer_clear_bits_than_a_fiftieth_plus_four_is_too_full() {
     for bits in [1_u32, 5, 60, 1_000] {
         let mut filter = StandardBloomFilter::new(f64::from(bits), 1);
         assert_eq!(filter.keys().keys(), Some(0));
@@ -304,7 +305,7 @@ fn a_filter_is_too_full_with_fewer_than_one_bit_in_fifty_and_four_clear() {
 }
 
 #[test]
-fn a_lane_is_too_full_with_fewer_than_five_bits_clear() {
+fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
     for clear in 0..64 {
         let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
         compact.push(0x17);
@@ -318,7 +319,7 @@ fn a_small_part_of_a_sparse_filter() {
     let part = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..1_000));
     let all = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..20_000));
     assert_about(part.intersection(&all), 1_000, "part");
-    // Each key's second probes in its lanes are all that can err.
+    // Only second probes of a key in the same lane cause an error.
     assert!(
         (0.7..0.8).contains(&part.intersection(&all).standard_error().unwrap()),
         "{}",
@@ -326,7 +327,7 @@ fn a_small_part_of_a_sparse_filter() {
     );
 }
 
-/// A short filter as a table's reader sees it.
+/// A short filter as the reader of a table opens it.
 fn short(hashes: impl Iterator<Item = u64>, bits_per_key: f64) -> BloomFilter {
     let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap();
     hashes.for_each(|hash| builder.add_hash(hash));
@@ -355,7 +356,7 @@ fn few_keys() {
                 if keys >= 34 {
                     assert_standard(&errors, &what);
                 } else {
-                    // Whole keys leave no smaller error to see.
+                    // Estimates are whole keys, so smaller errors cannot be observed.
                     let deviation = errors.iter().map(|error| error * error).sum::<f64>() / 400.0;
                     assert!(deviation < 1.5, "{what}: {deviation}");
                 }
@@ -365,23 +366,23 @@ fn few_keys() {
 }
 
 #[test]
-fn folding_and_uniting_keep_the_estimate_and_intersecting_does_not() {
+fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     let a = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 0..8_000));
     let b = BloomFilter::of(512.0 * 240.0, 6, hashes(1, 6_000..14_000));
     let mut folded = a.clone();
     folded.fold(3).unwrap();
     assert_about(folded.keys(), 8_000, "folded");
-    let mut united = a.clone();
-    united.union_with(&b).unwrap();
-    assert_eq!(a.union(&b), united.keys());
+    let mut union = a.clone();
+    union.union_with(&b).unwrap();
+    assert_eq!(a.union(&b), union.keys());
     assert_about(a.intersection(&b), 2_000, "in both");
     let mut intersected = a;
     intersected.intersect_with(&b).unwrap();
     assert!(errors(intersected.keys(), 2_000) > 4.0, "{} for 2000 keys", intersected.keys());
 }
 
-/// The last digit as well. The same formulas in another language, written from the documentation, gave these keys, and
-/// these standard errors but for the last bit.
+/// Identical to the last digit. An independent implementation of the documented formulas in another language gave the
+/// same keys, and the same standard errors except for the last bit.
 #[test]
 fn estimates_are_the_same_on_every_cpu() {
     let a = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 0..2_000));
@@ -420,20 +421,20 @@ fn mismatches_are_errors() {
     }
 }
 
-/// What holds for any two filters, short ones as well.
-fn check_laws<F: Filter + PartialEq>(a: &F, b: &F, unite: impl Fn(&mut F)) {
-    let mut united = a.clone();
-    unite(&mut united);
-    assert_eq!(a.union(b), united.keys());
+/// Checks the laws that hold for any two filters, including short ones.
+fn check_laws<F: Filter + PartialEq>(a: &F, b: &F, union_with_b: impl Fn(&mut F)) {
+    let mut union = a.clone();
+    union_with_b(&mut union);
+    assert_eq!(a.union(b), union.keys());
     assert_eq!((a.union(b), a.intersection(b)), (b.union(a), b.intersection(a)));
     assert_eq!((a.union(a), a.intersection(a)), (a.keys(), a.keys()));
     let numbers = [a.keys(), b.keys(), a.union(b), a.intersection(b)].map(KeyEstimate::keys);
     if let [Some(a), Some(b), Some(union), Some(intersection)] = numbers {
         assert!(union >= a.max(b) && intersection <= a.min(b));
-        // Each is rounded; an intersection below 0 is 0.
+        // Each number is rounded, and a negative intersection is reported as 0.
         assert!((a + b).abs_diff(union + intersection) <= 2 || intersection == 0 && a + b < union + 2);
     } else {
-        // Whatever holds the bits of a filter that is too full is so itself.
+        // If a filter is too full, so is any union with it, and an intersection needs the estimate of the union.
         assert_eq!((numbers[2], numbers[3]), (None, None));
     }
 }

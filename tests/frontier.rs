@@ -1,5 +1,5 @@
-//! The frontier: nothing is visited twice, no more is skipped than the requested false-positive rate allows, and a saved
-//! crawl resumes.
+//! The frontier visits nothing twice, skips no more new items than the requested false-positive rate allows, and
+//! resumes a saved crawl.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn with_fpr<T: AsRef<[u8]>>(expected_items: usize, fpr: f64) -> Frontier<T> {
     Frontier::with_fpr(expected_items, fpr).expect("a small frontier")
 }
 
-/// Three animals went in, one came out.
+/// A frontier that accepted three animals, one of them popped.
 fn sample() -> Frontier<String> {
     let mut frontier = with_fpr(100, 0.01).with_seed(0x5eed);
     frontier.extend(["ant", "bee", "cat", "bee"].map(String::from));
@@ -36,10 +36,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_comes_out_twice(
+    fn no_item_is_popped_twice(
         expected_items in 0..100_u8, grows: bool, seed: u64, bytes in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        let operations = Vec::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes will do");
+        let operations = Vec::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes decode");
         common::frontier::frontier(expected_items, grows, seed, &operations);
     }
 
@@ -56,12 +56,12 @@ proptest! {
 }
 
 #[test]
-fn items_come_out_in_order_and_once() {
+fn items_are_popped_in_order_and_once() {
     let mut frontier = with_fpr(100, 1e-6);
     assert!(frontier.is_empty() && !frontier.seen("ant"));
     assert!(frontier.push("ant") && frontier.push("bee") && !frontier.push("ant"));
     assert_eq!((frontier.len(), frontier.accepted(), frontier.pop()), (2, 2, Some("ant")));
-    assert!(frontier.seen("ant") && !frontier.push("ant"), "what came out stays seen");
+    assert!(frontier.seen("ant") && !frontier.push("ant"), "a popped item stays seen");
     frontier.extend(["cat", "bee"]);
     assert_eq!(frontier.iter().collect::<Vec<_>>(), [&"bee", &"cat"]);
     assert_eq!((frontier.pop(), frontier.pop(), frontier.pop()), (Some("bee"), Some("cat"), None));
@@ -71,7 +71,7 @@ fn items_come_out_in_order_and_once() {
 }
 
 #[test]
-fn the_filter_is_of_the_size_asked_for() {
+fn the_filter_has_the_requested_size() {
     for (expected_items, fpr) in [(0, 0.5), (1_000, 0.01), (50_000, 0.001)] {
         let filter = BloomFilter::with_fpr(expected_items, fpr).unwrap();
         let frontier: Frontier<String> = with_fpr(expected_items, fpr);
@@ -85,7 +85,7 @@ fn the_filter_is_of_the_size_asked_for() {
 }
 
 #[test]
-fn a_frontier_tells_when_it_is_past_its_plan() {
+fn a_frontier_reports_that_it_is_over_capacity() {
     let mut frontier: Frontier<String> = with_fpr(1_000, 1e-6);
     for i in 0..1_100 {
         assert_eq!(frontier.is_over_capacity(), i > 1_000, "after {i} items");
@@ -100,7 +100,7 @@ fn a_frontier_tells_when_it_is_past_its_plan() {
 }
 
 #[test]
-fn frontiers_of_other_seeds_drop_other_items() {
+fn frontiers_with_different_seeds_drop_different_items() {
     let skipped = |frontier: Result<Frontier<String>, SizingError>, seed| {
         let mut frontier = frontier.unwrap().with_seed(seed);
         (0..3_000).filter(|i: &u32| !frontier.push(i.to_string())).collect::<HashSet<_>>()
@@ -115,18 +115,18 @@ fn frontiers_of_other_seeds_drop_other_items() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_frontier_with_items_stays() {
+fn the_seed_of_a_frontier_with_items_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
-/// In no more memory than it takes.
+/// A URL without spare capacity, so that the memory of a set of them is not overstated.
 fn url(i: u64) -> String {
     let site = mix(i % 5_000) % 100_000_000;
     format!("https://www.site-{site}.example/articles/{:016x}/{i}.html", mix(i)).into_boxed_str().into()
 }
 
-/// Pushes `distinct` URLs and four repeats for each: no more is skipped than the filter's bits say, and it takes less
-/// memory than a set.
+/// Pushes `distinct` URLs, each followed by four repeats of pushed ones. Checks that the number of skipped URLs matches
+/// the false-positive rate computed from the filter's bits, and that the filter takes less memory than a set.
 fn crawl(make: impl FnOnce() -> Result<Frontier<String>, SizingError>, distinct: u64, fpr: f64) {
     let mut set = HashSet::new();
     let set_bytes = kept(|| (0..distinct).for_each(|i| _ = set.insert(url(i))));
@@ -146,10 +146,10 @@ fn crawl(make: impl FnOnce() -> Result<Frontier<String>, SizingError>, distinct:
             expected += step as f64 * frontier.estimated_fpr();
         }
         for push in 0..5 {
-            // One that is new, and others from anywhere before it.
+            // A new URL, then repeats of any earlier one.
             let item = if push == 0 { url(i) } else { url(mix(5 * i + push) % (i + 1)) };
             let was_new = frontier.push(item);
-            assert!(push == 0 || !was_new, "a repeat was taken");
+            assert!(push == 0 || !was_new, "a repeat was accepted");
             skipped += u64::from(push == 0 && !was_new);
         }
         if i % 2 == 0 {
@@ -162,14 +162,14 @@ fn crawl(make: impl FnOnce() -> Result<Frontier<String>, SizingError>, distinct:
     assert_eq!((visited.len() as u64, frontier.accepted()), (distinct - skipped, distinct - skipped));
     assert!(visited.is_subset(&set));
     println!(
-        "{distinct} items at {fpr}: {skipped} skipped, {:.4} of the rate asked for, {expected:.0} by the bits; filter {} \
-         bytes, set {set_bytes}, 1/{:.0}",
+        "{distinct} items at {fpr}: {skipped} skipped, {:.4} of the requested FPR, {expected:.0} expected from the bits; \
+         filter {} bytes, set {set_bytes}, 1/{:.0}",
         skipped as f64 / distinct as f64 / fpr,
         frontier.size_bytes(),
         set_bytes as f64 / frontier.size_bytes() as f64
     );
     let tolerance = 0.02 * expected + 3.5 * expected.sqrt();
-    assert!((skipped as f64 - expected).abs() <= tolerance, "{skipped}, not {expected}");
+    assert!((skipped as f64 - expected).abs() <= tolerance, "{skipped} skipped, {expected} expected");
     assert!(skipped as f64 <= 1.1 * fpr * distinct as f64);
     assert!(frontier.estimated_fpr() <= 1.05 * fpr);
     assert!(20 * frontier.size_bytes() <= set_bytes);
@@ -183,18 +183,18 @@ fn crawls(distinct: usize) {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_crawl_skips_no_more_than_was_asked() {
+fn a_crawl_skips_no_more_than_the_requested_fpr() {
     crawls(20_000);
 }
 
 #[test]
 #[ignore = "5 million pushes, three times: 15 s in release"]
-fn a_crawl_of_a_million_urls_skips_no_more_than_was_asked() {
+fn a_crawl_of_a_million_urls_skips_no_more_than_the_requested_fpr() {
     crawls(1_000_000);
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let golden = include_bytes!("golden/frontier.bin");
     assert!(sample().to_standalone() == golden);
     let mut frontier = restored(golden).unwrap();
@@ -211,7 +211,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     for position in 0..standalone.len() {
         for change in 1..=255 {
@@ -227,7 +227,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| restored(bytes).unwrap_err();
     let forge = |offset, bytes: &[u8]| open(&forge_footer(&standalone, offset, bytes));
@@ -236,13 +236,13 @@ fn each_check_says_what_is_wrong() {
     assert_eq!(forge(40, &[2]), DecodeError::Version { found: 2, newest: 1 });
     assert_eq!(forge(41, &[1]), DecodeError::Footer { field: "reserved bytes", found: 1 });
     assert_eq!(forge(47, &[1]), DecodeError::Footer { field: "reserved bytes", found: 1 << 48 });
-    // Counting on from the highest would run over.
+    // Fewer than the queued items, or so many that later pushes could overflow the count.
     for found in [1, (1 << 63), u64::MAX] {
         let error = DecodeError::Footer { field: "number of accepted items", found };
         assert_eq!(forge(16, &found.to_le_bytes()), error);
     }
     assert!(matches!(forge(32, &[1]), DecodeError::BodyChecksum { .. }));
-    // One that grows has another filter.
+    // This capacity marks a frontier that grows, whose filter has another format.
     assert_eq!(forge(24, &[0xff; 8]), DecodeError::Magic { found: *b"\x89bloom\r\n" });
 
     let found_bytes = (standalone.len() - FOOTER_BYTES) as u64;
@@ -279,7 +279,7 @@ fn each_check_says_what_is_wrong() {
     );
 }
 
-/// Takes bytes for others than they are.
+/// An item type whose decoded bytes differ from the stored ones.
 struct Lowercase(Vec<u8>);
 
 impl AsRef<[u8]> for Lowercase {
@@ -295,7 +295,7 @@ impl From<Vec<u8>> for Lowercase {
 }
 
 #[test]
-fn items_that_are_not_those_saved_are_refused() {
+fn restored_items_that_differ_from_those_saved_are_refused() {
     let mut frontier: Frontier<&[u8]> = with_fpr(1_000, 1e-6);
     frontier.extend([&b"ant"[..], b"\xff", b""]);
     let bytes = frontier.to_standalone();
@@ -303,14 +303,14 @@ fn items_that_are_not_those_saved_are_refused() {
     let copy = Frontier::<Box<[u8]>>::from_standalone(&bytes).unwrap();
     assert!(copy.iter().map(|item| &**item).eq(frontier.iter().copied()));
 
-    // Visited twice, were it taken: the filter need not have seen what such a type makes of it.
+    // The filter need not contain the decoded bytes, so accepting the item would let it be visited twice.
     let mut frontier = with_fpr(1, 0.9);
     frontier.extend(["ant", "Bee"]);
     let error = Frontier::<Lowercase>::from_standalone(&frontier.to_standalone()).map(|_| ());
     assert_eq!(error, Err(DecodeError::Item { index: 1 }));
 }
 
-/// Counts what is written and keeps nothing.
+/// Counts the bytes written and discards them.
 struct Sink(usize);
 
 impl Write for Sink {
@@ -337,9 +337,9 @@ fn a_saved_frontier_is_restored() {
     }
 }
 
-/// The queue may be most of the memory that there is.
+/// The queue may fill most of the memory, so a copy may not fit.
 #[test]
-fn saving_takes_no_second_queue() {
+fn saving_does_not_copy_the_queue() {
     let mut frontier = with_fpr(1_000, 0.01);
     frontier.extend((0..1_000).map(|i| format!("{i:01000}")));
     let mut sink = Sink(0);
@@ -350,13 +350,13 @@ fn saving_takes_no_second_queue() {
 }
 
 #[test]
-fn a_writer_that_fails_is_an_error() {
+fn a_failing_writer_is_an_error() {
     let full: &mut [u8] = &mut [0; 100];
     assert_eq!(sample().save(full).unwrap_err().kind(), ErrorKind::WriteZero);
 }
 
 #[test]
-fn what_is_no_frontier_is_an_error() {
+fn bytes_that_are_not_a_frontier_are_an_error() {
     let standalone = sample().to_standalone();
     for length in 0..standalone.len() {
         let cut = &standalone[..length];
@@ -380,7 +380,7 @@ impl Read for Broken {
 }
 
 #[test]
-fn a_reader_that_fails_is_an_error() {
+fn a_failing_reader_is_an_error() {
     let error = Frontier::<String>::restore(Broken).unwrap_err();
     assert_eq!(error.to_string(), "the frontier could not be read");
     let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();

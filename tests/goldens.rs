@@ -1,8 +1,8 @@
-//! The crate gives the hashes, masks and bytes of `docs/format.md`, bit for bit.
+//! The crate produces the hashes, masks and bytes of `docs/format.md`, bit for bit.
 //!
-//! The values are those of `tests/golden/make.py`. It was written from `docs/format.md` in another language, without
-//! the crate, so that a mistake would have to be made twice, alike, to go unnoticed. A failure here means that filters
-//! already stored would be misread: the crate is to be changed, not the values.
+//! `tests/golden/make.py` generates the values. It was written from `docs/format.md` in another language, without
+//! reading the crate, so a mistake goes unnoticed only if both make the same one. If a test here fails, stored filters
+//! would be misread: change the crate, not the values.
 
 #[path = "golden/values.rs"]
 mod values;
@@ -33,7 +33,7 @@ fn compact(filter: &BloomFilter) -> Vec<u8> {
     bytes
 }
 
-/// The eight lanes of a filter of one block. Lanes that repeat are written once, so they are repeated here.
+/// The eight lanes of a filter of one block. Compact bytes store repeated lanes once, so this repeats them.
 fn lanes_of_one_block(filter: &BloomFilter) -> [u64; 8] {
     let bytes = compact(filter);
     let (written, trailer) = bytes.as_chunks::<8>();
@@ -41,7 +41,7 @@ fn lanes_of_one_block(filter: &BloomFilter) -> [u64; 8] {
     core::array::from_fn(|i| u64::from_le_bytes(written[i % written.len()]))
 }
 
-/// What differs is named in a few words: the bytes themselves would fill the screen.
+/// Reports only the lengths and the first difference, because the bytes themselves would fill the screen.
 fn assert_same_bytes(ours: &[u8], golden: &[u8], what: &str) {
     let difference = ours.iter().zip(golden).position(|(ours, golden)| ours != golden);
     assert_eq!((ours.len(), difference), (golden.len(), None), "{what}: (length, first byte that differs)");
@@ -59,7 +59,7 @@ fn assert_contains_all<K: AsRef<[u8]>>(view: &BloomView<'_>, keys: &[K]) {
 }
 
 #[test]
-fn hashes_are_those_of_the_format() {
+fn hashes_match_the_format() {
     assert_eq!(values::HASHES.len(), 4 * 101);
     for &(length, seed, hash) in values::HASHES {
         let key: Vec<u8> = (0..length).map(|i| (131 * i + length) as u8).collect();
@@ -68,7 +68,7 @@ fn hashes_are_those_of_the_format() {
 }
 
 #[test]
-fn masks_of_every_kernel_are_those_of_the_format() {
+fn masks_of_every_kernel_match_the_format() {
     assert_eq!(values::MASKS.len(), 12 * 16);
     for kernel in Kernel::available() {
         for &(hash, k, mask) in values::MASKS {
@@ -84,9 +84,9 @@ fn masks_of_every_kernel_are_those_of_the_format() {
 }
 
 #[test]
-fn blocks_are_those_of_the_format() {
+fn blocks_match_the_format() {
     assert_eq!(values::BLOCKS.len(), 14 * 7);
-    // Miri takes minutes for the larger ones.
+    // Miri takes minutes for the larger filters.
     let most = if cfg!(miri) { 100 } else { usize::MAX };
     for &(hash, n_blocks, block) in values::BLOCKS.iter().filter(|(_, n_blocks, _)| *n_blocks <= most) {
         let mut filter = empty(n_blocks, 8);
@@ -100,14 +100,14 @@ fn blocks_are_those_of_the_format() {
 }
 
 #[test]
-fn the_check_value_is_that_of_the_format() {
+fn the_check_value_matches_the_format() {
     let bytes = empty(1, 6).to_standalone();
     let footer = &bytes[bytes.len() - FOOTER_BYTES..];
     assert_eq!(footer[24..32], values::CHECK_VALUE.to_le_bytes());
 }
 
 #[test]
-fn compact_bytes_are_those_of_the_format() {
+fn compact_bytes_match_the_format() {
     let golden = include_bytes!("golden/compact-1-block.bin");
     assert_same_bytes(&compact(&filled(empty(1, 6), &ANIMALS)), golden, "1 block");
 
@@ -119,7 +119,7 @@ fn compact_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn compact_bytes_of_the_format_are_read() {
+fn golden_compact_bytes_are_read() {
     let view = BloomView::from_compact(include_bytes!("golden/compact-1-block.bin")).unwrap();
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (1, 6, 0, None));
     assert_contains_all(&view, &ANIMALS);
@@ -137,8 +137,8 @@ fn compact_bytes_of_the_format_are_read() {
 }
 
 #[test]
-fn the_seed_of_compact_bytes_is_the_one_given() {
-    // The lanes of a standalone filter with a seed, as compact bytes.
+fn compact_bytes_are_read_with_the_given_seed() {
+    // Compact bytes made from the lanes of a standalone filter with a seed.
     let standalone = include_bytes!("golden/standalone-100-blocks.bin");
     let mut bytes = standalone[..standalone.len() - FOOTER_BYTES].to_vec();
     bytes.push(0x1a);
@@ -154,7 +154,7 @@ fn the_seed_of_compact_bytes_is_the_one_given() {
 }
 
 #[test]
-fn short_compact_bytes_of_the_format_are_read_and_written_again() {
+fn golden_short_compact_bytes_round_trip() {
     let (animals, numbers) = (ANIMALS.map(String::from).to_vec(), numbers());
     let golden: [(&[u8], usize, u32, &[String]); 10] = [
         (include_bytes!("golden/compact-short-1.bin"), 1, 6, &animals),
@@ -175,7 +175,7 @@ fn short_compact_bytes_of_the_format_are_read_and_written_again() {
         assert_contains_all(&view, keys);
         assert_same_bytes(&compact(&view.to_filter()), golden, &format!("{n_lanes} lanes"));
         if k == 7 {
-            // Just so many bits per key that this is the builder's k.
+            // With this many bits per key the builder chooses k = 7.
             let mut builder = FilterBuilder::with_bits_per_key(64.0 / 6.0).unwrap();
             builder.extend(keys);
             let mut built = Vec::new();
@@ -186,7 +186,7 @@ fn short_compact_bytes_of_the_format_are_read_and_written_again() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let golden = include_bytes!("golden/standalone-empty.bin");
     assert_same_bytes(&empty(1, 6).to_standalone(), golden, "empty");
 
@@ -199,7 +199,7 @@ fn standalone_bytes_are_those_of_the_format() {
 }
 
 #[test]
-fn standalone_bytes_of_the_format_are_read_and_written_again() {
+fn golden_standalone_bytes_round_trip() {
     let golden = include_bytes!("golden/standalone-empty.bin");
     let view = BloomView::from_standalone(golden).unwrap();
     view.verify().unwrap();
@@ -229,9 +229,9 @@ fn standalone_bytes_of_the_format_are_read_and_written_again() {
     assert_same_bytes(&view.to_filter().to_standalone(), golden, "9 lanes");
 }
 
-/// Tables remember it: under another name their filters would be left alone, and nobody told.
+/// Tables store the name. A database silently ignores the filters of a table if the name differs.
 #[test]
-fn the_name_of_the_policy_stays() {
+fn the_policy_name_never_changes() {
     assert_eq!(bloomline::sstable::FilterPolicy::NAME, "bloomline.BlockedBloom1");
 }
 

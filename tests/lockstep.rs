@@ -6,21 +6,21 @@ use bloomline::{Kernel, mix};
 use common::lockstep::{kernels_agree, kernels_agree_on_short};
 use proptest::prelude::*;
 
-/// Names what this run covers. `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` makes it fail where it covers less, so
-/// that no machine passes by testing fewer kernels than were meant.
+/// Prints the kernels that this run covers. With `EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference` it fails unless
+/// they are exactly these, so that no machine passes by testing fewer kernels than intended.
 #[test]
-fn this_run_covers_the_kernels_that_are_expected() {
+fn this_run_covers_the_expected_kernels() {
     let kernels: Vec<_> = Kernel::available().map(Kernel::name).collect();
     println!("kernels: {}; big-endian: {}", kernels.join(","), cfg!(target_endian = "big"));
     if let Ok(expected) = std::env::var("EXPECT_KERNELS") {
         assert_eq!(kernels.join(","), expected, "EXPECT_KERNELS");
     }
-    assert_eq!(Kernel::active().name(), kernels[0], "the fastest is the one in use");
+    assert_eq!(Kernel::active().name(), kernels[0], "the fastest kernel is the active one");
     assert!(Kernel::by_name("abacus").is_none());
 }
 
-/// Hashes as they come, those at the edges of the block index and of the bits, and runs with equal high bits, which
-/// fall in one block.
+/// Random hashes, hashes at the edges of the block index and of the bits, and hashes with equal high bits, which fall
+/// in one block.
 fn hash() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => any::<u64>(),
@@ -42,9 +42,9 @@ proptest! {
 
     #[test]
     fn every_kernel_agrees_with_the_reference(
-        inserted in hashes(), asked in hashes(), k in 1..=16_u32, n_blocks in block_count(),
+        inserted in hashes(), queried in hashes(), k in 1..=16_u32, n_blocks in block_count(),
     ) {
-        kernels_agree(&inserted, &asked, k, n_blocks);
+        kernels_agree(&inserted, &queried, k, n_blocks);
     }
 }
 
@@ -73,7 +73,7 @@ fn every_kernel_agrees_for_every_k_rotation_and_block_count() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_batch_of_any_length_is_answered_whole() {
+fn batches_of_any_length_are_answered_completely() {
     let hashes: Vec<u64> = (0..300).map(mix).collect();
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
         kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
@@ -83,21 +83,21 @@ fn a_batch_of_any_length_is_answered_whole() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_kernel_agrees_on_short_filters_of_every_length() {
-    let asked: Vec<u64> = (0..200).map(mix).chain([0, 1, u64::MAX]).collect();
+    let queried: Vec<u64> = (0..200).map(mix).chain([0, 1, u64::MAX]).collect();
     for n_lanes in (1..64_u64).filter(|n_lanes| n_lanes % 8 != 0) {
-        // About seven eighths of the bits, so that many hashes are in and many are not.
+        // Sets about seven eighths of the bits, so that lookups give both answers often.
         let word = |i| mix(i) | mix(i + 1_000) | mix(i + 2_000);
         let lanes: Vec<u8> = (0..n_lanes).flat_map(|i| word(i).to_le_bytes()).collect();
         for k in 1..=16 {
             let short = [lanes.as_slice(), &[0x0f + k]].concat().into_boxed_slice();
-            kernels_agree_on_short(&short, &asked);
+            kernels_agree_on_short(&short, &queried);
         }
     }
 }
 
 #[test]
 #[should_panic(expected = "one answer per hash")]
-fn a_batch_without_room_for_its_answers_panics() {
+fn a_batch_with_fewer_answers_than_hashes_panics() {
     let filter = bloomline::BloomFilter::with_blocks(1, 6).unwrap();
     filter.contains_batch(&[1, 2, 3], &mut [false; 2]);
 }
@@ -107,7 +107,7 @@ fn a_batch_without_room_for_its_answers_panics() {
 fn every_kernel_builds_the_same_filter() {
     let built = Kernel::available().map(|kernel| {
         let mut builder = bloomline::FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
-        // Twice, and so many that some are false positives when they first come.
+        // Each key twice, and enough keys that some are false positives when first added.
         let keys = || (0..10_000).map(|i: u32| i.to_le_bytes());
         builder.extend(keys().chain(keys()));
         let filter = builder.finish();
@@ -119,20 +119,20 @@ fn every_kernel_builds_the_same_filter() {
     assert!(built.iter().all(|filter| *filter == built[0]));
 }
 
-/// Filters that the caches do not hold are walked with prefetches: a loop of its own.
+/// Batches on filters larger than the caches run a separate loop, with prefetches.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_batch_of_any_length_is_answered_whole_in_a_large_filter() {
-    let (inserted, asked): (Vec<u64>, Vec<u64>) =
+fn batches_of_any_length_are_answered_completely_in_large_filters() {
+    let (inserted, queried): (Vec<u64>, Vec<u64>) =
         ((0..700).map(mix).collect(), (350..1_050).map(mix).collect());
     for (len, k) in
         [0, 1, 127, 128, 129, 255, 256, 257, 700].into_iter().flat_map(|len| [(len, 6), (len, 13)])
     {
-        kernels_agree(&inserted[..len], &asked[..len], k, 100_000);
+        kernels_agree(&inserted[..len], &queried[..len], k, 100_000);
     }
 }
 
-/// The AVX2 kernel clears the upper halves of all vector registers when it is done, wherever it was inlined.
+/// The AVX2 kernel clears the upper halves of all vector registers at its end, even where it was inlined.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn vector_registers_survive_lookups_inlined_into_code_that_uses_them() {
@@ -164,7 +164,7 @@ fn vector_registers_survive_lookups_inlined_into_code_that_uses_them() {
             std::array::from_fn(|i| std::array::from_fn(|j| (mix(i as u64 * 4 + j as u64) >> 8) as i64));
         for kernel in Kernel::available() {
             let mut filter = BloomFilter::with_blocks(1_000, 6).unwrap().with_kernel(kernel);
-            // SAFETY: avx2 was found on this CPU.
+            // SAFETY: `is_x86_feature_detected` found AVX2 on this CPU.
             let sums = unsafe { with_every_register_in_use(&mut filter, &start) };
             assert_eq!(sums, start.map(|four| four.map(|number| number * 100)), "{kernel}");
         }

@@ -1,10 +1,10 @@
-//! Every order in which threads can meet, by loom's model of memory.
+//! Every interleaving of the threads, under loom's memory model.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --test loom
 //! ```
 //!
-//! Elsewhere there is nothing to test.
+//! In any other build this file is empty.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -19,8 +19,8 @@ use choice::{Choice, UNMADE};
 #[path = "../src/kernel/shared.rs"]
 mod shared;
 
-/// Whatever the order, bits of both are there when both are done, each was set by one of them, and who is told of none
-/// finds its own all the same.
+/// In every order, the bits of both threads are set when both are done, and each thread sees its own bits right after
+/// its insert. A later insert of the same bits reports nothing new.
 #[test]
 fn threads_set_bits_in_the_same_lanes() {
     const MASKS: [[u64; 8]; 2] = [[0b0011, 0b1, 0, 0, 0, 0, 0, 0], [0b0110, 0b1, 0, 0, 0, 0, 0, 0]];
@@ -29,7 +29,7 @@ fn threads_set_bits_in_the_same_lanes() {
         let insert = |lanes: &[AtomicU64; 8], mask: [u64; 8]| {
             let is_new = shared::insert(lanes, mask);
             let seen = shared::load(lanes);
-            assert!(seen.iter().zip(mask).all(|(seen, bits)| seen & bits == bits), "its own bits");
+            assert!(seen.iter().zip(mask).all(|(seen, bits)| seen & bits == bits), "own bits not seen");
             is_new
         };
         let other = {
@@ -37,16 +37,16 @@ fn threads_set_bits_in_the_same_lanes() {
             thread::spawn(move || insert(&lanes, MASKS[1]))
         };
         let is_new = [insert(&lanes, MASKS[0]), other.join().expect("no panic")];
-        // Each has a bit that the other has not.
+        // Each mask has a bit that the other lacks.
         assert_eq!(is_new, [true; 2]);
         assert_eq!(shared::load(&lanes), [0b0111, 0b1, 0, 0, 0, 0, 0, 0]);
         assert!(!shared::insert(&lanes, MASKS[0]) && !shared::insert(&lanes, MASKS[1]));
     });
 }
 
-/// The same key by two threads: one of them is told that it is new.
+/// Two threads insert the same key: `insert` reports it as new to at least one of them.
 #[test]
-fn a_key_by_two_threads_is_new_to_one() {
+fn a_key_inserted_by_two_threads_is_new_to_at_least_one() {
     loom::model(|| {
         let lanes: Arc<[AtomicU64; 8]> = Arc::new(core::array::from_fn(|_| AtomicU64::new(0)));
         let mask = [0b1, 0b1, 0, 0, 0, 0, 0, 0];
@@ -60,13 +60,13 @@ fn a_key_by_two_threads_is_new_to_one() {
     });
 }
 
-/// Whether a thread asks first, while the other is choosing, or after it: it gets the choice, and nobody chooses who
-/// has seen it.
+/// A thread gets the same choice whether it comes first, while the other thread is choosing, or after it. A thread that
+/// has seen the choice does not choose again.
 #[test]
-fn every_thread_gets_the_choice() {
+fn every_thread_gets_the_same_choice() {
     loom::model(|| {
         let choice = Arc::new((Choice(AtomicU8::new(UNMADE)), AtomicUsize::new(0)));
-        let ask_twice = |(choice, chosen): &(Choice, AtomicUsize)| {
+        let get_twice = |(choice, chosen): &(Choice, AtomicUsize)| {
             let choose = || {
                 chosen.fetch_add(1, atomic::Ordering::Relaxed);
                 2
@@ -76,9 +76,9 @@ fn every_thread_gets_the_choice() {
         };
         let other = {
             let choice = Arc::clone(&choice);
-            thread::spawn(move || ask_twice(&choice))
+            thread::spawn(move || get_twice(&choice))
         };
-        ask_twice(&choice);
+        get_twice(&choice);
         other.join().expect("no panic");
         let chosen = choice.1.load(atomic::Ordering::Relaxed);
         assert!(matches!(chosen, 1 | 2), "chosen {chosen} times by two threads");

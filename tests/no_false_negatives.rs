@@ -1,4 +1,4 @@
-//! A key that went in is never said to be absent, whatever is done with the filter.
+//! A filter never reports an inserted key as absent, whatever operations follow.
 
 mod common;
 
@@ -15,12 +15,12 @@ fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> 
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn inserted_keys_stay_while_others_come() {
+fn inserted_keys_stay_present_as_others_are_inserted() {
     for k in 1..=16 {
         let mut filter = BloomFilter::with_blocks(11, k).unwrap();
         for i in 0..400 {
             let was_there = filter.contains_hash(mix(i));
-            assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert says whether a bit changed");
+            assert_eq!(filter.insert_hash(mix(i)), !was_there, "insert returns whether a bit changed");
             assert!(!filter.insert_hash(mix(i)));
             assert!((0..=i).step_by(7).chain([i]).all(|i| filter.contains_hash(mix(i))), "k {k}, {i} keys");
         }
@@ -29,7 +29,7 @@ fn inserted_keys_stay_while_others_come() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn an_empty_filter_says_absent() {
+fn an_empty_filter_answers_absent() {
     let filter = BloomFilter::with_fpr(1_000_000, 0.01).unwrap();
     assert!((0..100_000).all(|i| !filter.contains_hash(mix(i))));
     assert_eq!(
@@ -82,7 +82,7 @@ fn filters_that_place_keys_differently_are_not_combined() {
         let mut filter = ours.clone();
         assert_eq!(filter.union_with(&other), Err(error));
         assert_eq!(filter.intersect_with(&other), Err(error));
-        assert!(filter == ours, "left as it was");
+        assert!(filter == ours, "a failed operation changes nothing");
     }
 }
 
@@ -98,7 +98,7 @@ fn debug_output_shows_shape_and_fill_and_no_bits() {
 }
 
 #[test]
-fn filters_are_equal_if_they_answer_alike() {
+fn filters_with_equal_shape_seed_and_bits_are_equal() {
     let ours = filter_of([1], 8, 6);
     assert!(ours == filter_of([1, 1], 8, 6));
     let with_seed = |seed| {
@@ -109,13 +109,13 @@ fn filters_are_equal_if_they_answer_alike() {
     let mut more_bits = ours.clone();
     more_bits.insert_hash(2);
     assert!(ours == with_seed(0) && ours != with_seed(9) && ours != more_bits);
-    // Empty, so that only the shape differs.
+    // Empty filters, so that only the shape differs.
     assert!(filter_of([], 8, 6) != filter_of([], 8, 7) && filter_of([], 8, 6) != filter_of([], 9, 6));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_folded_filter_is_the_one_built_small() {
+fn a_folded_filter_equals_one_built_at_that_size() {
     for n_blocks in [1, 2, 7, 36, 60, 64, 97, 360] {
         for factor in (1..=n_blocks).filter(|factor| n_blocks % factor == 0) {
             for k in [1, 6, 8, 13] {
@@ -151,7 +151,7 @@ fn folding_and_union_commute() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
+fn a_shrunk_filter_keeps_its_keys_and_its_fpr() {
     for (n_blocks, keys) in [(1024, 100), (1000, 3_000), (997, 50), (4096, 0), (64, 3_000), (1, 10)] {
         let mut filter = filter_of((0..keys).map(mix), n_blocks, 6);
         let before = filter.estimated_fpr();
@@ -179,7 +179,7 @@ fn a_shrunk_filter_keeps_its_keys_and_its_rate() {
 }
 
 #[test]
-fn a_cleared_filter_is_new() {
+fn a_cleared_filter_equals_a_new_one() {
     let mut filter = filter_of((0..100).map(mix), 5, 6);
     filter.clear();
     assert!(filter == BloomFilter::with_blocks(5, 6).unwrap());
@@ -243,7 +243,7 @@ fn short_filters_lose_no_key() {
             assert_eq!(filter.known_keys(), Some(n));
             assert_eq!(view.to_filter().compact_bytes(), compact.len());
 
-            // Insertion into an owned copy makes whole blocks of those that overlap.
+            // An insert into an owned copy turns overlapping blocks into whole blocks.
             let mut grown = view.to_filter();
             for i in n..n + 20 {
                 grown.insert_hash(mix(i));
@@ -279,7 +279,7 @@ fn a_builder_sizes_by_distinct_keys() {
         }
     }
 
-    // Wherever in a batch the repeat falls.
+    // The repeated key at every position in a batch.
     for n_keys in 2..=40 {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
         (0..n_keys).chain([0]).for_each(|i| builder.add_hash(mix(i)));
@@ -289,11 +289,11 @@ fn a_builder_sizes_by_distinct_keys() {
     let mut by_hash = FilterBuilder::with_fpr(0.01).unwrap().with_seed(5);
     by_hash.add("a");
     by_hash.add_hash(bloomline::hash_key("a", 5));
-    assert_eq!(by_hash.finish().known_keys(), Some(1), "a key and its hash are one");
+    assert_eq!(by_hash.finish().known_keys(), Some(1), "a key and its hash count as one");
 }
 
 #[test]
-fn counts_of_keys_travel_with_standalone_bytes() {
+fn standalone_bytes_store_the_number_of_keys() {
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_seed(4);
     builder.extend(["a", "b", "c"]);
     let mut filter = builder.finish();
@@ -304,7 +304,7 @@ fn counts_of_keys_travel_with_standalone_bytes() {
     assert_eq!(
         BloomView::from_standalone(&bytes).unwrap().known_keys(),
         None,
-        "repeats go unnoticed from here on"
+        "an insert makes the number of keys unknown, because it may be a repeat"
     );
     filter.insert_batch(&[]);
     assert_eq!(filter.known_keys(), None);
@@ -320,15 +320,15 @@ fn a_policy_finds_every_key_of_its_filters() {
             let keys: Vec<Vec<u8>> = (0..n).map(|i: u32| i.to_be_bytes().repeat(3)).collect();
             let start = table.len();
             policy.create_filter(keys.iter().chain(&keys), &mut table);
-            assert!(table.len() > start, "no filter is empty");
-            // Either policy reads the filters of both.
+            assert!(table.len() > start, "a filter of {n} keys has no bytes");
+            // Each policy reads the filters of both.
             assert!(
                 keys.iter()
                     .all(|key| policies.iter().all(|policy| policy.key_may_match(key, &table[start..])))
             );
             let absent =
                 (0..1_000_u32).filter(|i| policy.key_may_match(i.to_le_bytes(), &table[start..])).count();
-            assert!(absent <= 30, "{n} keys: {absent} of 1000 missing ones may match");
+            assert!(absent <= 30, "{n} keys: {absent} of 1000 absent keys may match");
         }
     }
     assert!(table.starts_with(b"what a table holds before its filters"));

@@ -1,20 +1,20 @@
-//! The false-positive rate asked for is the rate measured.
+//! The measured false-positive rate is the requested one.
 //!
-//! The tests here are quick enough for a debug build; the full sweep is run by
+//! The default tests are quick enough for a debug build. For the full sweep run
 //! `cargo test --release --test rates -- --include-ignored`.
 
 use bloomline::{BloomFilter, BloomView, FilterBuilder, KeyEstimate, Sizing, hash_key, mix, sizing};
 
-/// Hashes of keys that are never inserted in these tests.
-fn missing(from: u64) -> impl Iterator<Item = u64> {
+/// Hashes of keys that these tests never insert.
+fn absent(from: u64) -> impl Iterator<Item = u64> {
     (from..).map(|i| mix((1 << 60) | i))
 }
 
-/// How many of `probes` missing keys are taken for present.
+/// The number of false positives among `probes` absent keys.
 fn false_positives(filter: &BloomFilter, probes: u64) -> u64 {
     let mut found = [false; 4096];
     let mut count = 0;
-    let mut hashes = missing(0);
+    let mut hashes = absent(0);
     for _ in 0..probes.div_ceil(4096) {
         let batch: Vec<u64> = hashes.by_ref().take(4096).collect();
         filter.contains_batch(&batch, &mut found);
@@ -23,8 +23,8 @@ fn false_positives(filter: &BloomFilter, probes: u64) -> u64 {
     count
 }
 
-/// The rate of each of `filters` filters of `keys` keys, measured over `probes` keys each; returns the count of false
-/// positives and of probes.
+/// Looks up `probes` absent keys in each of `filters` filters of `keys` keys. Returns the numbers of false positives
+/// and of lookups, over all filters.
 fn measure(sizing: Sizing, keys: u64, filters: u64, probes: u64) -> (u64, u64) {
     let mut positives = 0;
     for round in 0..filters {
@@ -36,7 +36,7 @@ fn measure(sizing: Sizing, keys: u64, filters: u64, probes: u64) -> (u64, u64) {
     (positives, filters * probes.div_ceil(4096) * 4096)
 }
 
-/// The measured rate lies within 3 % of the model's and three standard errors of the count.
+/// Asserts that the measured false-positive rate is within 3 % plus three standard errors of the model's.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, probes: u64) {
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;
     let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
@@ -44,16 +44,16 @@ fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, probes: u64)
     let expected = sizing.fpr(keys as usize).unwrap() * probes as f64;
     let ratio = positives as f64 / expected;
     let tolerance = 0.03 + 3.0 / expected.sqrt();
-    println!("{bits_per_key:>4} bits, k {k:>2}: {ratio:.4} of the model's rate, tolerance {tolerance:.4}");
+    println!("{bits_per_key:>4} bits, k {k:>2}: {ratio:.4} of the model's FPR, tolerance {tolerance:.4}");
     assert!(
         (ratio - 1.0).abs() <= tolerance,
-        "{bits_per_key} bits, k {k}: {ratio} of the model, tolerance {tolerance}"
+        "{bits_per_key} bits, k {k}: {ratio} of the model's FPR, tolerance {tolerance}"
     );
 }
 
 #[test]
-fn the_measured_rate_is_that_of_the_model() {
-    // One filter of so few keys differs from the next by 1 to 3 %: the mean over twenty.
+fn the_measured_fpr_matches_the_model() {
+    // Filters of so few keys differ by 1 to 3 %, so this measures the mean of twenty.
     for (bits_per_key, k) in [(6.0, 4), (8.0, 5), (10.0, 6), (10.0, 8), (12.0, 11)] {
         assert_model(bits_per_key, k, 100_000, 20, 100_000);
     }
@@ -61,11 +61,11 @@ fn the_measured_rate_is_that_of_the_model() {
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_measured_rate_is_that_of_the_model_for_all_bits_per_key() {
+fn the_measured_fpr_matches_the_model_for_all_bits_per_key() {
     for bits_per_key in 6..=24 {
         let bits_per_key = f64::from(bits_per_key);
         let k = sizing::best_k(bits_per_key).unwrap();
-        // So many that the count's own error is small: 20,000 false positives.
+        // Enough lookups for 20,000 false positives, so that the standard error of the count is small.
         let probes = (20_000.0 / sizing::fpr(bits_per_key, k).unwrap()) as u64;
         assert_model(bits_per_key, k, 2_000_000, 1, probes.clamp(2_000_000, 400_000_000));
     }
@@ -73,7 +73,7 @@ fn the_measured_rate_is_that_of_the_model_for_all_bits_per_key() {
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_measured_rate_is_that_of_the_model_for_every_k() {
+fn the_measured_fpr_matches_the_model_for_every_k() {
     for k in 1..=16 {
         for bits_per_key in [4.0, 10.0] {
             let probes = (40_000.0 / sizing::fpr(bits_per_key, k).unwrap()) as u64;
@@ -82,7 +82,7 @@ fn the_measured_rate_is_that_of_the_model_for_every_k() {
     }
 }
 
-/// LevelDB's test of the same name: filters of every size stay small, lose nothing, and few are mediocre.
+/// As LevelDB's test `VaryingLengths`: filters of every size stay small, lose no key, and few have a mediocre FPR.
 fn varying_lengths(lengths: impl Iterator<Item = u32>) {
     let (mut mediocre, mut good) = (Vec::new(), 0);
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
@@ -110,7 +110,7 @@ fn varying_lengths(lengths: impl Iterator<Item = u32>) {
 }
 
 #[test]
-fn filters_of_few_keys_are_small_and_good() {
+fn filters_of_few_keys_are_small_and_accurate() {
     let steps = (1..10)
         .chain((10..100).step_by(10))
         .chain((100..1_000).step_by(100))
@@ -120,46 +120,47 @@ fn filters_of_few_keys_are_small_and_good() {
 
 #[test]
 #[ignore = "a second in release, half a minute in debug"]
-fn filters_of_every_size_are_small_and_good() {
+fn filters_of_every_size_are_small_and_accurate() {
     varying_lengths(1..=10_000);
 }
 
-/// Averaged over filters, the rate measured lies between half the rate asked for and 1.05 times it.
-fn assert_asked(fpr: f64, keys: u64, filters: u64, probes: u64) {
+/// Asserts that the false-positive rate, averaged over filters, is 0.5 to 1.05 times the requested one.
+fn assert_requested(fpr: f64, keys: u64, filters: u64, probes: u64) {
     let sizing = Sizing::for_fpr(keys as usize, fpr).unwrap();
     let (positives, probes) = measure(sizing, keys, filters, probes);
     let ratio = positives as f64 / probes as f64 / fpr;
-    println!("{fpr}, {keys} keys: {ratio:.3} of the rate asked for, {positives} false positives");
-    assert!((0.5..=1.05).contains(&ratio), "{fpr}, {keys} keys: {ratio} of the rate asked for");
+    println!("{fpr}, {keys} keys: {ratio:.3} of the requested FPR, {positives} false positives");
+    assert!((0.5..=1.05).contains(&ratio), "{fpr}, {keys} keys: {ratio} of the requested FPR");
 
     let mut builder = FilterBuilder::with_fpr(fpr).unwrap();
     (0..keys).for_each(|i| builder.add_hash(mix(i)));
     let built = builder.finish();
-    assert_eq!((built.n_blocks(), built.k()), (sizing.n_blocks, sizing.k), "the builder sizes alike");
+    assert_eq!((built.n_blocks(), built.k()), (sizing.n_blocks, sizing.k), "the builder agrees");
 }
 
 #[test]
-fn the_rate_asked_for_is_the_rate_measured() {
-    assert_asked(0.1, 1_000, 20, 20_000);
-    assert_asked(0.01, 1_000, 40, 20_000);
-    assert_asked(0.01, 20_000, 10, 60_000);
-    assert_asked(0.001, 5_000, 20, 200_000);
+fn the_measured_fpr_is_the_requested_fpr() {
+    assert_requested(0.1, 1_000, 20, 20_000);
+    assert_requested(0.01, 1_000, 40, 20_000);
+    assert_requested(0.01, 20_000, 10, 60_000);
+    assert_requested(0.001, 5_000, 20, 200_000);
 }
 
 #[test]
 #[ignore = "seconds in release, minutes in debug"]
-fn the_rate_asked_for_is_the_rate_measured_at_every_size() {
+fn the_measured_fpr_is_the_requested_fpr_at_every_size() {
     for fpr in [0.1, 0.03, 0.01, 0.003, 0.001, 0.0001] {
         for keys in [500, 1_000, 10_000, 100_000, 1_000_000] {
             let filters = (1_000_000 / keys).clamp(1, 200);
             let probes = ((20_000.0 / fpr) as u64).clamp(1_000_000, 200_000_000) / filters;
-            assert_asked(fpr, keys, filters, probes);
+            assert_requested(fpr, keys, filters, probes);
         }
     }
 }
 
-/// The rate with keys as bytes, over `filters` disjoint sets of 20,000 of them, as a share of the model's.
-fn share_of_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
+/// The ratio of the measured false-positive rate to the model's, for keys as bytes, over `filters` disjoint sets of
+/// 20,000 keys.
+fn ratio_to_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 {
     const KEYS: u64 = 20_000;
     let (mut positives, mut expected) = (0, 0.0);
     for round in 0..filters {
@@ -174,7 +175,7 @@ fn share_of_model(seed: u64, filters: u64, key: impl Fn(u64) -> Vec<u8>) -> f64 
 }
 
 #[test]
-fn every_kind_of_key_and_every_seed_has_the_rate_of_the_model() {
+fn every_kind_of_key_and_every_seed_has_the_fpr_of_the_model() {
     type Key = fn(u64) -> Vec<u8>;
     let kinds: [(&str, Key); 10] = [
         ("little-endian integers", |i| i.to_le_bytes().into()),
@@ -188,19 +189,19 @@ fn every_kind_of_key_and_every_seed_has_the_rate_of_the_model() {
         ("URLs", |i| format!("https://example.org/{}/item?id={i}", i % 7).into()),
         ("sparse records", |i| [&i.to_le_bytes()[..], &[0; 16]].concat()),
     ];
-    // The last seed makes the unmixed hash 0 for every key of up to eight bytes.
+    // With the last seed, a hash without the mixing of the seed is 0 for every key of up to eight bytes.
     for seed in [0, 0xa076_1d64_78bd_642f] {
         for (name, key) in kinds {
-            let share = share_of_model(seed, 6, key);
-            println!("{name}, seed {seed:#x}: {share:.3} of the model's rate");
-            // 2,300 expected: three standard errors are 6 %, and filters differ by 1 to 3 % on top.
-            assert!((0.91..=1.09).contains(&share), "{name}, seed {seed:#x}: {share} of the model's rate");
+            let ratio = ratio_to_model(seed, 6, key);
+            println!("{name}, seed {seed:#x}: {ratio:.3} of the model's FPR");
+            // With 2,300 expected, three standard errors are 6 %, and filters differ by another 1 to 3 %.
+            assert!((0.91..=1.09).contains(&ratio), "{name}, seed {seed:#x}: {ratio} of the model's FPR");
         }
     }
 }
 
 #[test]
-fn the_estimates_are_true() {
+fn the_estimates_are_accurate() {
     for k in [1, 4, 6, 8, 11, 16] {
         let mut filter = BloomFilter::with_blocks(400, k).unwrap();
         let mut before = 0;
@@ -229,8 +230,9 @@ fn the_estimates_are_true() {
     }
 }
 
-/// Compact filters of `n_lanes` lanes, as a builder makes them at `bits_per_key`: their rate against that of a standard
-/// filter with all its keys, the least that any filter of independent probes has, and against that of blocks alone.
+/// Builds compact filters of `n_lanes` lanes at `bits_per_key`. Compares their false-positive rate with that of a
+/// standard filter of the same keys, the lowest of any filter with independent probes, and with that of a filter of
+/// whole blocks.
 fn assert_short(n_lanes: usize, bits_per_key: f64) {
     let keys = (64.0 * n_lanes as f64 / bits_per_key) as u64;
     let bits_per_key = 64.0 * n_lanes as f64 / keys as f64;
@@ -243,7 +245,7 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
         builder.finish_compact(&mut bytes);
         assert_eq!(bytes.len(), 8 * n_lanes + 1);
         let view = BloomView::from_compact(&bytes).unwrap();
-        // Exact for the bits as they are, which saves millions of lookups.
+        // Exact for the bits that are set, so it replaces millions of lookups.
         rate += view.to_filter().estimated_fpr() / filters as f64;
         k = view.k();
 
@@ -255,16 +257,16 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
     let standard = (1..=16).map(|k| (1.0 - (-f64::from(k) / bits_per_key).exp()).powi(k)).fold(1.0, f64::min);
     let blocked = sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
     println!(
-        "{n_lanes:>2} lanes, {bits_per_key:.2} bits, k {k:>2}: {:.3} of the standard rate, {:.3} of that of blocks",
+        "{n_lanes:>2} lanes, {bits_per_key:.2} bits, k {k:>2}: {:.3} of the standard FPR, {:.3} of the FPR of blocks",
         rate / standard,
         rate / blocked
     );
-    assert!(rate > 0.97 * standard, "{n_lanes} lanes, {bits_per_key} bits: {rate} against {standard}");
-    assert!(rate < 1.02 * blocked, "{n_lanes} lanes, {bits_per_key} bits: {rate} against {blocked}");
+    assert!(rate > 0.97 * standard, "{n_lanes} lanes, {bits_per_key} bits: {rate}, standard {standard}");
+    assert!(rate < 1.02 * blocked, "{n_lanes} lanes, {bits_per_key} bits: {rate}, blocked {blocked}");
 }
 
 #[test]
-fn short_filters_are_better_than_blocks() {
+fn short_filters_have_no_higher_fpr_than_blocks() {
     for n_lanes in [3, 5, 6, 7, 9, 12, 15, 17, 30, 37, 50, 63] {
         for bits_per_key in [6.0, 8.0, 10.0, 12.0, 16.0] {
             assert_short(n_lanes, bits_per_key);
@@ -273,7 +275,7 @@ fn short_filters_are_better_than_blocks() {
 }
 
 #[test]
-fn a_full_filter_says_that_it_cannot_tell() {
+fn a_full_filter_has_no_key_estimate() {
     let mut filter = BloomFilter::with_blocks(2, 8).unwrap();
     for i in 0..20_000 {
         filter.insert_hash(mix(i));
@@ -282,9 +284,9 @@ fn a_full_filter_says_that_it_cannot_tell() {
     assert_eq!(filter.estimated_keys(), KeyEstimate::Unbounded);
 }
 
-/// Bits as no keys leave them, to tell where the estimate gives up.
+/// Sets bits as no keys would, to find the exact threshold of the estimate.
 #[test]
-fn an_estimate_is_given_while_three_lanes_in_four_are_not_full() {
+fn a_key_estimate_needs_three_lanes_in_four_that_are_not_full() {
     for full in 0..=16 {
         let mut bytes = [0; 129];
         bytes[..8 * full].fill(0xff);

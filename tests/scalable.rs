@@ -1,5 +1,5 @@
-//! The scalable filter: no key is lost as it grows, the rate stays below the one asked for, and its bytes are those of
-//! the format.
+//! The scalable filter loses no key as it grows, keeps its false-positive rate below the requested one, and writes the
+//! bytes of the format.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
     ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
 }
 
-/// So many new keys, of the numbers from 0 on.
+/// Inserts `mix` of 0, 1, 2... until the filter counts `keys` inserted keys.
 fn grown(mut filter: ScalableBloomFilter, keys: u64) -> ScalableBloomFilter {
     let mut number = 0;
     while filter.inserted_keys() < keys {
@@ -37,7 +37,7 @@ fn filled(mut filter: ScalableBloomFilter, keys: &[String]) -> ScalableBloomFilt
     filter
 }
 
-/// Three filters.
+/// A scalable filter that has grown to three filters.
 fn sample() -> ScalableBloomFilter {
     filled(with_fpr(60, 0.1).with_seed(99), &numbers()[..300])
 }
@@ -86,27 +86,27 @@ fn filters_grow_one_by_one() {
 }
 
 #[test]
-fn no_guess_is_a_guess_of_one() {
+fn an_initial_capacity_of_zero_counts_as_one() {
     let mut filter = with_fpr(0, 0.01);
     assert!(filter.insert("ant") && !filter.insert("ant") && filter.insert("bee"));
     assert_eq!((filter.filters().len(), filter.inserted_keys()), (2, 2));
     assert_eq!(with_fpr(0, 0.01), with_fpr(1, 0.01));
 }
 
-/// A full filter that is asked only for what it has stays as it is.
+/// Inserting only present keys into a full filter changes nothing.
 #[test]
-fn keys_that_are_in_do_not_make_it_grow() {
+fn present_keys_do_not_make_it_grow() {
     let mut filter = filled(with_fpr(3, 0.001), &numbers()[..3]);
     let before = filter.clone();
     let (bytes, ()) = allocated(|| filter.extend(&numbers()[..3]));
     assert_eq!((filter.filters().len(), filter == before), (1, true));
-    // Those of the numbers themselves.
+    // The keys themselves are all that is allocated.
     let (of_numbers, _) = allocated(numbers);
     assert_eq!(bytes, of_numbers);
     assert_eq!(kept(|| assert!((0..100).all(|i| !filter.contains_hash(mix(i))))), 0);
 }
 
-/// What the filters' rates come to by the model of blocks, each with its keys.
+/// The false-positive rate of all filters together, from the model of blocks and the number of keys in each.
 fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     let (mut capacity, mut rest) = (initial_capacity, filter.inserted_keys());
     let mut none = 1.0;
@@ -118,8 +118,8 @@ fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     1.0 - none
 }
 
-/// The measured rate is the model's, and never above the one asked for.
-fn assert_rate(fpr: f64, initial_capacity: u64, lookups: u64) {
+/// Asserts that the measured false-positive rate matches the estimate and the model, and is below the requested one.
+fn assert_fpr(fpr: f64, initial_capacity: u64, lookups: u64) {
     let mut filter = with_fpr(initial_capacity as usize, fpr);
     for times in [1, 10, 100] {
         filter = grown(filter, times * initial_capacity);
@@ -127,7 +127,7 @@ fn assert_rate(fpr: f64, initial_capacity: u64, lookups: u64) {
         let (measured, model) = (positives as f64 / lookups as f64, model(&filter, initial_capacity));
         let estimated = filter.estimated_fpr();
         println!(
-            "{fpr}, {times} times the initial capacity: measured {:.3} of the rate asked for, estimated {:.3}, model {:.3}",
+            "{fpr}, {times} times the initial capacity: measured {:.3} of the requested FPR, estimated {:.3}, model {:.3}",
             measured / fpr,
             estimated / fpr,
             model / fpr
@@ -137,7 +137,7 @@ fn assert_rate(fpr: f64, initial_capacity: u64, lookups: u64) {
             (measured / estimated - 1.0).abs() < 4.0 * sigma,
             "measured {measured}, estimated {estimated}"
         );
-        // A lookup's rate differs from block to block by more than itself, so that of few blocks from the model.
+        // The FPR varies between blocks by more than its mean, so a filter of few blocks deviates from the model.
         let tolerance = 6.0 / (filter.size_bytes() as f64 / 64.0).sqrt();
         assert!((estimated / model - 1.0).abs() < tolerance, "estimated {estimated}, model {model}");
         assert!(model < fpr && measured < fpr && model > 0.1 * fpr);
@@ -146,29 +146,29 @@ fn assert_rate(fpr: f64, initial_capacity: u64, lookups: u64) {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn the_rate_stays_below_the_one_asked_for() {
-    assert_rate(0.3, 1_000, 50_000);
-    assert_rate(0.01, 5_000, 300_000);
-    assert_rate(0.001, 3_000, 1_000_000);
+fn the_fpr_stays_below_the_requested_fpr() {
+    assert_fpr(0.3, 1_000, 50_000);
+    assert_fpr(0.01, 5_000, 300_000);
+    assert_fpr(0.001, 3_000, 1_000_000);
 }
 
 #[test]
 #[ignore = "half a minute in release"]
-fn the_rate_stays_below_the_one_asked_for_at_low_rates() {
-    assert_rate(0.0001, 20_000, 20_000_000);
-    assert_rate(0.01, 50_000, 4_000_000);
+fn the_fpr_stays_below_the_requested_fpr_at_low_fprs() {
+    assert_fpr(0.0001, 20_000, 20_000_000);
+    assert_fpr(0.01, 50_000, 4_000_000);
 }
 
 #[test]
 #[ignore = "20 minutes in release on a busy machine, 2.6 GB of memory"]
 fn the_rate_stays_below_the_one_asked_for_with_a_billion_keys() {
-    assert_rate(0.01, 10_000_000, 4_000_000);
+    assert_fpr(0.01, 10_000_000, 4_000_000);
 }
 
-/// The figures of the documentation.
+/// The figures are documented.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn memory_is_at_most_what_the_documentation_says() {
+fn memory_is_at_most_the_documented_figures() {
     let initial_capacity = 3_000;
     for (fpr, times) in
         [(0.01, [1.46, 2.35, 2.14]), (0.001, [1.35, 2.13, 1.91]), (0.0001, [1.30, 2.04, 1.82])]
@@ -221,7 +221,7 @@ fn bad_numbers_are_refused() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     type Golden<'a> = (&'a [u8], ScalableBloomFilter, &'a [String], usize);
     let numbers = numbers();
     let golden: [Golden<'_>; 3] = [
@@ -237,7 +237,7 @@ fn standalone_bytes_are_those_of_the_format() {
         assert!(keys.iter().all(|key| read.contains(key)));
         assert!(read.to_standalone() == golden && made.to_standalone() == golden, "{made:?}");
         assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
-        // It grows on in the same way.
+        // The decoded filter keeps growing in the same way.
         let [read, made] = [read, made].map(|filter| grown(filter, 2_000));
         assert!(read == made);
     }
@@ -248,7 +248,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     for position in 0..standalone.len() {
         for change in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
@@ -264,7 +264,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let filter = sample();
     let standalone = filter.to_standalone();
     let open = |bytes: &[u8]| ScalableBloomFilter::from_standalone(bytes).unwrap_err();
@@ -286,11 +286,11 @@ fn each_check_says_what_is_wrong() {
             footer("tightening, in bits,", tightening.to_bits())
         );
     }
-    // Fewer filters than there are leave bytes over, more find none.
+    // A lower number of filters leaves bytes over, and a higher one runs out of bytes.
     for n_filters in [0_u64, 1, 2, 4, u64::MAX] {
         assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
     }
-    // The newest filter was made for 240 keys.
+    // The capacity of the newest filter is 240 keys.
     for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
         assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
     }
@@ -303,9 +303,9 @@ fn each_check_says_what_is_wrong() {
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
 
-/// In a filter of another seed or k the keys would not be looked for where they are.
+/// With a different seed or k, lookups would probe other bits than those that the inserts set.
 #[test]
-fn filters_that_differ_are_refused() {
+fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {
         let bytes: Vec<u8> = filters.iter().flat_map(BloomFilter::to_standalone).collect();
         let footer = sample().to_standalone();
@@ -325,13 +325,14 @@ fn filters_that_differ_are_refused() {
         of(&[of_other_seed, second.clone(), third.clone()]),
         Err(DecodeError::Footer { field: "seed", found: 7 })
     );
-    // Exchanged, they would have the next filter sized by the first.
+    // In reverse order, the next filter would be sized from the first, smallest one.
     assert!(of(&[third, second, first]).is_err());
 }
 
-/// Another writer may choose another k. The next filter is then as large as the rate needs with that.
+/// Another writer may choose another k. The next filter is then as large as the false-positive rate requires with that
+/// k.
 #[test]
-fn filters_of_any_k_grow_on() {
+fn filters_of_any_k_keep_growing() {
     let one = BloomFilter::with_blocks(10, 2).unwrap().with_seed(99).to_standalone();
     let footer = forge(&with_fpr(60, 0.1).to_standalone(), 0, &[1]);
     let bytes = [&one[..], &footer[footer.len() - FOOTER_BYTES..]].concat();
@@ -343,7 +344,7 @@ fn filters_of_any_k_grow_on() {
 }
 
 #[test]
-fn every_kernel_asks_every_filter() {
+fn every_kernel_queries_every_filter() {
     for kernel in Kernel::available() {
         let filter = sample().with_kernel(kernel);
         let hashes: Vec<u64> =
@@ -373,14 +374,14 @@ fn the_seed_is_set_before_the_first_key() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_filter_with_keys_stays() {
+fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
-/// Without keys a filter may be given another seed. One that is not empty must not say that it is.
+/// `with_seed` is allowed only on an empty filter, so a footer must not make a filter with bits look empty.
 #[test]
 #[should_panic(expected = "before its first key")]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let mut filter = with_fpr(10, 0.01);
     filter.insert("ant");
     let forged = forge(&filter.to_standalone(), 8, &[0]);
@@ -388,7 +389,7 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
 }
 
 #[test]
-fn debug_output_is_the_shape() {
+fn debug_output_shows_the_shape() {
     let debug = format!("{:?}", with_fpr(10, 0.01));
     assert!(
         debug.starts_with("ScalableBloomFilter { filters: [BloomFilter { n_blocks: 1, k: 10, seed: 0,"),
@@ -399,6 +400,6 @@ fn debug_output_is_the_shape() {
 
 #[test]
 #[should_panic(expected = "one answer per hash")]
-fn batches_have_an_answer_per_hash() {
+fn batches_need_one_answer_per_hash() {
     with_fpr(10, 0.01).contains_batch(&[1, 2], &mut [false]);
 }

@@ -1,4 +1,4 @@
-//! Filters by way of serde: what comes back is what went in, and nothing else comes back.
+//! Filters round-trip through serde, and damaged data is an error.
 #![cfg(feature = "serde")]
 
 use std::fmt::Debug;
@@ -7,8 +7,9 @@ use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, St
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use serde_core::{Serialize, de::DeserializeOwned};
 
-/// By a format of text, that knows no bytes, and a binary one; and damaged in both.
-fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) {
+/// Round-trips through a text format, which has no type for bytes, and a binary format. Damaged data is an error in
+/// both.
+fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) {
     let text = serde_json::to_string(filter).unwrap();
     assert_eq!(serde_json::from_str::<T>(&text).unwrap(), *filter);
     let bytes = postcard::to_allocvec(filter).unwrap();
@@ -23,7 +24,7 @@ fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) {
         assert!(postcard::from_bytes::<T>(&damaged).is_err(), "byte {place}");
         assert!(postcard::from_bytes::<T>(&bytes[..place]).is_err(), "cut at {place}");
     }
-    // A length that is not there.
+    // A length without the bytes that it announces.
     assert!(postcard::from_bytes::<T>(&[0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
 }
 
@@ -36,24 +37,24 @@ fn filter() -> BloomFilter {
 }
 
 #[test]
-fn every_filter_comes_back() {
-    comes_back(&filter());
+fn every_filter_round_trips() {
+    round_trips(&filter());
 
     let mut counting = CountingBloomFilter::with_fpr(10, 0.01).unwrap().with_seed(7);
     counting.extend(KEYS);
-    comes_back(&counting);
+    round_trips(&counting);
 
     let mut scalable = ScalableBloomFilter::with_fpr(1, 0.01).unwrap().with_seed(7);
     scalable.extend(KEYS);
-    comes_back(&scalable);
+    round_trips(&scalable);
 
     let mut standard = StandardBloomFilter::with_fpr(10, 0.01).unwrap().with_seed(7);
     standard.extend(KEYS);
-    comes_back(&standard);
+    round_trips(&standard);
 }
 
 #[test]
-fn an_atomic_filter_is_stored_as_what_it_is_a_form_of() {
+fn an_atomic_filter_is_stored_as_a_plain_filter() {
     let stored = serde_json::to_string(&AtomicBloomFilter::from(filter())).unwrap();
     assert_eq!(stored, serde_json::to_string(&filter()).unwrap());
     let atomic: AtomicBloomFilter = serde_json::from_str(&stored).unwrap();
@@ -61,7 +62,7 @@ fn an_atomic_filter_is_stored_as_what_it_is_a_form_of() {
 }
 
 #[test]
-fn a_frontier_goes_on() {
+fn a_restored_frontier_resumes() {
     for frontier in [Frontier::with_fpr(10, 0.01), Frontier::growing(1, 0.01)] {
         let mut frontier = frontier.unwrap();
         frontier.extend(KEYS.map(str::to_owned));
@@ -75,7 +76,7 @@ fn a_frontier_goes_on() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_report_what_is_wrong() {
     let error = |text| serde_json::from_str::<BloomFilter>(text).unwrap_err().to_string();
     assert!(error("[1]").starts_with("standalone bytes of this kind"));
     assert!(error("{}").contains("expected the standalone bytes of a BloomFilter"));

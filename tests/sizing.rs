@@ -1,12 +1,12 @@
-//! Sizes follow from the model, and nonsense is refused with the number that was given.
+//! Sizes follow from the model, and errors name the invalid number.
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, sizing};
 
-/// Rates in percent. The first value is from a sum over all terms in another language, written before the crate; the
-/// second from the table that the design started from, whose model took the lanes of a block for independent: exact at
-/// k = 8, up to 1.4 % off elsewhere.
-const RATES: [(f64, u32, f64, f64); 12] = [
+/// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
+/// language, written before the crate. The second is from the table that the design started from. Its model treated the
+/// lanes of a block as independent, which is exact at k = 8 and up to 1.4 % off elsewhere.
+const FPRS: [(f64, u32, f64, f64); 12] = [
     (8.0, 5, 2.343_13, 2.344),
     (10.0, 6, 0.972_68, 0.978),
     (12.0, 7, 0.419_321, 0.421),
@@ -22,8 +22,8 @@ const RATES: [(f64, u32, f64, f64); 12] = [
 ];
 
 #[test]
-fn the_model_is_the_brute_force_sum() {
-    for (bits_per_key, k, exact, design) in RATES {
+fn the_model_matches_the_brute_force_sum() {
+    for (bits_per_key, k, exact, design) in FPRS {
         let percent = 100.0 * sizing::fpr(bits_per_key, k).unwrap();
         assert!(
             (percent / exact - 1.0).abs() < 1e-4,
@@ -35,19 +35,19 @@ fn the_model_is_the_brute_force_sum() {
             "{bits_per_key} bits, k {k}: {percent} %, not {design} %"
         );
     }
-    // By the same sum in sixty digits. Rounding is worst here.
+    // From the same sum with sixty digits. Rounding errors are largest here.
     let lowest = sizing::fpr(64.0, 16).unwrap();
     assert!((lowest / 1.261_290e-8 - 1.0).abs() < 2e-4, "{lowest:e}");
     assert!((0.99..=1.0).contains(&(lowest / sizing::MIN_FPR)), "{lowest:e}");
 }
 
 #[test]
-fn the_best_k_has_the_lowest_rate() {
+fn the_best_k_has_the_lowest_fpr() {
     let mut bits_per_key = 1.0;
     while bits_per_key <= sizing::MAX_BITS_PER_KEY {
         let best = sizing::best_k(bits_per_key).unwrap();
         let rate = sizing::fpr(bits_per_key, best).unwrap();
-        // Rates have one minimum over k, so the neighbours tell.
+        // The FPR has one minimum over k, so comparing with the neighbours is enough.
         for k in [best - 1, best + 1].into_iter().filter(|k| (1..=16).contains(k)) {
             let other = sizing::fpr(bits_per_key, k).unwrap();
             assert!(rate <= other * 1.001, "{bits_per_key} bits: k {best} has {rate:e}, k {k} {other:e}");
@@ -57,7 +57,7 @@ fn the_best_k_has_the_lowest_rate() {
 }
 
 #[test]
-fn more_bits_never_give_a_higher_rate() {
+fn more_bits_never_give_a_higher_fpr() {
     let rate = |bits_per_key| sizing::fpr(bits_per_key, sizing::best_k(bits_per_key).unwrap()).unwrap();
     let mut before = 1.0;
     for step in 1..=160 {
@@ -68,7 +68,7 @@ fn more_bits_never_give_a_higher_rate() {
 }
 
 #[test]
-fn bits_per_key_are_what_the_rate_needs_and_no_more() {
+fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
     let mut before = 0.0;
     for fpr in [0.999, 0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001] {
         let bits_per_key = sizing::bits_per_key(fpr).unwrap();
@@ -82,7 +82,7 @@ fn bits_per_key_are_what_the_rate_needs_and_no_more() {
 }
 
 #[test]
-fn sizes_are_those_of_the_readme() {
+fn sizes_match_the_readme() {
     let bytes = |keys, fpr| 64 * Sizing::for_fpr(keys, fpr).unwrap().n_blocks as u64;
     assert_eq!(bytes(1_000_000, 0.01), 1_241_728);
     assert_eq!(bytes(1_000_000, 0.001), 1_948_864);
@@ -109,7 +109,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
 }
 
 #[test]
-fn numbers_that_are_no_bits_per_key_are_refused() {
+fn invalid_bits_per_key_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -10.0, 64.1, 1e300, f64::MAX];
     for value in values {
         let refused = |error: SizingError| match error {
@@ -126,7 +126,7 @@ fn numbers_that_are_no_bits_per_key_are_refused() {
 }
 
 #[test]
-fn numbers_that_are_no_rate_are_refused() {
+fn invalid_fprs_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -0.01, 1.0, 1.01, 1e300];
     for value in values {
         let refused = |error: SizingError| match error {
@@ -156,7 +156,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
             assert!(filter.insert("key") && filter.contains("key"));
         }
     }
-    // The fewest bits that a float can ask for, and the fewest keys.
+    // The fewest bits per key that a float can express.
     for bits_per_key in [5e-324, f64::MIN_POSITIVE, 1e-9] {
         let mut filter = BloomFilter::with_bits_per_key(1_000_000, bits_per_key).unwrap();
         assert_eq!((filter.n_blocks(), filter.k()), (1, 1));
@@ -173,7 +173,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         let error = SizingError::Blocks { n_blocks: n_blocks as u64, most };
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
     }
-    // An address space of 32 bits may have its half to give away.
+    // With a 32-bit address space, allocating half of it may succeed.
     if cfg!(target_pointer_width = "64") {
         assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
     }
@@ -185,7 +185,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
 }
 
 #[test]
-fn errors_say_what_was_wrong_and_what_to_do() {
+fn errors_report_what_was_wrong_and_what_to_do() {
     let texts = [
         (SizingError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
         (SizingError::BitsPerKey { value: f64::NAN }, "bits per key must be above 0 and at most 64, not NaN"),

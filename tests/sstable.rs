@@ -1,4 +1,5 @@
-//! Filter blocks are LevelDB's, partitions hold what they say, and neither loses a key, damaged or not.
+//! Filter blocks match LevelDB's, partitions hold the requested number of keys, and neither loses a key, even if
+//! damaged.
 
 mod common;
 
@@ -13,7 +14,7 @@ use bloomline::sstable::{
 use bloomline::{BloomView, DecodeError};
 use proptest::prelude::*;
 
-/// Filters that list their keys, for bytes that can be read: each key and a comma.
+/// Filters that list their keys, each followed by a comma, so that the expected bytes are readable.
 struct List;
 
 impl Policy for List {
@@ -49,7 +50,7 @@ fn policy() -> FilterPolicy {
 }
 
 #[test]
-fn a_policy_may_be_shared_and_a_reader_copied() {
+fn a_policy_can_be_shared_and_a_reader_copied() {
     let shared: Arc<FilterPolicy> = Arc::new(policy());
     let data_blocks: [(u64, &[&str]); 1] = [(0, &["ant", "bee"])];
     let bytes = block(&policy(), &data_blocks);
@@ -61,7 +62,7 @@ fn a_policy_may_be_shared_and_a_reader_copied() {
     assert!(reader.key_may_match(0, "ant") && copy.key_may_match(0, "bee") && !copy.key_may_match(0, "cat"));
 }
 
-/// The block of these data blocks: their offsets and keys.
+/// The filter block for these data blocks, given by their offsets and keys.
 fn block<P: Policy>(policy: &P, data_blocks: &[(u64, &[&str])]) -> Vec<u8> {
     let mut builder = FilterBlockBuilder::new(policy);
     for (offset, keys) in data_blocks {
@@ -73,12 +74,13 @@ fn block<P: Policy>(policy: &P, data_blocks: &[(u64, &[&str])]) -> Vec<u8> {
 
 #[test]
 fn filter_blocks_have_the_bytes_of_leveldb() {
-    // The block of an empty table, as LevelDB's own test of filter blocks has it.
+    // The block of an empty table, as in LevelDB's own test of filter blocks.
     assert_eq!(block(&List, &[]), b"\x00\x00\x00\x00\x0b");
     // The data blocks at 100, 200 and 300 share a filter.
     let shared = block(&List, &[(100, &["foo", "bar", "box"]), (200, &["box"]), (300, &["hello"])]);
     assert_eq!(shared, b"foo,bar,box,box,hello,\x00\x00\x00\x00\x16\x00\x00\x00\x0b");
-    // Nothing starts in the third, fourth, sixth, seventh and eighth 2 KiB; the last two filters have one key each.
+    // No data block starts in the third, fourth, sixth, seventh and eighth 2 KiB. The last two filters have one key
+    // each.
     let spread =
         block(&List, &[(0, &["a"]), (2_000, &["b"]), (3_100, &["c"]), (9_000, &["d"]), (16_384, &["e"])]);
     let offsets = [0, 4, 6, 6, 6, 8, 8, 8, 8_u32, 10].map(u32::to_le_bytes);
@@ -86,7 +88,7 @@ fn filter_blocks_have_the_bytes_of_leveldb() {
 }
 
 #[test]
-fn each_data_block_is_asked_for_its_own_keys() {
+fn each_lookup_uses_the_filter_of_its_data_block() {
     let data_blocks: [(u64, &[&str]); 5] =
         [(0, &["a"]), (2_000, &["b"]), (3_100, &["c"]), (9_000, &["d"]), (16_384, &["e"])];
     let block = block(&List, &data_blocks);
@@ -94,13 +96,13 @@ fn each_data_block_is_asked_for_its_own_keys() {
     assert_eq!(reader.n_filters(), 9);
     let of = |offset| ["a", "b", "c", "d", "e"].map(|key| reader.try_key_may_match(offset, key).unwrap());
     assert_eq!(of(0), [true, true, false, false, false]);
-    assert_eq!(of(2_000), of(0), "one filter for all that starts in its 2 KiB");
+    assert_eq!(of(2_000), of(0), "one filter for all data blocks that start in its 2 KiB");
     assert_eq!(of(3_100), [false, false, true, false, false]);
     assert_eq!(of(9_000), [false, false, false, true, false]);
     assert_eq!(of(16_384), [false, false, false, false, true]);
     assert_eq!(reader.filter_of(9_000), Ok(b"d,".as_slice()));
 
-    // Where nothing starts nobody asks, unless something is damaged.
+    // Only damage leads to a lookup where no data block starts.
     assert_eq!(reader.try_key_may_match(4_096, "a"), Err(FilterBlockError::NoKeys { range: 2 }));
     assert_eq!(
         reader.try_key_may_match(18_432, "a"),
@@ -110,7 +112,7 @@ fn each_data_block_is_asked_for_its_own_keys() {
 }
 
 #[test]
-fn ranges_have_the_size_that_the_block_says() {
+fn ranges_have_the_size_stored_in_the_block() {
     for base_log2 in [0, 5, 12, 63] {
         let mut builder = FilterBlockBuilder::with_base_log2(&List, base_log2);
         builder.start_block(0);
@@ -128,7 +130,7 @@ fn ranges_have_the_size_that_the_block_says() {
 
 #[test]
 #[should_panic(expected = "data block 2047 follows one of filter 2")]
-fn a_data_block_before_the_last_is_refused() {
+fn data_blocks_out_of_order_are_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);
     builder.start_block(2_047);
@@ -136,12 +138,12 @@ fn a_data_block_before_the_last_is_refused() {
 
 #[test]
 #[should_panic(expected = "2^64 bytes")]
-fn a_range_beyond_offsets_is_refused() {
+fn a_range_larger_than_any_offset_is_refused() {
     FilterBlockBuilder::with_base_log2(&List, 64);
 }
 
 #[test]
-fn damage_is_named_and_hides_no_key() {
+fn damage_is_reported_and_hides_no_key() {
     let good = block(&List, &[(0, &["a"]), (4_096, &["c"])]);
     assert_eq!(good, b"a,c,\0\0\0\0\x02\0\0\0\x02\0\0\0\x04\0\0\0\x0b");
     let with = |at: usize, byte: u8| {
@@ -166,7 +168,7 @@ fn damage_is_named_and_hides_no_key() {
     assert_eq!(
         error(&with(16, 5)),
         FilterBlockError::Offsets { start: 5, end: 16 },
-        "no whole number of offsets"
+        "not a whole number of offsets"
     );
     assert_eq!(error(&with(19, 1)), FilterBlockError::Offsets { start: 0x0100_0004, end: 16 });
     assert_eq!(error(&with(12, 4)), FilterBlockError::NoKeys { range: 2 });
@@ -183,7 +185,7 @@ fn damage_is_named_and_hides_no_key() {
 }
 
 #[test]
-fn a_policy_tells_of_filters_that_it_cannot_use() {
+fn a_policy_reports_filters_that_it_cannot_use() {
     let (policy, mut filter) = (policy(), Vec::new());
     assert_eq!(policy.name(), FilterPolicy::NAME);
     policy.create_filter(["ant"], &mut filter);
@@ -193,7 +195,7 @@ fn a_policy_tells_of_filters_that_it_cannot_use() {
     assert!(policy.key_may_match("bee", &filter[1..]));
 }
 
-/// Sorted keys of several lengths, some of them prefixes of others.
+/// Sorted keys of several lengths, with repeats, some of them prefixes of others.
 fn keys(n: u64) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> =
         (0..n).map(|i| mix(i % 97).to_be_bytes()[..(i % 9) as usize].to_vec()).collect();
@@ -208,7 +210,7 @@ fn partitions<P: Policy>(policy: &P, keys: &[Vec<u8>], keys_per_partition: usize
     partitions
 }
 
-/// Partitions in a table, after some data, and their index.
+/// Writes the partitions to a table, after some data, and returns the table and the index.
 fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
     let (mut table, mut index) = (b"data".to_vec(), PartitionIndexBuilder::new());
     for partition in partitions {
@@ -219,7 +221,7 @@ fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn partitions_are_cut_between_keys_and_hold_so_many() {
+fn partitions_hold_the_requested_number_of_distinct_keys() {
     let list = ["a", "b", "b", "b", "c", "c", "d", "e"].map(|key| key.as_bytes().to_vec());
     let cut = |keys_per_partition| {
         let texts = |partition: Partition| {
@@ -244,16 +246,16 @@ fn every_key_is_found_in_its_partition() {
             let filter = &table[place.start as usize..place.end as usize];
             assert_eq!(policy.try_key_may_match(key, filter), Ok(true));
         }
-        // Below, between and above them.
-        for missing in 1_000..1_500 {
-            let place = index.partition_of(mix(missing).to_be_bytes()).unwrap();
+        // Absent keys below, between and above the present ones.
+        for absent in 1_000..1_500 {
+            let place = index.partition_of(mix(absent).to_be_bytes()).unwrap();
             BloomView::from_compact(&table[place.start as usize..place.end as usize]).unwrap();
         }
     }
 }
 
 #[test]
-fn an_index_has_these_bytes() {
+fn the_bytes_of_an_index_never_change() {
     let mut index = PartitionIndexBuilder::new();
     index.add("ant", 100, 9);
     index.add("cat", 200, 17);
@@ -287,7 +289,7 @@ fn a_damaged_index_is_an_error() {
         PartitionIndex::new(&good[..at]).unwrap_err();
         PartitionIndex::new(&good[at + 1..]).unwrap_err();
     }
-    // What no checksum tells: keys out of order, or twice, and keys that end where they cannot.
+    // Errors under a correct checksum: keys out of order, repeated keys, and impossible offsets.
     let mut index = PartitionIndexBuilder::new();
     index.add("a", 100, 9);
     index.add("b", 109, 9);
@@ -316,7 +318,7 @@ fn a_damaged_index_is_an_error() {
 }
 
 #[test]
-fn errors_of_an_index_say_what_is_wrong() {
+fn index_errors_report_what_is_wrong() {
     let texts = [
         (PartitionIndexError::TooShort { found: 3 }, "an index of partitions has at least 24 bytes, not 3"),
         (

@@ -1,6 +1,6 @@
 //! In a LevelDB-format database the filter policy loses no key, whatever the database does with its tables.
 //!
-//! On x86-64 alone: rusty-leveldb 4.0.2 frees memory twice on aarch64 and s390x, with its own filter policy as well.
+//! Only on x86-64: rusty-leveldb 4.0.2 frees memory twice on aarch64 and s390x, even with its own filter policy.
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use bloomline::mix;
 use bloomline_adapters::Bloomline;
 use rusty_leveldb::{BloomPolicy, DB, FilterPolicy, Options};
 
-/// Options of one database in memory, opened with different policies.
+/// The options of an in-memory database, which the tests open with different policies.
 struct Database(Options);
 
 impl Database {
     fn new() -> Self {
-        // Small tables, for several levels of them from few keys.
+        // Small tables, so that few keys fill several levels.
         Self(Options { write_buffer_size: 64 << 10, max_file_size: 32 << 10, ..rusty_leveldb::in_memory() })
     }
 
@@ -33,7 +33,7 @@ fn key(i: u64) -> Vec<u8> {
     format!("user{:019}", mix(i) / 2).into()
 }
 
-/// Puts, overwrites and deletes; what must then be found.
+/// Puts, overwrites and deletes keys. Returns what the database must then contain.
 fn write(db: &mut DB, keys: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut expected = BTreeMap::new();
     for i in 0..3 * keys {

@@ -1,4 +1,4 @@
-//! The standard filter: no key is lost, the rate is the textbook's, and its bytes are those of the format.
+//! The standard filter loses no key, has the textbook false-positive rate, and writes the bytes of the format.
 
 mod common;
 #[path = "golden/standard.rs"]
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn unions_and_intersections_are_those_of_sets(
+    fn unions_and_intersections_match_those_of_sets(
         size_bits in 1..3_000_u64, k in 1..=STANDARD_MAX_K,
         left in prop::collection::vec(0..100_u64, 0..40), right in prop::collection::vec(0..100_u64, 0..40),
     ) {
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn filters_that_differ_are_not_combined() {
+fn filters_with_different_parameters_are_not_combined() {
     let filter = sample();
     let other = |other: StandardBloomFilter| {
         let mut changed = filter.clone();
@@ -135,7 +135,7 @@ fn filters_that_differ_are_not_combined() {
 }
 
 #[test]
-fn probes_are_those_of_the_format() {
+fn probes_match_the_format() {
     assert_eq!(values::STANDARD_PROBES.len(), 14 * 5);
     let most = if cfg!(miri) { 1000 } else { u64::MAX };
     for &(hash, size_bits, probes) in values::STANDARD_PROBES.iter().filter(|probes| probes.1 <= most) {
@@ -151,7 +151,7 @@ fn probes_are_those_of_the_format() {
 }
 
 #[test]
-fn standalone_bytes_are_those_of_the_format() {
+fn standalone_bytes_match_the_format() {
     let animals = ["ant", "bee", "cat"].map(String::from);
     type Golden<'a> = (&'a [u8], StandardBloomFilter, &'a [String], Option<u64>);
     let golden: [Golden<'_>; 4] = [
@@ -172,7 +172,7 @@ fn standalone_bytes_are_those_of_the_format() {
         assert_eq!(read.known_keys(), known_keys);
         assert!(keys.iter().all(|key| read.contains(key)));
         assert!(read.to_standalone() == golden, "{made:?}");
-        // Those that the filter itself cannot count are written as not known.
+        // The filter writes the number of keys as unknown if it cannot count them itself.
         let written = forge(golden, 8, &made.known_keys().unwrap_or(u64::MAX).to_le_bytes());
         assert!(made.to_standalone() == written, "{made:?}");
         assert!(matches!(BloomView::from_standalone(golden), Err(DecodeError::Magic { .. })));
@@ -184,7 +184,7 @@ fn standalone_bytes_are_those_of_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_cut_is_noticed() {
+fn every_changed_byte_and_every_truncation_is_detected() {
     let standalone = sample().to_standalone();
     assert_eq!(standalone.len(), 64 + FOOTER_BYTES);
     for position in 0..standalone.len() {
@@ -201,7 +201,7 @@ fn every_changed_byte_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn each_check_says_what_is_wrong() {
+fn each_check_reports_what_is_wrong() {
     let standalone = sample().to_standalone();
     let open = |bytes: &[u8]| StandardBloomFilter::from_standalone(bytes).unwrap_err();
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
@@ -215,9 +215,9 @@ fn each_check_says_what_is_wrong() {
     for stored in [0, 1, 448, 513, 1 << 40, u64::MAX - 63, u64::MAX] {
         let (bytes, error) = allocated(|| open(&forge(&standalone, 0, &stored.to_le_bytes())));
         assert_eq!(error, DecodeError::Size { stored, unit: "bits", found_bytes: 64 });
-        assert!(bytes <= standalone.len(), "no more than the forged copy");
+        assert!(bytes <= standalone.len(), "allocated more than the forged copy");
     }
-    // A set bit from m on, with checksums that are right.
+    // A set bit beyond the last bit of the filter, with correct checksums.
     let highest = *bits(&sample()).last().expect("keys");
     assert!(highest > 448, "in the last lane");
     let forged = forge(&standalone, 0, &highest.to_le_bytes());
@@ -234,7 +234,7 @@ fn each_check_says_what_is_wrong() {
 }
 
 #[test]
-fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
+fn a_forged_count_of_zero_keys_is_ignored() {
     let owned = |bytes: &[u8]| StandardBloomFilter::from_standalone(bytes).unwrap();
     let forged = owned(&forge(&sample().to_standalone(), 8, &[0; 8]));
     assert_eq!(forged.known_keys(), None);
@@ -244,12 +244,12 @@ fn a_count_of_no_keys_is_not_believed_of_a_filter_with_bits() {
 
 #[test]
 #[should_panic(expected = "before its first key")]
-fn the_seed_of_a_filter_with_keys_stays() {
+fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
     let _ = sample().with_seed(1);
 }
 
 #[test]
-fn debug_output_is_shape_and_fill() {
+fn debug_output_shows_shape_and_fill() {
     assert_eq!(
         format!("{:?}", sample()),
         "StandardBloomFilter { size_bits: 500, k: 6, seed: 99, fill_ratio: 0.032, .. }"
@@ -257,22 +257,24 @@ fn debug_output_is_shape_and_fill() {
     assert_eq!((sample().size_bytes(), with_bits(513, 1).size_bytes()), (64, 128));
 }
 
-/// Filters of so many keys, and how many of their missing keys were taken for present against the model.
+/// The ratio of false positives to the number that the model predicts, over `filters` filters of `keys` keys, with
+/// `lookups` absent keys each.
 fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
     let mut positives = 0;
     for round in 0..filters {
         let mut filter = with_bits(sizing.size_bits, sizing.k);
         (0..keys).for_each(|i| _ = filter.insert_hash(mix((round << 32) | i)));
-        let missing = (0..lookups).map(|i| mix((1 << 60) | (round << 32) | i));
-        positives += missing.filter(|&hash| filter.contains_hash(hash)).count();
+        let absent = (0..lookups).map(|i| mix((1 << 60) | (round << 32) | i));
+        positives += absent.filter(|&hash| filter.contains_hash(hash)).count();
     }
     let expected = (filters * lookups) as f64 * sizing.fpr(keys).unwrap();
     let ratio = positives as f64 / expected;
-    println!("{sizing:?}, {keys} keys: {ratio:.4} of the model, {expected:.0} expected");
+    println!("{sizing:?}, {keys} keys: {ratio:.4} of the model's FPR, {expected:.0} expected");
     ratio
 }
 
-/// The measured rate lies within 2 % of the model's and three standard errors of the count, on both sides.
+/// Asserts that the measured false-positive rate is within 2 % plus three standard errors of the model's, on both
+/// sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
     let sizing = StandardSizing::with_bits((keys as f64 * bits_per_key) as u64, k).unwrap();
     let expected = (filters * lookups) as f64 * sizing.fpr(keys).unwrap();
@@ -283,7 +285,7 @@ fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn the_measured_rate_is_that_of_the_model() {
+fn the_measured_fpr_matches_the_model() {
     for (bits_per_key, k) in [(4.0, 3), (6.0, 4), (8.0, 6), (10.0, 1), (10.0, 7), (10.0, 16), (12.0, 8)] {
         assert_model(bits_per_key, k, 1_000, 60, 4_000);
         assert_model(bits_per_key, k, 50_000, 3, 60_000);
@@ -292,8 +294,8 @@ fn the_measured_rate_is_that_of_the_model() {
 
 #[test]
 #[ignore = "half a minute in release"]
-fn the_measured_rate_is_that_of_the_model_at_low_rates() {
-    // Where probes of a key that fall together cost most: few keys, a low rate.
+fn the_measured_fpr_matches_the_model_at_low_fprs() {
+    // Coinciding probes of a key cost most with few keys and a low FPR.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
         let lookups = (2_000.0 / sizing::standard_fpr_approximate(bits_per_key, k).unwrap()) as u64;
         assert_model(bits_per_key, k, 1_000, 500, lookups / 500);
@@ -301,7 +303,7 @@ fn the_measured_rate_is_that_of_the_model_at_low_rates() {
     }
 }
 
-/// What the window test of `src/variants/standard.rs` draws, for once whole.
+/// A whole filter of the size that the window test of `src/variants/standard.rs` samples.
 #[test]
 #[ignore = "minutes in release, 1.25 GB of memory"]
 fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {
@@ -310,7 +312,7 @@ fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn the_rate_asked_for_is_the_rate_measured() {
+fn the_measured_fpr_is_the_requested_fpr() {
     for (fpr, keys, filters, lookups) in [
         (0.1, 1_000, 20, 20_000),
         (0.01, 1_000, 20, 10_000),
@@ -320,14 +322,14 @@ fn the_rate_asked_for_is_the_rate_measured() {
         let sizing = StandardSizing::for_fpr(keys as usize, fpr).unwrap();
         let filter = StandardBloomFilter::with_fpr(keys as usize, fpr).unwrap();
         assert_eq!((filter.size_bits(), filter.k()), (sizing.size_bits, sizing.k));
-        let asked = ratio(sizing, keys, filters, lookups) * sizing.fpr(keys).unwrap() / fpr;
+        let ratio = ratio(sizing, keys, filters, lookups) * sizing.fpr(keys).unwrap() / fpr;
         let tolerance = 0.02 + 3.0 / (fpr * (filters * lookups) as f64).sqrt();
-        assert!((asked - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {asked} of the rate asked for");
+        assert!((ratio - 1.0).abs() <= tolerance, "{fpr}, {keys} keys: {ratio} of the requested FPR");
     }
 }
 
 #[test]
-fn the_estimates_are_true() {
+fn the_estimates_are_accurate() {
     for k in [1, 4, 7, 13, 40] {
         let keys = if cfg!(miri) { 400 } else { 20_000 };
         let mut filter = StandardBloomFilter::with_bits(keys * 2 * u64::from(k), k).unwrap();
@@ -355,8 +357,9 @@ fn the_estimates_are_true() {
     assert_eq!((one.estimated_keys().keys(), one.estimated_fpr(), one.fill_ratio()), (None, 1.0, 1.0));
 }
 
-/// Bits per key against k, from Pei Cao, "Bloom filters: the math", 1998, and the table of Fan, Cao, Almeida and Broder,
-/// "Summary cache", 2000. Three digits are given, or as many as printed.
+/// Bits per key, the first k, and the false-positive rates from that k on, from Pei Cao, "Bloom filters: the math",
+/// 1998, and the table of Fan, Cao, Almeida and Broder, "Summary cache", 2000. Three digits, or as many as are printed
+/// there.
 const PUBLISHED: &[(u32, u32, &[&str])] = &[
     (2, 1, &["0.393", "0.400"]),
     (3, 1, &["0.283", "0.237", "0.253"]),
@@ -390,7 +393,7 @@ fn the_published_table_is_reproduced() {
 }
 
 #[test]
-fn the_exact_rate_is_that_of_the_formula() {
+fn the_exact_fpr_matches_the_formula() {
     assert_eq!(sizing::standard_fpr(1, 0, 1), Ok(0.0));
     assert_eq!(sizing::standard_fpr(1, 1, 1), Ok(1.0));
     for (m, n, k) in
@@ -401,13 +404,13 @@ fn the_exact_rate_is_that_of_the_formula() {
         let exact = sizing::standard_fpr(m, n, k).unwrap();
         assert!((exact / formula - 1.0).abs() < 1e-9, "{m}, {n}, {k}: {exact}, not {formula}");
     }
-    // One key in so many bits: the rate is (k/m)^k, which 1 − e^(−x) would lose.
+    // For one key in so many bits the FPR is (k/m)^k, which computing 1 − e^(−x) would round away.
     let exact = sizing::standard_fpr(1 << 60, 1, 2).unwrap();
     assert!((exact * 2.0_f64.powi(118) - 1.0).abs() < 1e-12, "{exact:e}");
 }
 
 #[test]
-fn bits_per_key_are_the_inverse_of_the_rate() {
+fn bits_per_key_are_the_inverse_of_the_fpr() {
     let mut fpr = 0.9;
     while fpr > STANDARD_MIN_FPR {
         let sizing::Parameters { bits_per_key, k, .. } = sizing::standard_parameters(fpr).unwrap();
@@ -417,7 +420,7 @@ fn bits_per_key_are_the_inverse_of_the_rate() {
         assert!(rate(k) <= fpr && rate(k) > 0.9999 * fpr, "{fpr}: {}", rate(k));
         assert!(k == 1 || rate(k - 1) >= rate(k));
         assert!(rate(k + 1) >= rate(k));
-        // No Bloom filter takes less than 1/ln 2 times the bound of any filter.
+        // A Bloom filter needs at least 1/ln 2 times the lower bound for any filter.
         let least = -fpr.log2() / std::f64::consts::LN_2;
         assert!((0.9999..1.15).contains(&(bits_per_key / least)) || fpr > 0.3, "{fpr}: {bits_per_key}");
         if let Ok(blocked) = sizing::parameters(fpr) {
@@ -433,7 +436,7 @@ fn bits_per_key_are_the_inverse_of_the_rate() {
 }
 
 #[test]
-fn sizes_are_the_least_that_keep_the_rate() {
+fn sizes_are_the_smallest_that_keep_the_fpr() {
     for keys in [0, 1, 2, 3, 10, 100, 1_000, 1_000_000, 100_000_000] {
         for fpr in [0.9, 0.5, 0.1, 0.01, 0.001, 1e-6] {
             let sizing = StandardSizing::for_fpr(keys, fpr).unwrap();
@@ -493,16 +496,16 @@ fn numbers_out_of_range_are_refused() {
     assert!(StandardSizing::for_bits_per_key(usize::MAX, 64.0).is_err());
 }
 
-/// With so many keys some missing one has the very hash of a present one: no bits help against that.
+/// With so many keys, some absent keys have the same hash as a present one, and more bits do not help.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn rates_below_that_of_equal_hashes_are_refused() {
+fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let billion = 1_000_000_000;
     assert!(matches!(
         StandardSizing::for_fpr(billion, 5e-11),
         Err(SizingError::FprTooLow { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
     ));
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
-    assert!(sizing.fpr(billion as u64).unwrap() < 6e-12, "what is left for the bits");
+    assert!(sizing.fpr(billion as u64).unwrap() < 6e-12, "the FPR that remains for the bits");
     assert!(StandardSizing::for_fpr(1_000, STANDARD_MIN_FPR / 2.0).is_err());
 }

@@ -1,4 +1,4 @@
-//! Threads that share filters, and the choice of the kernel, which all make at once. The thread sanitizer watches.
+//! Threads share filters, and all choose the kernel at the same moment. Also run under the thread sanitizer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
@@ -23,7 +23,8 @@ fn at_once(run: impl Fn(u64) + Sync) {
     });
 }
 
-/// The first use in the process, unless another test of this file was quicker; all of them start at once.
+/// Usually the first use of a kernel in the process. If another test of this file comes first, its threads start at the
+/// same moment too.
 #[test]
 fn all_threads_choose_the_same_kernel() {
     let fastest = OnceLock::new();
@@ -47,7 +48,8 @@ fn a_filter_is_read_by_many_threads() {
     });
 }
 
-/// Keys of their own, keys that all have, and few blocks, so that threads meet in most lanes.
+/// Each thread inserts keys of its own and keys that all insert, in few blocks, so that threads write to the same
+/// lanes.
 #[test]
 fn no_thread_loses_a_bit_of_another() {
     let keys = if cfg!(miri) { 20 } else { 5_000 };
@@ -59,7 +61,7 @@ fn no_thread_loses_a_bit_of_another() {
         at_once(|thread| {
             for i in 0..keys {
                 filter.insert_hash(hash(thread, i));
-                // Its own so far, while the others go on.
+                // A thread finds its own keys while the others still insert.
                 assert!(
                     (i.saturating_sub(20)..=i).all(|i| filter.contains_hash(hash(thread, i))),
                     "{kernel}"
@@ -80,22 +82,23 @@ fn no_thread_loses_a_bit_of_another() {
     }
 }
 
-/// Of several threads that insert a new key at once, one at least is told that it is new; of a key that is in, none.
+/// If several threads insert a new key at once, `insert` returns true in at least one of them. For a present key it
+/// returns true in none.
 #[test]
-fn a_new_key_is_new_to_someone() {
+fn a_new_key_is_new_to_at_least_one_thread() {
     let keys = if cfg!(miri) { 10 } else { 2_000 };
     let filter = AtomicBloomFilter::with_bits_per_key(keys, 20.0).unwrap();
-    let told: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
+    let reported_new: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
     let mut alone = filter.to_filter();
     let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i as u64))).collect();
     at_once(|_| {
-        for (i, told) in told.iter().enumerate() {
-            told.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
+        for (i, count) in reported_new.iter().enumerate() {
+            count.fetch_add(usize::from(filter.insert_hash(mix(i as u64))), Ordering::Relaxed);
         }
     });
-    for (i, told) in told.iter().enumerate() {
-        // A key that was a false positive alone may have come earlier here.
-        assert!(told.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
+    for (i, count) in reported_new.iter().enumerate() {
+        // In one thread this key may be a false positive, but here it may come first and be new.
+        assert!(count.load(Ordering::Relaxed) >= usize::from(is_new[i]) || !is_new[i], "key {i}");
     }
     at_once(|_| assert!((0..keys).all(|i| !filter.insert_hash(mix(i as u64)))));
 }

@@ -1,4 +1,4 @@
-//! Arbitrary bytes are an error or a filter, as compact and as standalone bytes.
+//! Arbitrary bytes decode to an error or a filter, in every format.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

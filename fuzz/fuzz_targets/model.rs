@@ -1,4 +1,4 @@
-//! Programs of operations on filters lose no key.
+//! No program of operations on filters loses a key.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Any numbers are an error or a size that keeps what it promises.
+//! Any numbers give an error or a size that keeps its guarantees.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

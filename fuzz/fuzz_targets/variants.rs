@@ -1,4 +1,4 @@
-//! Programs of operations on counting, scalable and standard filters and on frontiers keep what each promises.
+//! Counting, scalable and standard filters and frontiers keep their guarantees under any program of operations.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Programs of inserts and removes on a counting filter, against a count for each bit and each hash.
+//! Programs of inserts and removes on a counting filter, compared with a count for each bit and each hash.
 
 use std::collections::BTreeMap;
 
@@ -21,38 +21,38 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     Insert(u16),
     InsertKey(&'a [u8]),
-    /// So many neighbouring numbers, mixed, from a first on.
+    /// `mix` of consecutive numbers: the first number, and how many.
     Batch(u16, u8),
-    /// The same hash many times, up to more than a counter holds.
+    /// One hash many times, up to more than a counter can count.
     Repeat(u16, u8),
-    /// One of the hashes that are in.
+    /// One of the present hashes.
     Remove(u16),
     RemoveKey(&'a [u8]),
-    /// A hash as it comes, seldom one that is in.
+    /// An arbitrary hash, rarely a present one.
     RemoveRaw(u64),
-    /// One of the hashes that are in, many times.
+    /// One of the present hashes, many times.
     RemoveAll(u16, u8),
     Clear,
     Standalone,
-    /// A byte of the standalone bytes changed, or the bytes cut there.
+    /// Changes a byte of the standalone bytes, and truncates them at that byte.
     Damage(u16, u8),
-    /// Two bytes of the footer changed, its checksum right.
+    /// Changes two bytes of the footer and corrects its checksum.
     Forge(u8, [u8; 2]),
     Kernel(u8),
 }
 
-/// Longer programs find nothing that shorter ones don't.
+/// Longer programs find no more bugs than shorter ones.
 const MOST_OPERATIONS: usize = 64;
 const SATURATED: u8 = 15;
 
 struct Model {
     filter: CountingBloomFilter,
-    /// How often each hash is in.
+    /// How often each hash is present.
     hashes: BTreeMap<u64, u32>,
-    /// Of each bit, from that of block 0, lane 0 on.
+    /// One counter for each bit, from block 0, lane 0 on.
     counters: Vec<u8>,
-    /// Whether all that was removed was in: else keys may be lost.
-    is_kept_to: bool,
+    /// Whether every removed key was present. Otherwise keys may be lost.
+    removes_are_valid: bool,
 }
 
 pub fn counting(input: Input<'_>) {
@@ -62,7 +62,7 @@ pub fn counting(input: Input<'_>) {
         filter: CountingBloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed),
         hashes: BTreeMap::new(),
         counters: vec![0; 512 * n_blocks],
-        is_kept_to: true,
+        removes_are_valid: true,
     };
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
         model.run(operation);
@@ -79,7 +79,7 @@ impl Model {
             Operation::Batch(first, count) => {
                 let hashes: Vec<u64> = (0..u64::from(*count)).map(|i| mix(u64::from(*first) + i)).collect();
                 self.filter.insert_batch(&hashes);
-                hashes.iter().for_each(|&hash| self.note_insert(hash));
+                hashes.iter().for_each(|&hash| self.record_insert(hash));
             }
             Operation::Repeat(number, times) => {
                 for _ in 0..times % 40 {
@@ -87,11 +87,11 @@ impl Model {
                 }
             }
             Operation::Remove(at) => {
-                self.one_of_them(*at, |model, hash| model.remove(hash, CountingBloomFilter::remove_hash));
+                self.with_present(*at, |model, hash| model.remove(hash, CountingBloomFilter::remove_hash));
             }
             Operation::RemoveKey(key) => self.remove(hash_key(key, seed), |filter, _| filter.remove(key)),
             Operation::RemoveRaw(hash) => self.remove(*hash, CountingBloomFilter::remove_hash),
-            Operation::RemoveAll(at, times) => self.one_of_them(*at, |model, hash| {
+            Operation::RemoveAll(at, times) => self.with_present(*at, |model, hash| {
                 let times = u32::from(times % 40).min(model.hashes[&hash]);
                 (0..times).for_each(|_| model.remove(hash, CountingBloomFilter::remove_hash));
             }),
@@ -99,7 +99,7 @@ impl Model {
                 self.filter.clear();
                 self.hashes.clear();
                 self.counters.fill(0);
-                self.is_kept_to = true;
+                self.removes_are_valid = true;
                 assert_eq!(self.filter.as_filter().known_keys(), Some(0));
             }
             Operation::Standalone => self.check(),
@@ -122,14 +122,14 @@ impl Model {
         }
     }
 
-    /// The counters of a hash: one for each bit of its mask.
+    /// The indices of the counters of a hash, one for each bit of its mask.
     fn counters_of(&self, hash: u64) -> Vec<usize> {
         let block = ((u128::from(hash) * self.filter.n_blocks() as u128) >> 64) as usize;
         let lanes = mask(hash, self.filter.k());
         (0..512).filter(|bit| lanes[bit / 64] >> (bit % 64) & 1 == 1).map(|bit| 512 * block + bit).collect()
     }
 
-    fn one_of_them(&mut self, at: u16, run: impl FnOnce(&mut Self, u64)) {
+    fn with_present(&mut self, at: u16, run: impl FnOnce(&mut Self, u64)) {
         if let Some((&hash, _)) = self.hashes.iter().nth(usize::from(at) % self.hashes.len().max(1)) {
             run(self, hash);
         }
@@ -138,12 +138,12 @@ impl Model {
     fn insert(&mut self, hash: u64, insert: impl FnOnce(&mut CountingBloomFilter, u64) -> bool) {
         let (was_in, count) = (self.filter.contains_hash(hash), self.filter.count_hash(hash));
         assert_eq!(insert(&mut self.filter, hash), !was_in);
-        self.note_insert(hash);
+        self.record_insert(hash);
         assert!(self.filter.contains_hash(hash));
         assert_eq!(self.filter.count_hash(hash), (count + 1).min(15));
     }
 
-    fn note_insert(&mut self, hash: u64) {
+    fn record_insert(&mut self, hash: u64) {
         for at in self.counters_of(hash) {
             self.counters[at] = (self.counters[at] + 1).min(SATURATED);
         }
@@ -152,12 +152,12 @@ impl Model {
 
     fn remove(&mut self, hash: u64, remove: impl FnOnce(&mut CountingBloomFilter, u64) -> bool) {
         let counters = self.counters_of(hash);
-        let may_be_in = counters.iter().all(|&at| self.counters[at] != 0);
+        let possibly_present = counters.iter().all(|&at| self.counters[at] != 0);
         let before = self.filter.clone();
-        assert_eq!(remove(&mut self.filter, hash), may_be_in);
-        if !may_be_in {
+        assert_eq!(remove(&mut self.filter, hash), possibly_present);
+        if !possibly_present {
             assert!(self.filter == before && self.filter.as_filter() == before.as_filter());
-            assert!(!self.is_kept_to || !self.hashes.contains_key(&hash), "a key was lost");
+            assert!(!self.removes_are_valid || !self.hashes.contains_key(&hash), "a key was lost");
             return;
         }
         for at in counters {
@@ -165,13 +165,13 @@ impl Model {
         }
         assert_eq!(self.filter.as_filter().known_keys(), None);
         match self.hashes.get_mut(&hash) {
-            None => self.is_kept_to = false,
+            None => self.removes_are_valid = false,
             Some(1) => _ = self.hashes.remove(&hash),
             Some(times) => *times -= 1,
         }
     }
 
-    /// What holds for every filter. Goes on with the copy that its bytes give.
+    /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
     fn check(&mut self) {
         let Self { filter, hashes, counters, .. } = self;
         let (n_blocks, k) = (filter.n_blocks(), filter.k());
@@ -181,24 +181,24 @@ impl Model {
 
         let bytes = filter.to_standalone();
         let packed = counters.as_chunks().0.iter().map(|[low, high]| low | high << 4);
-        assert!(bytes[..256 * n_blocks].iter().copied().eq(packed), "not the counters of its keys");
-        let copy = CountingBloomFilter::from_standalone(&bytes).expect("our own");
-        assert!(copy == *filter && copy.as_filter() == filter.as_filter(), "not the bits of its counters");
+        assert!(bytes[..256 * n_blocks].iter().copied().eq(packed), "wrong counters for its keys");
+        let copy = CountingBloomFilter::from_standalone(&bytes).expect("our own bytes");
+        assert!(copy == *filter && copy.as_filter() == filter.as_filter(), "wrong bits for its counters");
         assert_eq!(copy.as_filter().known_keys(), filter.as_filter().known_keys());
 
         let present: Vec<u64> = hashes.keys().copied().collect();
-        let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("as this").with_seed(filter.seed());
+        let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(filter.seed());
         fresh.insert_batch(&present);
-        if self.is_kept_to {
+        if self.removes_are_valid {
             if saturated == 0 {
-                assert!(fresh == *filter.as_filter(), "not the bits of its keys");
+                assert!(fresh == *filter.as_filter(), "wrong bits for its keys");
             }
             let mut found = vec![false; present.len()];
             filter.contains_batch(&present, &mut found);
             assert!(found.iter().all(|&found| found), "a key was lost: batch");
             for (&hash, &times) in hashes.iter() {
                 assert!(filter.contains_hash(hash), "a key was lost");
-                assert!(filter.count_hash(hash) >= times.min(15), "{hash:#x} is in {times} times");
+                assert!(filter.count_hash(hash) >= times.min(15), "{hash:#x} was inserted {times} times");
             }
         }
         for hash in present.into_iter().chain((0..64).map(mix)) {

@@ -1,4 +1,4 @@
-//! Any bytes are an error or a filter that works, never a panic, an over-read or a large allocation.
+//! Any bytes decode to an error or a working filter, never a panic, a read past the end or a large allocation.
 
 use arbitrary::Arbitrary;
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
@@ -16,10 +16,11 @@ pub struct Input<'a> {
 
 pub fn check(input: Input<'_>) {
     let Input { key, bytes } = input;
-    // An allocation of just these bytes, so that the address sanitizer sees a read beyond them.
+    // An allocation of exactly these bytes, so that the address sanitizer detects a read past their end.
     let bytes: Box<[u8]> = bytes.into();
     decoders_survive(&bytes, key);
-    // No fuzzer guesses checksums, or the check value of the hash: with the right ones, what is behind them is reached.
+    // No fuzzer guesses the checksums or the check value of the hash. Setting them reaches the code behind these
+    // checks.
     if let Some(mut forged) = forge(&bytes) {
         decoders_survive(&forged, key);
         scalable_decoder_survives(&forge_scalable(&forged, key));
@@ -40,9 +41,9 @@ pub fn check(input: Input<'_>) {
     }
 }
 
-/// What a block cannot tell is an error, and then the key may be there.
+/// If a filter block cannot answer, `try_key_may_match` returns an error and `key_may_match` returns true.
 pub fn filter_block_survives(block: &[u8], key: &[u8]) {
-    let policy = FilterPolicy::with_bits_per_key(10.0).expect("10");
+    let policy = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range");
     let (allocated, reader) = allocated(|| FilterBlockReader::new(&policy, block));
     assert_eq!(allocated, 0);
     let Ok(reader) = reader else { return };
@@ -54,14 +55,14 @@ pub fn filter_block_survives(block: &[u8], key: &[u8]) {
         assert_eq!(allocated, 0);
         assert_eq!(reader.key_may_match(offset, key), answer.unwrap_or(true));
         if let Ok(answer) = answer {
-            let filter = reader.filter_of(offset).expect("asked just now");
-            let view = BloomView::from_compact(filter).expect("as the policy found");
+            let filter = reader.filter_of(offset).expect("it was just queried");
+            let view = BloomView::from_compact(filter).expect("the policy decoded it");
             assert_eq!(view.contains(key), answer);
         }
     }
 }
 
-/// Every key has its partition.
+/// Every key has a partition, unless the index is empty.
 fn partition_index_survives(bytes: &[u8], key: &[u8]) {
     let (allocated, index) = allocated(|| PartitionIndex::new(bytes));
     assert_eq!(allocated, 0);
@@ -73,7 +74,7 @@ fn partition_index_survives(bytes: &[u8], key: &[u8]) {
     }
 }
 
-/// With the checksum that an index must have.
+/// The bytes with the version and checksum of a valid index.
 fn forge_index(bytes: &[u8]) -> Option<Box<[u8]>> {
     let mut forged: Box<[u8]> = bytes.into();
     let (body, stored) = forged.split_last_chunk_mut::<8>()?;
@@ -93,7 +94,7 @@ fn forge(bytes: &[u8]) -> Option<Box<[u8]>> {
     Some(forged)
 }
 
-/// The bytes of a frontier that has seen everything, with this queue of so many items.
+/// The bytes of a frontier with this queue of `items` items, whose filter has every bit set and so contains any item.
 pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     let full = [0xff; 8];
     let mut filter =
@@ -108,7 +109,7 @@ pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     bytes
 }
 
-/// `standalone` with the footer's bytes from `offset` replaced, and its checksum made right again.
+/// `standalone` with the footer's bytes replaced from `offset` on, and its checksum corrected.
 pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut forged = standalone.to_vec();
     let footer = forged.last_chunk_mut().expect("a footer");
@@ -117,7 +118,8 @@ pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     forged
 }
 
-/// With the number of blocks that it must have, which no fuzzer guesses either.
+/// Sets the number of blocks that matches the length, which no fuzzer guesses either, and the magic of a counting
+/// filter.
 fn forge_counting(bytes: &mut [u8]) {
     let n_blocks = (bytes.len() - 64) as u64 / 256;
     let footer = bytes.last_chunk_mut::<64>().expect("a footer");
@@ -126,7 +128,7 @@ fn forge_counting(bytes: &mut [u8]) {
     sign(footer);
 }
 
-/// Filters with the footer of a scalable filter, in which the key changes what it likes.
+/// The filters, followed by the footer of a scalable filter in which `key` flips bits.
 fn forge_scalable(filters: &[u8], key: &[u8]) -> Vec<u8> {
     let written = include_bytes!("../golden/scalable-empty.bin").last_chunk::<64>().expect("a footer");
     let mut footer = *written;
@@ -137,15 +139,15 @@ fn forge_scalable(filters: &[u8], key: &[u8]) -> Vec<u8> {
     [filters, &footer].concat()
 }
 
-/// Makes a footer's checksum right.
+/// Corrects the checksum of a footer.
 fn sign(footer: &mut [u8; 64]) {
     let checksum = xxh64(&footer[..48], 0);
     footer[48..56].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What decodes is written as the same bytes again, unless it is whole blocks that have a shorter form.
+/// Bytes that decode are written back unchanged, unless they are whole blocks that have a shorter form.
 pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
-    let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10").key_may_match(key, bytes);
+    let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range").key_may_match(key, bytes);
     match opened(bytes, BloomView::from_compact) {
         Err(_) => assert!(may_match, "malformed bytes must not hide a key"),
         Ok(view) => {
@@ -155,7 +157,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
             let mut again = Vec::new();
             filter.write_compact(&mut again);
             assert_same_or_shorter(&again, bytes, 1);
-            assert!(BloomFilter::from_compact(&again).expect("our own") == filter);
+            assert!(BloomFilter::from_compact(&again).expect("our own bytes") == filter);
         }
     }
     if let Ok(view) = opened(bytes, BloomView::from_standalone) {
@@ -166,14 +168,14 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     }
 }
 
-/// What decodes is written as the same bytes again, and takes memory only then.
+/// Bytes that decode are written back unchanged. Only a successful decode allocates memory.
 pub fn standard_decoder_survives(bytes: &[u8]) {
     let (allocated, filter) = allocated(|| StandardBloomFilter::from_standalone(bytes));
     let Ok(mut filter) = filter else {
         assert_eq!(allocated, 0);
         return;
     };
-    // In whole blocks, and what they are moved by to start at a cache line.
+    // Whole blocks, plus the padding that aligns them to a cache line.
     assert!(allocated < filter.size_bytes() + 64 && filter.size_bytes() < bytes.len() + 64);
     assert!(filter.to_standalone() == bytes || filter.known_keys().is_none());
     assert!((0.0..=1.0).contains(&filter.fill_ratio()) && (0.0..=1.0).contains(&filter.estimated_fpr()));
@@ -186,14 +188,14 @@ pub fn standard_decoder_survives(bytes: &[u8]) {
     }
 }
 
-/// What decodes is written as the same bytes again, and takes memory only then.
+/// Bytes that decode are written back unchanged. Only a successful decode allocates memory.
 pub fn counting_decoder_survives(bytes: &[u8]) {
     let (allocated, filter) = allocated(|| CountingBloomFilter::from_standalone(bytes));
     let Ok(mut filter) = filter else {
         assert_eq!(allocated, 0);
         return;
     };
-    // Counters and bits, and what each are moved by to start at a cache line.
+    // Counters and bits, plus the padding that aligns each to a cache line.
     assert!(allocated < filter.size_bytes() + 2 * 64);
     assert_eq!(4 * filter.size_bytes(), 5 * (bytes.len() - 64));
     assert!(filter.to_standalone() == bytes || filter.as_filter().known_keys().is_none());
@@ -210,16 +212,16 @@ pub fn counting_decoder_survives(bytes: &[u8]) {
     assert!(filter == before || filter.saturated_counters() > before.saturated_counters());
 }
 
-/// What decodes takes memory as its bytes do, is written again, and grows on.
+/// Bytes that decode take memory in proportion to their length, are written back, and the filter can grow.
 pub fn scalable_decoder_survives(bytes: &[u8]) {
     let (allocated, filter) = allocated(|| ScalableBloomFilter::from_standalone(bytes));
-    // Of short filters the lanes that blocks share, up to eight times, and room for the list of filters.
+    // Lanes that the blocks of short filters share are stored up to eight times; the list of filters has spare room.
     assert!(allocated <= 16 * bytes.len(), "{allocated} bytes for {}", bytes.len());
     let Ok(mut filter) = filter else { return };
     assert!(filter.size_bytes() < 8 * bytes.len());
     let again = filter.to_standalone();
     assert!(again.len() <= bytes.len());
-    assert!(ScalableBloomFilter::from_standalone(&again).expect("our own") == filter);
+    assert!(ScalableBloomFilter::from_standalone(&again).expect("our own bytes") == filter);
     assert!((0.0..=1.0).contains(&filter.estimated_fpr()));
 
     let (size_bytes, n_filters) = (filter.size_bytes(), filter.filters().len());
@@ -229,23 +231,23 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         assert_eq!(filter.inserted_keys(), keys + u64::from(!found));
         assert!(filter.contains_hash(hash));
         if filter.filters().len() > n_filters {
-            // Up to 16 times the keys, and a little more for each.
+            // Up to 16 times the keys, and slightly more bits per key.
             assert!(filter.size_bytes() <= 40 * (size_bytes + 64));
             break;
         }
     }
 }
 
-/// What decodes is written as the same bytes again, and comes out in order.
+/// A frontier that decodes is written back, and its items are popped in the order of the bytes.
 pub fn frontier_decoder_survives(bytes: &[u8]) {
     let (allocated, frontier) = allocated(|| Frontier::<Vec<u8>>::from_standalone(bytes));
-    // An item takes at least 8 bytes, and in memory 24, for which a queue that grows takes up to four times as much.
+    // An item takes at least 8 bytes encoded and 24 in memory, and a growing queue allocates up to four times as much.
     assert!(allocated <= 16 * bytes.len() + 256, "{allocated} bytes for {}", bytes.len());
     let Ok(mut frontier) = frontier else { return };
     assert!(frontier.accepted() >= frontier.len() as u64 && frontier.len() <= bytes.len() / 8);
     let again = frontier.to_standalone();
     assert!(again.len() <= bytes.len());
-    assert!(Frontier::<Vec<u8>>::from_standalone(&again).expect("our own").iter().eq(&frontier));
+    assert!(Frontier::<Vec<u8>>::from_standalone(&again).expect("our own bytes").iter().eq(&frontier));
     let mut at = 0;
     while let Some(item) = frontier.pop() {
         assert!(bytes[at..].starts_with(&(item.len() as u64).to_le_bytes()));
@@ -255,7 +257,7 @@ pub fn frontier_decoder_survives(bytes: &[u8]) {
     }
 }
 
-/// Opening allocates nothing.
+/// Opens a view and asserts that this allocates nothing.
 fn opened<'a, E>(
     bytes: &'a [u8],
     open: impl FnOnce(&'a [u8]) -> Result<BloomView<'a>, E>,
@@ -265,14 +267,14 @@ fn opened<'a, E>(
     view
 }
 
-/// The filter that the view shows.
+/// Checks the view, and returns the filter that it shows.
 fn check_view(view: &BloomView<'_>) -> BloomFilter {
     let (allocated, filter) = allocated(|| view.to_filter());
-    // The blocks, and what they are moved by to start at a cache line.
+    // The blocks, plus the padding that aligns them to a cache line.
     assert!(allocated < filter.size_bytes() + 64, "{allocated} bytes for {}", filter.size_bytes());
     assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));
     let fill = filter.fill_ratio();
-    // That there are no keys is not believed where there are bits.
+    // A count of zero keys is ignored if any bit is set.
     assert_eq!(filter.known_keys(), view.known_keys().filter(|&keys| keys != 0 || fill == 0.0));
     assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&filter.estimated_fpr()));
     assert!(fill > 0.0 || filter.estimated_keys().keys() == Some(0));
@@ -289,7 +291,7 @@ fn check_view(view: &BloomView<'_>) -> BloomFilter {
         assert_eq!(
             !grown.contains_hash(hash),
             grown.insert_hash(hash),
-            "an insert changes bits of missing keys only"
+            "an insert changes bits exactly if the key was absent"
         );
         assert!(grown.contains_hash(hash));
     }

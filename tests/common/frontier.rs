@@ -1,4 +1,4 @@
-//! Programs of operations on a frontier, against a queue and a set of what it took.
+//! Programs of operations on a frontier, compared with a queue and with the set of accepted items.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -8,33 +8,33 @@ use bloomline::variants::Frontier;
 #[derive(Arbitrary, Debug)]
 pub enum Operation<'a> {
     Push(&'a [u8]),
-    /// So many neighbouring numbers from a first on, which meet in most programs.
+    /// Consecutive numbers: the first, and how many. Small numbers, so that most programs repeat some.
     Extend(u8, u8),
     Pop,
-    /// By way of standalone bytes.
+    /// Replaces the frontier by the copy decoded from its standalone bytes.
     Standalone,
-    /// Standalone bytes with a byte changed, and cut there.
+    /// Changes a byte of the standalone bytes, and truncates them at that byte.
     Damage(u16, u8),
 }
 
-/// Longer programs find nothing that shorter ones don't.
+/// Longer programs find no more bugs than shorter ones.
 const MOST_OPERATIONS: usize = 64;
 
 struct Model {
     frontier: Frontier<Vec<u8>>,
-    /// `None` where the filter grows.
-    planned: Option<u64>,
+    /// `None` if the filter grows.
+    capacity: Option<u64>,
     queue: VecDeque<Vec<u8>>,
-    /// All that the frontier took, also what has come out.
+    /// Every item that the frontier accepted, including popped ones.
     accepted: HashSet<Vec<u8>>,
 }
 
-/// What of these operations holds for a frontier of so many items, which grows or does not.
+/// Runs the operations on a frontier for `expected_items` items, of fixed size or growing, and checks it after each.
 pub fn frontier(expected_items: u8, grows: bool, seed: u64, operations: &[Operation<'_>]) {
     let make = if grows { Frontier::growing } else { Frontier::with_fpr };
     let frontier = make(expected_items.into(), 0.05).expect("a small filter").with_seed(seed);
-    let planned = (!grows).then_some(expected_items.into());
-    let mut model = Model { frontier, planned, queue: VecDeque::new(), accepted: HashSet::new() };
+    let capacity = (!grows).then_some(expected_items.into());
+    let mut model = Model { frontier, capacity, queue: VecDeque::new(), accepted: HashSet::new() };
     for operation in operations.iter().take(MOST_OPERATIONS) {
         model.run(operation);
         model.check();
@@ -55,7 +55,7 @@ impl Model {
             Operation::Pop => assert_eq!(self.frontier.pop(), self.queue.pop_front()),
             Operation::Standalone => {
                 let bytes = self.frontier.to_standalone();
-                let copy = Frontier::from_standalone(&bytes).expect("our own");
+                let copy = Frontier::from_standalone(&bytes).expect("our own bytes");
                 assert!(copy.to_standalone() == bytes);
                 assert_eq!(copy.estimated_fpr(), self.frontier.estimated_fpr());
                 self.frontier = copy;
@@ -76,16 +76,16 @@ impl Model {
         if was_seen {
             return;
         }
-        assert!(self.accepted.insert(item.clone()), "{item:?} was taken twice");
+        assert!(self.accepted.insert(item.clone()), "{item:?} was accepted twice");
         self.queue.push_back(item);
     }
 
-    /// What holds after every operation.
+    /// Checks what holds after every operation.
     fn check(&self) {
         let (frontier, accepted) = (&self.frontier, self.accepted.len() as u64);
         assert_eq!((frontier.len(), frontier.is_empty()), (self.queue.len(), self.queue.is_empty()));
         assert_eq!(frontier.accepted(), accepted);
-        assert_eq!(frontier.is_over_capacity(), self.planned.is_some_and(|planned| accepted > planned));
+        assert_eq!(frontier.is_over_capacity(), self.capacity.is_some_and(|capacity| accepted > capacity));
         assert!(frontier.iter().eq(&self.queue) && frontier.into_iter().eq(&self.queue));
     }
 }

@@ -1,4 +1,4 @@
-//! Every kernel sets the bits of the reference and gives its answers.
+//! Every kernel sets the same bits and returns the same answers as the reference.
 
 use arbitrary::Arbitrary;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, Kernel};
@@ -8,46 +8,46 @@ pub struct Input<'a> {
     k: u8,
     n_blocks: u8,
     inserted: &'a [u8],
-    asked: &'a [u8],
+    queried: &'a [u8],
 }
 
 pub fn check(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
-    // Mostly few blocks, in which keys meet.
+    // Mostly few blocks, so that keys share blocks.
     let n_blocks = match input.n_blocks {
         few @ 0..=239 => usize::from(few % 16) + 1,
         many => 5 * usize::from(many - 239),
     };
-    kernels_agree(&words(input.inserted), &words(input.asked), k, n_blocks);
+    kernels_agree(&words(input.inserted), &words(input.queried), k, n_blocks);
 }
 
-/// Filters of this size take no other way for more words than these: they would only take longer.
+/// With filters of this size, more words run the same code and only take longer.
 const MOST_WORDS: usize = 40;
 
 fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().take(MOST_WORDS).map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// One by one and in batches, for owned blocks and for bytes at an odd address.
-pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
+/// Compares single operations and batches, on owned blocks and on bytes at an odd address.
+pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize) {
     let empty = BloomFilter::with_blocks(n_blocks, k).expect("a small filter");
-    let reference_kernel = Kernel::by_name("reference").expect("on every CPU");
+    let reference_kernel = Kernel::by_name("reference").expect("available on every CPU");
 
     let mut reference = empty.clone().with_kernel(reference_kernel);
     let changed: Vec<bool> = inserted.iter().map(|&hash| reference.insert_hash(hash)).collect();
-    let asked: Vec<u64> = inserted.iter().chain(asked).copied().collect();
-    let answers: Vec<bool> = asked.iter().map(|&hash| reference.contains_hash(hash)).collect();
+    let queried: Vec<u64> = inserted.iter().chain(queried).copied().collect();
+    let answers: Vec<bool> = queried.iter().map(|&hash| reference.contains_hash(hash)).collect();
     assert!(answers[..inserted.len()].iter().all(|&found| found), "the reference lost a key");
     let mut shifted = vec![0];
     reference.write_compact(&mut shifted);
 
-    // Its first lanes as a short filter, in an allocation of just these bytes.
-    let n_lanes = (1 + 8 * inserted.len() + asked.len()) % 63 + 1;
+    // Its first lanes as a short filter, in an allocation of exactly these bytes.
+    let n_lanes = (1 + 8 * inserted.len() + queried.len()) % 63 + 1;
     if let Some(lanes) = shifted[1..].get(..8 * n_lanes)
         && !n_lanes.is_multiple_of(8)
     {
         let short = [lanes, &[0x0f + k as u8]].concat().into_boxed_slice();
-        kernels_agree_on_short(&short, &asked);
+        kernels_agree_on_short(&short, &queried);
     }
 
     for kernel in Kernel::available() {
@@ -69,35 +69,35 @@ pub fn kernels_agree(inserted: &[u64], asked: &[u64], k: u32, n_blocks: usize) {
         for (&hash, &changed) in inserted.iter().zip(&changed) {
             assert_eq!(shared.insert_hash(hash), changed, "{kernel}: shared insert of {hash:#x}, k {k}");
         }
-        let answered = asked.iter().map(|&hash| shared.contains_hash(hash));
+        let answered = queried.iter().map(|&hash| shared.contains_hash(hash));
         assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, k {k}, {n_blocks} blocks");
         assert!(shared.to_filter() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
         assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_filter().kernel()], [kernel; 4]);
-        for (&hash, &answer) in asked.iter().zip(&answers) {
+        for (&hash, &answer) in queried.iter().zip(&answers) {
             let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
             assert_eq!(single.contains_hash(hash), answer, "{}", context());
             assert_eq!(view.contains_hash(hash), answer, "{}, in place", context());
         }
-        let mut found = vec![false; asked.len()];
-        single.contains_batch(&asked, &mut found);
+        let mut found = vec![false; queried.len()];
+        single.contains_batch(&queried, &mut found);
         assert_eq!(found, answers, "{kernel}: batch, k {k}, {n_blocks} blocks");
         found.fill(false);
-        view.contains_batch(&asked, &mut found);
+        view.contains_batch(&queried, &mut found);
         assert_eq!(found, answers, "{kernel}: batch in place, k {k}, {n_blocks} blocks");
     }
 }
 
-/// One by one and in batches, and as the whole blocks that the short filter stands for.
-pub fn kernels_agree_on_short(short: &[u8], asked: &[u64]) {
+/// Compares single lookups and batches on a short filter with lookups in the whole blocks that it represents.
+pub fn kernels_agree_on_short(short: &[u8], queried: &[u64]) {
     let view = BloomView::from_compact(short).expect("a short filter");
-    let whole = view.to_filter().with_kernel(Kernel::by_name("reference").expect("on every CPU"));
+    let whole = view.to_filter().with_kernel(Kernel::by_name("reference").expect("available on every CPU"));
     for kernel in Kernel::available() {
         let view = view.with_kernel(kernel);
-        let mut found = vec![false; asked.len()];
-        view.contains_batch(asked, &mut found);
-        for (&hash, found) in asked.iter().zip(found) {
+        let mut found = vec![false; queried.len()];
+        view.contains_batch(queried, &mut found);
+        for (&hash, found) in queried.iter().zip(found) {
             let answer = whole.contains_hash(hash);
             assert_eq!(view.contains_hash(hash), answer, "{kernel}: {hash:#x} in {} bytes", short.len());
             assert_eq!(found, answer, "{kernel}: batch with {hash:#x} in {} bytes", short.len());

@@ -1,19 +1,19 @@
-//! Each property once, by the name of its fuzz target: driven by cargo-fuzz in `fuzz/`, by the saved corpus and by
-//! proptest in `tests/`.
-#![allow(dead_code, reason = "each driver takes the properties that it drives")]
+//! Each fuzzed property is written once, under the name of its fuzz target. cargo-fuzz runs it in `fuzz/`; the saved
+//! corpus and proptest run it in `tests/`.
+#![allow(dead_code, reason = "each driver uses only the properties that it runs")]
 
-/// Cases of a property: a few where miri takes seconds for each.
+/// The number of cases of a property. Under miri only a few, because each takes seconds.
 pub const fn cases(many: u32) -> u32 {
     if cfg!(miri) { 3 } else { many }
 }
 
-/// A filter of `lanes` lanes is one that a builder makes where `needed` are needed: a fraction of a lane more, or less
-/// than a block where there are whole blocks.
+/// Asserts that a builder makes a filter of `lanes` lanes for `needed` lanes: less than one lane more in a short
+/// filter, less than one block more in a filter of whole blocks.
 pub fn assert_lanes(lanes: usize, needed: f64) {
     let needed = needed.max(1.0);
     let slack = if lanes < 64 { 1.0 } else { 8.0 };
-    assert!(lanes < 64 || lanes.is_multiple_of(8), "{lanes} lanes are no filter");
-    assert!((needed..needed + slack).contains(&(lanes as f64)), "{lanes} lanes for {needed}");
+    assert!(lanes < 64 || lanes.is_multiple_of(8), "no filter has {lanes} lanes");
+    assert!((needed..needed + slack).contains(&(lanes as f64)), "{lanes} lanes, {needed} needed");
 }
 
 pub mod allocations;

@@ -1,4 +1,4 @@
-//! Programs of operations on filters, against sets of the hashes that went in.
+//! Programs of operations on filters, compared with sets of the inserted hashes.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ pub struct Input<'a> {
     operations: Vec<Operation<'a>>,
 }
 
-/// On the filter of the first number, and another where there are two.
+/// The first number selects the filter. In an operation on two filters the second number selects the other.
 #[derive(Arbitrary, Debug)]
 enum Operation<'a> {
     Insert(u8, u16),
     InsertKey(u8, &'a [u8]),
-    /// So many neighbouring numbers, mixed, from a first on.
+    /// `mix` of consecutive numbers: the first number, and how many.
     Batch(u8, u16, u8),
-    /// Hashes as they come: of one block, say, or that differ in bits which do not count.
+    /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
     Raw(u8, [u64; 2]),
     Union(u8, u8),
     Intersect(u8, u8),
@@ -28,26 +28,25 @@ enum Operation<'a> {
     Fold(u8, u8),
     Shrink(u8, u16),
     Clear(u8),
-    /// By way of compact bytes at an address with this remainder.
+    /// Replaces the filter by the copy decoded from its compact bytes, at an address with this remainder.
     Compact(u8, u8),
-    /// By way of standalone bytes at an address with this remainder.
+    /// Replaces the filter by the copy decoded from its standalone bytes, at an address with this remainder.
     Standalone(u8, u8),
-    /// Builds the filter anew from its hashes, with so many quarters of a bit for each.
+    /// Rebuilds the filter from its hashes, with (number + 1) / 4 bits per key.
     Build(u8, u8),
     Kernel(u8, u8),
 }
 
 const FILTERS: usize = 3;
-/// Longer programs find nothing that shorter ones don't.
+/// Longer programs find no more bugs than shorter ones.
 const MOST_OPERATIONS: usize = 64;
 
 #[derive(Clone)]
 struct Slot {
     filter: BloomFilter,
-    /// Hashes that went in: the filter contains them all.
+    /// The inserted hashes: the filter must contain all of them.
     hashes: HashSet<u64>,
-    /// Whether the bits are those of the hashes and no others: not after an intersection, and not once blocks have
-    /// shared lanes.
+    /// Whether exactly the bits of the hashes are set. False after an intersection, and once blocks have shared lanes.
     exact: bool,
 }
 
@@ -95,7 +94,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             let open = |bytes: &[u8]| {
                 BloomView::from_compact_with_seed(bytes, seed)
                     .map(|view| slot.same_as(&view))
-                    .expect("our own")
+                    .expect("our own bytes")
             };
             slot.filter = at_offset(&bytes, *offset, open).with_kernel(slot.filter.kernel());
         }
@@ -103,8 +102,8 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             let slot = &mut slots[index(slot)];
             let bytes = slot.filter.to_standalone();
             let open = |bytes: &[u8]| {
-                let view = BloomView::from_standalone(bytes).expect("our own");
-                view.verify().expect("our own");
+                let view = BloomView::from_standalone(bytes).expect("our own bytes");
+                view.verify().expect("our own bytes");
                 assert_eq!(view.known_keys(), slot.filter.known_keys());
                 slot.same_as(&view)
             };
@@ -119,7 +118,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
     }
 }
 
-/// Calls `open` with the bytes at an address that has this remainder by 64, with other bytes around them.
+/// Calls `open` with the bytes at an address whose remainder modulo 64 is `offset % 64`, with other bytes around them.
 fn at_offset<T>(bytes: &[u8], offset: u8, open: impl FnOnce(&[u8]) -> T) -> T {
     let mut room = vec![0xA5; bytes.len() + 128];
     let start = room.as_ptr().align_offset(64) + usize::from(offset % 64);
@@ -221,7 +220,7 @@ impl Slot {
     fn build(&mut self, bits_per_key: f64) {
         let builder = FilterBuilder::with_bits_per_key(bits_per_key).expect("1/4 to 64");
         let mut builder = builder.with_seed(self.filter.seed()).with_kernel(self.filter.kernel());
-        // Twice, as keys come in versions.
+        // Each key twice, because a table holds several versions of a key.
         for &hash in self.hashes.iter().chain(&self.hashes) {
             builder.add_hash(hash);
         }
@@ -237,9 +236,9 @@ impl Slot {
         self.check_compact(&compact, needed);
     }
 
-    /// Compact bytes of the keys have the bits of the format. Goes on with what they show.
+    /// Checks that compact bytes have the bits of the format. The model continues with the filter decoded from them.
     fn check_compact(&mut self, compact: &[u8], needed: f64) {
-        let view = BloomView::from_compact_with_seed(compact, self.filter.seed()).expect("our own");
+        let view = BloomView::from_compact_with_seed(compact, self.filter.seed()).expect("our own bytes");
         let (lanes, _) = compact.as_chunks::<8>();
         super::assert_lanes(lanes.len(), needed);
         let stride = 1 << lanes.len().trailing_zeros().min(3);
@@ -253,13 +252,13 @@ impl Slot {
                 expected[(stride * block + i) % lanes.len()] |= bits;
             }
         }
-        assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "not the bits of its keys");
+        assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "wrong bits for its keys");
         self.exact = stride == 8;
         self.filter = view.to_filter().with_kernel(self.filter.kernel());
         self.check();
     }
 
-    /// What holds for every filter.
+    /// Checks what holds for every filter.
     fn check(&self) {
         let view = self.filter.as_view();
         let hashes: Vec<u64> = self.hashes.iter().copied().collect();
@@ -273,13 +272,13 @@ impl Slot {
         assert!(self.filter.known_keys().is_none_or(|known| known == self.hashes.len() as u64));
         if self.exact {
             assert!(self.filter.fill_ratio() * 512.0 * n_blocks as f64 <= keys * f64::from(k) + 0.5);
-            let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("as this").with_seed(view.seed());
+            let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(view.seed());
             fresh.insert_batch(&hashes);
-            assert!(fresh == self.filter, "not the bits of its keys");
+            assert!(fresh == self.filter, "wrong bits for its keys");
         }
     }
 
-    /// The owned copy of a view that shows this filter.
+    /// Checks that the view shows this filter, and returns an owned copy.
     fn same_as(&self, view: &BloomView<'_>) -> BloomFilter {
         assert_eq!(
             (view.n_blocks(), view.k(), view.seed()),
@@ -292,13 +291,13 @@ impl Slot {
     }
 }
 
-/// The lanes of a filter of one block with this key alone.
+/// The lanes of a filter of one block that contains only this hash.
 pub fn mask(hash: u64, k: u32) -> [u64; 8] {
     let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
     filter.insert_hash(hash);
     let mut compact = Vec::new();
     filter.write_compact(&mut compact);
     let (lanes, _) = compact.as_chunks();
-    // Lanes that repeat are written once.
+    // Compact bytes store repeated lanes once.
     std::array::from_fn(|i| u64::from_le_bytes(lanes[i % lanes.len()]))
 }

@@ -1,4 +1,4 @@
-//! Programs of operations on a scalable filter, against the set of the hashes that went in.
+//! Programs of operations on a scalable filter, compared with the set of the inserted hashes.
 
 use std::collections::HashSet;
 
@@ -22,27 +22,28 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     Insert(u16),
     InsertKey(&'a [u8]),
-    /// So many neighbouring numbers, mixed, from a first on: one by one, or in a batch.
+    /// `mix` of consecutive numbers: the first number, a quarter of how many, and whether also to insert them in a
+    /// batch.
     Batch(u16, u8, bool),
-    /// Hashes as they come: of one block, say, or that differ in bits which do not count.
+    /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
     Raw([u64; 3]),
     Clear,
     Standalone,
-    /// A byte of the standalone bytes changed, or the bytes cut there.
+    /// Changes a byte of the standalone bytes, and truncates them at that byte.
     Damage(u16, u8),
-    /// Two bytes of the footer changed, its checksum right.
+    /// Changes two bytes of the footer and corrects its checksum.
     Forge(u8, [u8; 2]),
     Kernel(u8),
 }
 
-/// Longer programs find nothing that shorter ones don't.
+/// Longer programs find no more bugs than shorter ones.
 const MOST_OPERATIONS: usize = 64;
 
 struct Model {
     filter: ScalableBloomFilter,
-    /// Hashes that went in: the filter contains them all.
+    /// The inserted hashes: the filter must contain all of them.
     hashes: HashSet<u64>,
-    /// How many of them the filter took for new.
+    /// How many of them the filter reported as new.
     new: u64,
     initial_capacity: u64,
     growth: u64,
@@ -51,8 +52,8 @@ struct Model {
 pub fn scalable(input: Input<'_>) {
     let initial_capacity = usize::from(input.initial_capacity % 100);
     let growth = input.growth % 15 + 2;
-    // High rates, at which filters are quickly sized and keys of one are often taken for those of another: the model
-    // takes a hundred times as long for sixteen probes as for eight.
+    // High false-positive rates, so that a key of one filter is often a false positive in another, and sizing is fast:
+    // the model takes a hundred times as long for sixteen probes as for eight.
     let fpr = f64::from(input.fpr.max(16)) / 256.0;
     let tightening = 0.5 + f64::from(input.tightening) / 640.0;
     let filter = ScalableBloomFilter::with_growth(initial_capacity, fpr, growth, tightening);
@@ -80,7 +81,7 @@ impl Model {
                 let was_in = self.filter.contains(key);
                 assert_eq!(was_in, self.filter.contains_hash(hash));
                 assert_eq!(self.filter.insert(key), !was_in);
-                self.note(hash, was_in);
+                self.record(hash, was_in);
             }
             Operation::Batch(first, count, in_batch) => {
                 let first = u64::from(*first);
@@ -120,10 +121,10 @@ impl Model {
     fn insert(&mut self, hash: u64) {
         let was_in = self.filter.contains_hash(hash);
         assert_eq!(self.filter.insert_hash(hash), !was_in);
-        self.note(hash, was_in);
+        self.record(hash, was_in);
     }
 
-    /// In a batch as one by one.
+    /// Inserts the hashes one by one. With `in_batch`, checks that a batch gives the same filter.
     fn insert_all(&mut self, hashes: &[u64], in_batch: bool) {
         let before = self.filter.clone();
         hashes.iter().for_each(|&hash| self.insert(hash));
@@ -134,14 +135,14 @@ impl Model {
         }
     }
 
-    fn note(&mut self, hash: u64, was_in: bool) {
+    fn record(&mut self, hash: u64, was_in: bool) {
         assert!(was_in || !self.hashes.contains(&hash), "a key was lost");
         assert!(self.filter.contains_hash(hash), "a key was lost");
         self.hashes.insert(hash);
         self.new += u64::from(!was_in);
     }
 
-    /// As many filters as the keys fill, and one that has room or was just filled.
+    /// Checks that there are as many filters as the keys need: all full, except that the newest may have room.
     fn check_shape(&self) {
         let filters = self.filter.filters();
         let (mut capacity, mut total, mut n_filters) = (self.initial_capacity, self.initial_capacity, 1);
@@ -157,9 +158,9 @@ impl Model {
         assert_eq!(self.filter.size_bytes(), size_bytes);
     }
 
-    /// What holds for every filter. Goes on with the copy that its bytes give.
+    /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
     fn check(&mut self) {
-        let copy = ScalableBloomFilter::from_standalone(&self.filter.to_standalone()).expect("our own");
+        let copy = ScalableBloomFilter::from_standalone(&self.filter.to_standalone()).expect("our own bytes");
         assert!(copy == self.filter && copy.inserted_keys() == self.new);
         let kernel = self.filter.filters()[0].kernel();
         self.filter = copy.with_kernel(kernel);

@@ -1,4 +1,4 @@
-//! Any numbers are an error or a size that keeps what it promises.
+//! Any numbers give an error or a size that keeps its guarantees.
 
 use arbitrary::Arbitrary;
 use bloomline::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR};
@@ -15,11 +15,11 @@ pub struct Input {
     n_blocks: u64,
 }
 
-/// A raw float is seldom in a range that matters.
+/// A random float is rarely in a useful range, so half of the numbers are scaled into one.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Number {
     Raw(f64),
-    /// A share of what is allowed, its square root: small numbers differ more.
+    /// The square root of a fraction of the allowed maximum. Squaring favours small numbers, where results differ more.
     Share(u16),
 }
 
@@ -32,20 +32,20 @@ impl Number {
     }
 }
 
-/// What the thresholds of [`sizing::best_k`], given to three decimals, may cost.
+/// The error that the thresholds of [`sizing::best_k`], rounded to three decimals, may cause.
 const TOLERANCE: f64 = 1e-4;
-/// What thousands of terms that cancel leave of a rate.
+/// The rounding error that the cancellation of thousands of terms leaves in a false-positive rate.
 const ROUNDING: f64 = 5e-12;
 
 pub fn check(input: Input) {
     let bits_per_key = input.bits_per_key.up_to(MAX_BITS_PER_KEY);
     let more_bits_per_key = input.more_bits_per_key.up_to(MAX_BITS_PER_KEY);
     let (keys, more_keys) = (input.keys as usize, input.more_keys as usize);
-    sizes_hold_what_was_asked(keys, bits_per_key);
+    sizes_hold_the_requested_bits(keys, bits_per_key);
     sizes_grow(keys, more_keys, bits_per_key, more_bits_per_key);
-    rates_fall(bits_per_key, more_bits_per_key, u32::from(input.k % 20));
+    fprs_fall(bits_per_key, more_bits_per_key, u32::from(input.k % 20));
     the_best_k_is_best(bits_per_key);
-    rates_are_kept(keys, input.fpr.up_to(1.0));
+    fprs_are_kept(keys, input.fpr.up_to(1.0));
     filters_have_their_size(input.n_blocks as usize, u32::from(input.k % 20));
     builders_keep_their_size(keys % 300, bits_per_key);
 }
@@ -54,7 +54,7 @@ fn is_bits_per_key(value: f64) -> bool {
     value > 0.0 && value <= MAX_BITS_PER_KEY
 }
 
-fn sizes_hold_what_was_asked(keys: usize, bits_per_key: f64) {
+fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
     match Sizing::for_bits_per_key(keys, bits_per_key) {
         Err(SizingError::BitsPerKey { value }) => {
             assert!(!is_bits_per_key(bits_per_key) && value.to_bits() == bits_per_key.to_bits());
@@ -88,7 +88,7 @@ fn sizes_grow(keys: usize, more_keys: usize, bits_per_key: f64, more_bits_per_ke
     }
 }
 
-fn rates_fall(bits_per_key: f64, more_bits_per_key: f64, k: u32) {
+fn fprs_fall(bits_per_key: f64, more_bits_per_key: f64, k: u32) {
     let rate = sizing::fpr(bits_per_key, k);
     let is_valid = is_bits_per_key(bits_per_key) && (1..=16).contains(&k);
     assert_eq!(rate.is_ok(), is_valid, "{bits_per_key} bits per key, k {k}");
@@ -96,7 +96,7 @@ fn rates_fall(bits_per_key: f64, more_bits_per_key: f64, k: u32) {
     assert!((0.0..=1.0).contains(&rate), "{rate}");
     if let Ok(other) = sizing::fpr(more_bits_per_key, k) {
         let (low, high) = if bits_per_key < more_bits_per_key { (other, rate) } else { (rate, other) };
-        assert!(low <= high * (1.0 + 1e-6) + ROUNDING, "more bits, k {k}, and {low} after {high}");
+        assert!(low <= high * (1.0 + 1e-6) + ROUNDING, "k {k}: more bits raise the FPR from {high} to {low}");
     }
 }
 
@@ -108,13 +108,13 @@ fn the_best_k_is_best(bits_per_key: f64) {
     let rate = |k| sizing::fpr(bits_per_key, k).expect("valid");
     let least = rate(best);
     assert!((1..=16).contains(&best));
-    // Rates have one minimum over k.
+    // The FPR has one minimum over k.
     for k in [best - 1, best + 1].into_iter().filter(|k| (1..=16).contains(k)) {
         assert!(least <= rate(k) * (1.0 + TOLERANCE) + ROUNDING, "{k} probes beat {best}");
     }
 }
 
-fn rates_are_kept(keys: usize, fpr: f64) {
+fn fprs_are_kept(keys: usize, fpr: f64) {
     match Sizing::for_fpr(keys, fpr) {
         Err(SizingError::Fpr { value }) => {
             assert!(!(fpr > 0.0 && fpr < 1.0) && value.to_bits() == fpr.to_bits());
@@ -123,19 +123,19 @@ fn rates_are_kept(keys: usize, fpr: f64) {
         Err(SizingError::Blocks { n_blocks, most }) => assert!(n_blocks > most && keys as u64 > most),
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
-            let rate = sizing.fpr(keys).expect("a size has a rate");
-            assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate} for {fpr}");
+            let rate = sizing.fpr(keys).expect("a valid size");
+            assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}");
             if sizing.n_blocks > 1_000 {
                 let smaller =
                     Sizing::with_blocks(sizing.n_blocks - sizing.n_blocks / 100, sizing.k).expect("smaller");
-                assert!(smaller.fpr(keys).expect("as above") > fpr, "more than it takes");
+                assert!(smaller.fpr(keys).expect("a valid size") > fpr, "1 % fewer blocks would do");
             }
         }
     }
 }
 
 fn filters_have_their_size(n_blocks: usize, k: u32) {
-    // What memory may not hold is left alone; what the address space cannot hold is an error before that.
+    // Skips sizes that might not fit into memory. Sizes beyond the address space are an error before any allocation.
     const MOST: usize = (isize::MAX as usize - 120) / 64;
     if (100_000..=MOST).contains(&n_blocks) {
         return;

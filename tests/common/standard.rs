@@ -1,4 +1,4 @@
-//! Programs of operations on standard filters, against a set of the bits that the formula of `docs/format.md` gives.
+//! Programs of operations on standard filters, compared with the set of bits from the formula of `docs/format.md`.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ pub struct Input<'a> {
     operations: Vec<Operation<'a>>,
 }
 
-/// On the first of two filters of the same size.
+/// Operations on the first of two filters of the same size.
 #[derive(Arbitrary, Debug)]
 pub enum Operation<'a> {
     InsertKey(&'a [u8]),
     InsertHash(u64),
-    /// So many neighbouring numbers, mixed, from a first on.
+    /// `mix` of consecutive numbers: the first number, and how many.
     Batch(u16, u8),
     ContainsHash(u64),
     Swap,
@@ -30,7 +30,7 @@ pub enum Operation<'a> {
     Standalone,
 }
 
-/// Longer programs find nothing that shorter ones don't.
+/// Longer programs find no more bugs than shorter ones.
 const MOST_OPERATIONS: usize = 64;
 
 #[derive(Clone)]
@@ -97,7 +97,7 @@ pub fn standard(input: Input<'_>) {
             }
             Operation::Standalone => {
                 let bytes = first.filter.to_standalone();
-                let copy = StandardBloomFilter::from_standalone(&bytes).expect("our own");
+                let copy = StandardBloomFilter::from_standalone(&bytes).expect("our own bytes");
                 assert!(copy == first.filter && copy.known_keys() == first.filter.known_keys());
                 first.filter = copy;
             }
@@ -130,8 +130,8 @@ impl Model {
     }
 
     fn check(&self) {
-        let share = self.bits.len() as f64 / self.filter.size_bits() as f64;
-        assert_eq!(self.filter.fill_ratio(), share, "not the bits of its keys");
+        let fill_ratio = self.bits.len() as f64 / self.filter.size_bits() as f64;
+        assert_eq!(self.filter.fill_ratio(), fill_ratio, "wrong bits for its keys");
         assert!(self.filter.known_keys().is_none_or(|keys| keys == 0 && self.bits.is_empty()));
     }
 }

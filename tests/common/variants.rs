@@ -1,4 +1,4 @@
-//! The other members of the family: each driven by a program of its own operations.
+//! The filter variants, each run with a program of its own operations.
 
 use arbitrary::Arbitrary;
 

@@ -1,8 +1,8 @@
-"""Makes the golden values of bloomline from the text of docs/format.md alone.
+"""Generates the golden values of bloomline from the text of docs/format.md alone.
 
-Everything here is written from docs/format.md (and, for XXH64, from Yann Collet's specification), in another
+This script is written from docs/format.md (and, for XXH64, from Yann Collet's specification), in a different
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
-with the values made here. Where the two disagree, docs/format.md says which one is wrong.
+with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
     python3 tests/golden/make.py           writes values.rs, standard.rs and the .bin files beside this script
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
@@ -143,7 +143,7 @@ def build_short(keys, n_lanes, k, seed=0):
 
 
 def shortest(lanes):
-    """What is written: of whole blocks, the fewest lanes that stand for them; else the lanes as they are."""
+    """The lanes to write: for whole blocks, the fewest lanes that represent them; otherwise the lanes unchanged."""
     if len(lanes) % 8:
         return lanes
     n_blocks = len(lanes) // 8
@@ -256,7 +256,7 @@ def is_in(lanes, n_blocks, k, hash_):
 
 
 def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
-    """The sizes of the filters are the writer's choice: these are in blocks."""
+    """`sizes`, in blocks, are the sizes of the filters, which the writer chooses."""
     filters, capacity, room, inserted = [[0] * (8 * sizes[0])], initial_capacity, initial_capacity, 0
     for key in keys:
         hash_ = hash_key(key, seed)
@@ -285,7 +285,7 @@ def frontier(queue, filter_, accepted, planned):
     return items + filter_ + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blsiv\r\n"
 
 
-# What is made of them.
+# The files.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
@@ -323,7 +323,7 @@ def literal(word):
 
 
 def hash_of_each_rotation():
-    """For each rotation, the first hash that has it among hash_key(counter as 8 bytes, seed 0), counter 0, 1, 2..."""
+    """For each rotation, the first hash with it among hash_key(counter as 8 bytes, seed 0), counter 0, 1, 2..."""
     found = {}
     counter = 0
     while len(found) < 8:
@@ -385,7 +385,7 @@ def shown_mum(name, a, b):
 
 
 def worked_example():
-    """Section 6 of docs/format.md, whose every number comes from the functions above."""
+    """The example of docs/format.md, section 6. The functions above compute every number in it."""
     key, k, n_blocks = ANIMALS[0], 6, 100
     seed_start, seed_tail = SEED_MIXER ^ P0, tail(bytes(8)) ^ P1
     seed_first = mum(seed_start, seed_tail)
@@ -447,7 +447,7 @@ def worked_counting():
 
 
 def check_self():
-    """The values which docs/format.md and other people's tests pin stand here, to find a slip in this script."""
+    """Compares with values from docs/format.md and from other projects' tests, to catch mistakes in this script."""
     assert len(CHECK_TEXT) == 64
     assert mixed(0) == 0xF17C7CE9B98C9801
     assert wyhash(b"", 0) == 0xF961F936E29C9345
