@@ -161,7 +161,7 @@ fn the_fpr_stays_below_the_requested_fpr_at_low_fprs() {
 
 #[test]
 #[ignore = "20 minutes in release on a busy machine, 2.6 GB of memory"]
-fn the_rate_stays_below_the_one_asked_for_with_a_billion_keys() {
+fn the_fpr_stays_below_the_requested_fpr_with_a_billion_keys() {
     assert_fpr(0.01, 10_000_000, 4_000_000);
 }
 

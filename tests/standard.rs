@@ -306,7 +306,7 @@ fn the_measured_fpr_matches_the_model_at_low_fprs() {
 /// A whole filter of the size that the window test of `src/variants/standard.rs` samples.
 #[test]
 #[ignore = "minutes in release, 1.25 GB of memory"]
-fn the_measured_rate_is_that_of_the_model_with_a_billion_keys() {
+fn the_measured_fpr_matches_the_model_with_a_billion_keys() {
     assert_model(10.0, 7, 1_000_000_000, 1, 4_000_000);
 }
 
