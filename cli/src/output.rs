@@ -2,16 +2,16 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+#[cfg(unix)]
+use std::fs::Permissions;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::iter;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Error, Result, anyhow, ensure};
-use tempfile::TempPath;
 
 use crate::signals;
 
@@ -70,19 +70,7 @@ impl Printer {
     }
 }
 
-/// The temporary file that is being written, where signals find it. One at a time.
-static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
-
-fn temporary() -> MutexGuard<'static, Option<TempPath>> {
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes the temporary file, if there is one.
-pub fn remove_temporary() {
-    temporary().take();
-}
-
-/// Where symbolic links lead that end in no file yet.
+/// Where symbolic links lead, of which the last one dangles.
 fn end_of_links(name: &Path) -> PathBuf {
     let mut end = name.to_owned();
     while let Ok(next) = fs::read_link(&end) {
@@ -91,21 +79,23 @@ fn end_of_links(name: &Path) -> PathBuf {
     end
 }
 
-/// A file to be. Until it is whole, and safe on its disk, there is what was there before.
+/// A file that appears whole, synced to disk, or not at all: until then its name keeps what it had.
+///
+/// Built on `tempfile`: `atomic-write-file` 0.3 fails for names of more than 247 bytes, and only at the end.
 pub struct NewFile {
     name: PathBuf,
-    /// Where symbolic links lead: they stay.
+    /// The end of symbolic links, which stay.
     target: PathBuf,
     file: File,
     is_temporary: bool,
 }
 
 impl NewFile {
-    /// Finds out at once whether the file can be written, not after an hour of reading keys.
+    /// Finds out now whether the file can be written, not after an hour of reading keys.
     pub fn create(name: &Path) -> Result<Self> {
         ensure!(
             name.as_os_str() != "-",
-            "-: a file is put in its place as a whole, which standard output is not (name a file, or ./- for this one)"
+            "-: standard output cannot be replaced atomically (name a file, or ./- for a file of this name)"
         );
         let failed = |error: io::Error| io_error(name.display(), &error);
         let target = match fs::canonicalize(name) {
@@ -114,40 +104,43 @@ impl NewFile {
         };
         let (name, existing) = (name.to_owned(), fs::metadata(&target).ok());
         if let Some(existing) = &existing {
-            // What may not be written is not replaced either.
+            // A file without write permission is not replaced either.
             let file = File::options().write(true).open(&target).map_err(failed)?;
             if !existing.is_file() {
-                // Nobody wants a file in the place of /dev/null.
+                // Devices such as /dev/null are written to.
                 return Ok(Self { name, target, file, is_temporary: false });
             }
         }
         let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // Six letters and the suffix must fit into a name as well, which has 255 bytes on most systems.
+        let directory =
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Cut, since six letters and the suffix must fit into a name too: 255 bytes on most systems.
         let prefix: String = iter::once('.').chain(last.to_string_lossy().chars().take(50)).collect();
         let mut options = tempfile::Builder::new();
         options.prefix(&prefix).suffix(".tmp");
         #[cfg(unix)]
-        options.permissions(PermissionsExt::from_mode(0o666)); // less the umask, as for any new file
+        // Less the umask. Bits for the group and others wait until the file has its owner and group.
+        options
+            .permissions(Permissions::from_mode(existing.as_ref().map_or(0o666, |old| old.mode() & 0o700)));
         signals::watch()?;
         let file = {
-            let mut temporary = temporary();
-            let created = options.tempfile_in(directory.unwrap_or(Path::new(".")));
+            let mut temporary = signals::temporary();
+            let created = options.tempfile_in(directory);
             let (file, path) = created.map_err(failed)?.into_parts();
             *temporary = Some(path);
             file
         };
         if let Some(existing) = existing {
-            // The owner as well, for whoever may give files away, or else the group.
+            // At least the group, where the owner cannot be kept.
             #[cfg(unix)]
             let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()))
                 .or_else(|_| fchown(&file, None, Some(existing.gid())));
             let _ = file.set_permissions(existing.permissions());
         }
-        Ok(Self { name, target, file, is_temporary: true })
+        Ok(Self { target: directory.join(last), name, file, is_temporary: true })
     }
 
-    /// Writes the whole file, waits until the disk has it, and gives it its name.
+    /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written =
             write(&mut self.file).and_then(|()| if self.is_temporary { self.rename() } else { Ok(()) });
@@ -156,10 +149,11 @@ impl NewFile {
 
     fn rename(&self) -> io::Result<()> {
         self.file.sync_all()?;
-        // Held until it is done: a signal finds the file under one name or the other.
-        let mut temporary = temporary();
-        temporary.take().expect("made by create").persist(&self.target).map_err(|failed| failed.error)?;
-        // The new name as well, on file systems that can.
+        // Locked until renamed, so that a signal finds the file under one name or the other.
+        let mut temporary = signals::temporary();
+        let Some(path) = temporary.take() else { signals::wait_for_end() };
+        path.persist(&self.target).map_err(|failed| failed.error)?;
+        // The new name too, on file systems that can sync a directory.
         #[cfg(unix)]
         if let Some(directory) = self.target.parent().and_then(|parent| File::open(parent).ok()) {
             let _ = directory.sync_all();
@@ -171,7 +165,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if self.is_temporary {
-            remove_temporary();
+            signals::temporary().take();
         }
     }
 }

@@ -7,6 +7,8 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -327,6 +329,30 @@ fn pipes_that_are_closed() {
         .shell("$b dedup -q --state s many | head -n 1 | wc -l; $b dedup -q --state s many | wc -l")
         .assert()
         .stdout(predicate::str::is_match("^ *1\n *200000\n$").unwrap());
+}
+
+/// Looks at every file that appears, however briefly.
+#[test]
+fn a_file_never_has_a_wider_mode_than_its_final_one() {
+    let place = place();
+    fs::set_permissions(place.path("f"), fs::Permissions::from_mode(0o600)).unwrap();
+    // Creates the output, then fails, as there is nothing to merge.
+    let merges = "umask 0; i=0; while [ $i -lt 500 ]; do $b merge -o f no no 2>&-; i=$((i+1)); done; $b merge -o f f f";
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            place.shell(merges).assert().success();
+            is_done.store(true, Relaxed);
+        });
+        while !is_done.load(Relaxed) {
+            for entry in fs::read_dir(place.directory()).unwrap().map(Result::unwrap) {
+                let Ok(metadata) = fs::metadata(entry.path()) else { continue }; // gone by now
+                let mode = metadata.mode();
+                assert!(entry.file_name() == "keys" || mode & 0o077 == 0, "{entry:?}: {mode:o}");
+            }
+        }
+    });
+    assert_eq!(fs::metadata(place.path("f")).unwrap().mode() & 0o777, 0o600);
 }
 
 #[test]
