@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use bloomline::{BloomFilter, FilterBuilder, sizing};
 use clap::Args;
 
-use crate::input::{Input, Keys};
+use crate::input::Input;
+use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent, size};
 use crate::output::{NewFile, note};
 
@@ -67,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (filter, n_keys) = match arguments.keys {
         Some(keys) => insert_all(input, filter_for(keys)?)?,
         None if input.is_of_files() => {
-            insert_all(input, filter_for(count_distinct(input.keys("counting"))?)?)?
+            insert_all(input, filter_for(count_distinct(Keys::new(input, "counting"))?)?)?
         }
         None => collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?,
     };
@@ -79,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u64)> {
-    let mut keys = input.keys("building");
+    let mut keys = Keys::new(input, "building");
     let mut hashes = Vec::new();
     while let Some(chunk) = keys.next_chunk()? {
         chunk.hash(filter.seed(), &mut hashes);
@@ -90,7 +91,7 @@ fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u6
 
 /// For keys that come but once, and whose number shows at the end.
 fn collect(input: &Input, mut builder: FilterBuilder) -> Result<(BloomFilter, u64)> {
-    let mut keys = input.keys("reading");
+    let mut keys = Keys::new(input, "reading");
     let mut hashes = Vec::new();
     while let Some(chunk) = keys.next_chunk()? {
         chunk.hash(0, &mut hashes);

@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::filter_file::FilterFile;
 use crate::input::Input;
+use crate::keys::Keys;
 use crate::output::Printer;
 
 /// Print the keys that may be in a filter
@@ -47,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut printer = Printer::new();
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
     let mut count = 0_u64;
-    let mut keys = arguments.input.keys("");
+    let mut keys = Keys::new(&arguments.input, "");
     while let Some(chunk) = keys.next_chunk()? {
         chunk.hash(filter.seed(), &mut hashes);
         found.resize(hashes.len(), false);

@@ -14,6 +14,7 @@ use clap::Args;
 use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
+use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent};
 use crate::output::{NewFile, Printer, note};
 use crate::signals;
@@ -83,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         })?;
     }
     let mut printer = Printer::new();
-    let mut keys = arguments.input.keys("");
+    let mut keys = Keys::new(&arguments.input, "");
     let (mut hashes, mut selected) = (Vec::new(), Vec::new());
     let mut printed = 0;
     let read = loop {
@@ -146,7 +147,9 @@ impl Filter {
         let keys = match arguments.keys {
             // Lines of later runs go into the state as well, and nobody has counted those.
             keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
-            None if arguments.input.is_of_files() => Some(count_distinct(arguments.input.keys("counting"))?),
+            None if arguments.input.is_of_files() => {
+                Some(count_distinct(Keys::new(&arguments.input, "counting"))?)
+            }
             keys => keys,
         };
         Ok(match keys {
