@@ -1,4 +1,4 @@
-//! How charts look: on a light panel of their own, so that they can be read on dark pages too.
+//! The style of charts: on a light panel, so that they are readable on dark pages too.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -16,14 +16,14 @@ const SIZE: (u32, u32) = (860, 480);
 const PANEL: RGBColor = RGBColor(252, 252, 252);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(222, 222, 222);
-/// Two that are told apart by all eyes.
+/// Distinguishable with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
 
 pub struct Axis<'a> {
     pub title: &'a str,
     pub range: Range<f64>,
-    /// At most so many numbers along it.
+    /// Maximum number of labels along it.
     pub n_labels: usize,
     pub label: &'a dyn Fn(f64) -> String,
 }
@@ -38,11 +38,11 @@ pub struct Chart<'a> {
     pub title: &'a str,
     pub x: Axis<'a>,
     pub y: Axis<'a>,
-    /// Left edge, right edge and height of each.
+    /// Left edge, right edge and height of each bar.
     pub bars: Vec<(f64, f64, f64)>,
     pub bars_name: &'a str,
     pub lines: Vec<Line<'a>>,
-    /// A place on the x axis, with what it is.
+    /// A labelled position on the x axis.
     pub mark: Option<(f64, &'a str)>,
 }
 

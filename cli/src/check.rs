@@ -12,32 +12,35 @@ use crate::input::Input;
 use crate::keys::Keys;
 use crate::output::Printer;
 
-/// Print the keys that may be in a filter
+/// Print the keys that are possibly in a filter
 #[derive(Args)]
 #[command(after_help = "\
-As `grep -F -x -f KEYS` with the filter in place of the keys: every line that
-is among them is printed, and of the others a share that `bloomline info`
-tells. With -v the others are printed, but for that share, and never one that
-is among them. Exit status: 0 if a line was selected, 1 if none was, 2 if
-something went wrong.
+Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints every
+line that is among the keys, and some that are not: a fraction of them equal to
+the filter's false-positive rate, which `bloomline info` shows. With -v, prints
+only lines that are definitely absent from the keys, all but that fraction of
+them.
+
+The whole filter is read first to verify its checksum, unless --no-verify is
+given. Exit status: 0 if a line was selected, 1 if none was, 2 on error.
 
 Examples:
   bloomline check keys.bloom lines.txt
   bloomline check -v seen.bloom today.txt.zst >new.txt
   cut -f1 events.tsv | bloomline check -c banned.bloom")]
 pub struct Arguments {
-    /// The filter
+    /// Filter to look keys up in
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Print the keys that are not in the filter
+    /// Print the keys that are definitely absent instead
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only how many there are
+    /// Print only the number of selected keys
     #[arg(short, long)]
     count: bool,
-    /// Do not see first, by reading all of it, whether the filter is damaged
+    /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
 }

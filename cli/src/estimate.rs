@@ -11,12 +11,12 @@ use crate::filter_file::FilterFile;
 use crate::numbers;
 use crate::output::Printer;
 
-/// Estimate how many keys two filters have together, and in common
+/// Estimate the number of keys in two filters, in their union and in their intersection
 #[derive(Args)]
 #[command(after_help = "\
-The filters must have as many blocks, k and seed as each other: build them
-with the same --keys and the same rate. After ± stands the standard error: two
-times in three the estimate is off by less.
+The filters must have the same number of blocks, k and seed: build them with
+the same --keys and --fpr. The number after ± is the standard error: two times
+in three, the estimate is off by less.
 
 Example:
   bloomline estimate monday.bloom tuesday.bloom")]
@@ -33,7 +33,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [first_name, second_name] =
         [&arguments.first, &arguments.second].map(|path| path.display().to_string());
     let mismatch = |error| {
-        anyhow!("{second_name}: not as {first_name}: {error} (build them with the same --keys and rate)")
+        anyhow!(
+            "{second_name}: does not match {first_name}: {error} (build both with the same --keys and --fpr)"
+        )
     };
     let rows = [
         (&*first_name, first.estimated_keys()),

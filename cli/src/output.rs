@@ -1,4 +1,4 @@
-//! What is written: standard output, notes, and files that are there as a whole or not at all.
+//! Output: standard output, notes on standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -15,30 +15,30 @@ use anyhow::{Error, Result, anyhow, ensure};
 
 use crate::signals;
 
-/// A line on standard error. Nobody is left to be told if that fails.
+/// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
     let _ = writeln!(io::stderr(), "bloomline: {text}");
 }
 
-/// What the system said of a file, with the remedy.
+/// The system's error for a file, with a remedy.
 pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     let text = error.to_string();
     let what = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.kind() {
-        ErrorKind::NotFound => "check the name and its directory",
-        ErrorKind::PermissionDenied => "ask its owner, or change its mode with chmod",
-        ErrorKind::IsADirectory => "name a file",
+        ErrorKind::NotFound => "check the path",
+        ErrorKind::PermissionDenied => "change its mode with chmod, or ask its owner",
+        ErrorKind::IsADirectory => "name a file, not a directory",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room, or name a file elsewhere"
+            "free some space, or write elsewhere"
         }
-        ErrorKind::ReadOnlyFilesystem => "name a file elsewhere",
+        ErrorKind::ReadOnlyFilesystem => "write elsewhere",
         ErrorKind::OutOfMemory => "free some memory",
         _ => return anyhow!("{name}: {what}"),
     };
     anyhow!("{name}: {what} ({remedy})")
 }
 
-/// The reader of standard output has gone, as `head` does: no reason to say anything.
+/// The reader of standard output has exited, as `head` does: not an error to report.
 #[derive(Debug)]
 pub struct PipeClosed;
 
@@ -50,7 +50,7 @@ impl fmt::Display for PipeClosed {
 
 impl std::error::Error for PipeClosed {}
 
-/// Standard output, with errors in place of panics.
+/// Standard output, with errors instead of panics.
 pub struct Printer(StdoutLock<'static>);
 
 impl Printer {
@@ -58,7 +58,7 @@ impl Printer {
         Self(io::stdout().lock())
     }
 
-    /// Hands all of `bytes` to the system before it returns.
+    /// Writes all of `bytes` and flushes them.
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush()).map_err(|error| {
             if error.kind() == ErrorKind::BrokenPipe {
