@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Bits per key, instead of --fpr
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
-    /// Print nothing on success
+    /// Do not print the summary and its warning
     #[arg(short, long)]
     quiet: bool,
 }
@@ -67,9 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = NewFile::create(&arguments.output)?;
     let (filter, n_keys) = match arguments.keys {
         Some(keys) => insert_all(input, filter_for(keys)?)?,
-        None if input.is_of_files() => {
-            insert_all(input, filter_for(count_distinct(Keys::new(input, "counting"))?)?)?
-        }
+        None if input.is_of_files() => insert_all(input, filter_for(count_distinct(input)?)?)?,
         None => collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?,
     };
     output.write(|file| filter.write_standalone_to(file))?;
@@ -80,24 +78,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u64)> {
-    let mut keys = Keys::new(input, "building");
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(filter.seed(), &mut hashes);
-        filter.insert_batch(&hashes);
-    }
-    Ok((filter, keys.count()))
+    let keys = Keys::new(input, "building");
+    let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
+    Ok((filter, n_keys))
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
 fn collect(input: &Input, mut builder: FilterBuilder) -> Result<(BloomFilter, u64)> {
-    let mut keys = Keys::new(input, "reading");
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(0, &mut hashes);
-        hashes.iter().for_each(|&hash| builder.add_hash(hash));
-    }
-    Ok((builder.finish(), keys.count()))
+    let keys = Keys::new(input, "reading");
+    let n_keys = keys.hash_all(0, |hashes| hashes.iter().for_each(|&hash| builder.add_hash(hash)))?;
+    Ok((builder.finish(), n_keys))
 }
 
 fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
@@ -117,13 +107,9 @@ fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
     }
 }
 
-pub fn count_distinct(mut keys: Keys) -> Result<usize> {
+pub fn count_distinct(input: &Input) -> Result<usize> {
     let mut distinct = Distinct::default();
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(0, &mut hashes);
-        distinct.add(&hashes);
-    }
+    Keys::new(input, "counting").hash_all(0, |hashes| distinct.add(hashes))?;
     Ok(distinct.at_most())
 }
 

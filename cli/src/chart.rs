@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use plotters::chart::ChartContext;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -94,7 +92,13 @@ impl Chart<'_> {
                 .label(line.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
         }
-        self.draw_mark(&mut chart)?;
+        if let Some((x, name)) = self.mark {
+            let Range { start, end } = self.y.range;
+            chart.draw_series([PathElement::new([(x, start), (x, end)], INK.stroke_width(1))])?;
+            let style = ("sans-serif", 14).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Bottom));
+            let place = (x, start + 0.03 * (end - start));
+            chart.draw_series([EmptyElement::at(place) + Text::new(name.to_owned(), (6, 0), style)])?;
+        }
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperLeft)
@@ -104,20 +108,6 @@ impl Chart<'_> {
             .border_style(GRID)
             .draw()?;
         root.present()?;
-        Ok(())
-    }
-
-    fn draw_mark<'a>(
-        &self,
-        chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        if let Some((x, name)) = self.mark {
-            let Range { start, end } = self.y.range;
-            chart.draw_series([PathElement::new([(x, start), (x, end)], INK.stroke_width(1))])?;
-            let style = ("sans-serif", 14).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Bottom));
-            let place = (x, start + 0.03 * (end - start));
-            chart.draw_series([EmptyElement::at(place) + Text::new(name.to_owned(), (6, 0), style)])?;
-        }
         Ok(())
     }
 }

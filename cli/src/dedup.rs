@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
@@ -17,7 +17,7 @@ use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent};
 use crate::output::{NewFile, Printer, note};
-use crate::signals;
+use crate::signals::{self, lock};
 
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub struct Arguments {
     /// Size the filter for N distinct lines, e.g. 1e9
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate: the share of new lines dropped, e.g. 1e-6
+    /// Target false-positive rate (new lines dropped), e.g. 1e-6
     #[arg(long, value_name = "FPR", default_value = "1e-6", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
     /// Let memory grow with the number of distinct lines; uses more memory and time
@@ -59,9 +59,6 @@ pub struct Arguments {
     quiet: bool,
 }
 
-/// Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if output failed.
-type Seen = Mutex<Option<Filter>>;
-
 enum Filter {
     Fixed(BloomFilter),
     Growing(ScalableBloomFilter),
@@ -73,6 +70,7 @@ const INITIAL_CAPACITY: usize = 1_000_000;
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let filter = Filter::new(arguments)?;
     let seed = filter.seed();
+    // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if output failed.
     let seen = Arc::new(Mutex::new(Some(filter)));
     if let Some(path) = arguments.state.clone() {
         drop(NewFile::create(&path)?); // fails now if it cannot be written
@@ -110,13 +108,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         filter.save(path)?;
     }
     let fpr = filter.estimated_fpr();
-    let requested = filter.fpr().unwrap_or(arguments.fpr);
+    let requested = match &filter {
+        Filter::Growing(filter) => filter.fpr(), // that of its state, if there is one
+        Filter::Fixed(_) => arguments.fpr,
+    };
     if fpr > 1.1 * requested {
+        let [fpr, requested] = [fpr, requested].map(percent);
         note(format_args!(
-            "more distinct lines than the filter was sized for: FPR now {}, not the requested {} (start again with a larger \
-             --keys, or --scalable)",
-            percent(fpr),
-            percent(requested)
+            "more distinct lines than expected: FPR now {fpr}, not the requested {requested} (restart with a larger --keys, or \
+             --scalable)"
         ));
     }
     read?;
@@ -140,16 +140,14 @@ impl Filter {
                     .map(Self::Growing)
                     .map_err(|error| file.error(error))
             } else {
-                Ok(Self::Fixed(file.verified()?.to_owned()))
+                Ok(Self::Fixed(file.filter()?))
             };
         }
         let bits_per_key = sizing::bits_per_key(arguments.fpr)?;
         let keys = match arguments.keys {
             // Lines of later runs go into the state too, and cannot be counted yet.
             keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
-            None if arguments.input.is_of_files() => {
-                Some(count_distinct(Keys::new(&arguments.input, "counting"))?)
-            }
+            None if arguments.input.is_of_files() => Some(count_distinct(&arguments.input)?),
             keys => keys,
         };
         Ok(match keys {
@@ -171,14 +169,6 @@ impl Filter {
         match self {
             Self::Fixed(filter) => filter.seed(),
             Self::Growing(filter) => filter.seed(),
-        }
-    }
-
-    /// The requested false-positive rate, if the filter stores it.
-    fn fpr(&self) -> Option<f64> {
-        match self {
-            Self::Fixed(_) => None,
-            Self::Growing(filter) => Some(filter.fpr()),
         }
     }
 
@@ -211,10 +201,6 @@ impl Filter {
             Self::Growing(filter) => file.write_all(&filter.to_standalone()),
         })
     }
-}
-
-fn lock(seen: &Seen) -> MutexGuard<'_, Option<Filter>> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn say(fpr: f64, lines: u64, printed: u64) {

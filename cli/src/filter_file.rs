@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{BloomView, DecodeError};
+use bloomline::{BloomFilter, BloomView, DecodeError, MismatchError};
 use memmap2::Mmap;
 
 use crate::output::io_error;
 
 /// The bytes of a filter file.
 pub struct FilterFile {
-    name: String,
+    pub name: String,
     bytes: Bytes,
 }
 
@@ -48,9 +48,19 @@ impl FilterFile {
         Ok(view)
     }
 
+    /// The verified filter, in memory.
+    pub fn filter(&self) -> Result<BloomFilter> {
+        Ok(self.verified()?.to_owned())
+    }
+
     /// Whether it is a scalable filter.
     pub fn is_scalable(&self) -> bool {
         self.bytes().ends_with(b"\x89blscl\r\n")
+    }
+
+    pub fn mismatch(&self, other: &Path, error: MismatchError) -> Error {
+        let (name, other) = (&self.name, other.display());
+        anyhow!("{name}: does not match {other}: {error} (build both with the same --keys and --fpr)")
     }
 
     pub fn error(&self, error: DecodeError) -> Error {

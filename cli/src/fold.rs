@@ -14,7 +14,8 @@ use crate::output::{NewFile, note};
 /// Shrink a filter without its keys
 #[derive(Args)]
 #[command(after_help = "\
-The result is, bit for bit, the filter built with that many times fewer blocks.
+The result is, bit for bit, the filter built from the same keys with 1/N of the
+blocks.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
@@ -36,7 +37,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = NewFile::create(&arguments.output)?;
-    let mut filter = FilterFile::open(&arguments.filter)?.verified()?.to_owned();
+    let mut filter = FilterFile::open(&arguments.filter)?.filter()?;
     let before = filter.n_blocks();
     let folded = match (arguments.factor, arguments.fpr) {
         (Some(factor), _) => filter.fold(factor),

@@ -48,8 +48,8 @@ impl Chunk<'_> {
         selected: &mut Vec<u8>,
     ) -> Result<usize> {
         let n_bytes = self.bytes.len();
-        let reserved = selected.try_reserve(n_bytes);
-        reserved.with_context(|| format!("no memory to print keys of {n_bytes} bytes (free some)"))?;
+        let context = || format!("no memory to print keys of {n_bytes} bytes (free some)");
+        selected.try_reserve(n_bytes).with_context(context)?;
         let (mut n, mut start, mut kept_from) = (0, 0, 0);
         for (i, &end) in self.ends.iter().enumerate() {
             if is_selected(i) {
@@ -97,6 +97,16 @@ impl<'a> Keys<'a> {
             bar: bar(input, doing),
             is_cr_noted: input.crlf || input.length.is_some() || input.null,
         }
+    }
+
+    /// Passes the hashes of all keys to `each`, chunk by chunk, and returns the number of keys.
+    pub fn hash_all(mut self, seed: u64, mut each: impl FnMut(&[u64])) -> Result<u64> {
+        let mut hashes = Vec::new();
+        while let Some(chunk) = self.next_chunk()? {
+            chunk.hash(seed, &mut hashes);
+            each(&hashes);
+        }
+        Ok(self.n_keys)
     }
 
     /// Keys returned so far.

@@ -27,7 +27,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use output::PipeClosed;
 
-/// Build and query Bloom filters of lines, drop duplicate lines, plan filter sizes
+/// Build and query Bloom filters, drop duplicate lines, plan filter sizes
 #[derive(Parser)]
 #[command(
     name = "bloomline",

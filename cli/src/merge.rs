@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 
 use crate::filter_file::FilterFile;
@@ -31,17 +31,11 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = NewFile::create(&arguments.output)?;
-    let (first, others) = arguments.filters.split_first().expect("clap asks for two");
-    let mut merged = FilterFile::open(first)?.verified()?.to_owned();
+    let (first, others) = arguments.filters.split_first().expect("clap requires two");
+    let mut merged = FilterFile::open(first)?.filter()?;
     for path in others {
-        let other = FilterFile::open(path)?.verified()?.to_owned();
-        merged.union_with(&other).map_err(|error| {
-            anyhow!(
-                "{}: does not match {}: {error} (build both with the same --keys and --fpr)",
-                path.display(),
-                first.display()
-            )
-        })?;
+        let other = FilterFile::open(path)?;
+        merged.union_with(&other.filter()?).map_err(|error| other.mismatch(first, error))?;
     }
     output.write(|file| merged.write_standalone_to(file))?;
     let fpr = merged.estimated_fpr();

@@ -84,10 +84,9 @@ fn end_of_links(name: &Path) -> PathBuf {
 /// Built on `tempfile`: `atomic-write-file` 0.3 fails for names of more than 247 bytes, and only at the end.
 pub struct NewFile {
     name: PathBuf,
-    /// The end of symbolic links, which stay.
-    target: PathBuf,
     file: File,
-    is_temporary: bool,
+    /// Where to rename it to: the end of symbolic links, which stay. A device has none.
+    target: Option<PathBuf>,
 }
 
 impl NewFile {
@@ -108,7 +107,7 @@ impl NewFile {
             let file = File::options().write(true).open(&target).map_err(failed)?;
             if !existing.is_file() {
                 // Devices such as /dev/null are written to.
-                return Ok(Self { name, target, file, is_temporary: false });
+                return Ok(Self { name, file, target: None });
             }
         }
         let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
@@ -125,8 +124,7 @@ impl NewFile {
         signals::watch()?;
         let file = {
             let mut temporary = signals::temporary();
-            let created = options.tempfile_in(directory);
-            let (file, path) = created.map_err(failed)?.into_parts();
+            let (file, path) = options.tempfile_in(directory).map_err(failed)?.into_parts();
             *temporary = Some(path);
             file
         };
@@ -137,25 +135,25 @@ impl NewFile {
                 .or_else(|_| fchown(&file, None, Some(existing.gid())));
             let _ = file.set_permissions(existing.permissions());
         }
-        Ok(Self { target: directory.join(last), name, file, is_temporary: true })
+        Ok(Self { name, file, target: Some(directory.join(last)) })
     }
 
     /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-        let written =
-            write(&mut self.file).and_then(|()| if self.is_temporary { self.rename() } else { Ok(()) });
+        let written = write(&mut self.file).and_then(|()| self.rename());
         written.map_err(|error| io_error(self.name.display(), &error))
     }
 
     fn rename(&self) -> io::Result<()> {
+        let Some(target) = &self.target else { return Ok(()) };
         self.file.sync_all()?;
         // Locked until renamed, so that a signal finds the file under one name or the other.
         let mut temporary = signals::temporary();
         let Some(path) = temporary.take() else { signals::wait_for_end() };
-        path.persist(&self.target).map_err(|failed| failed.error)?;
+        path.persist(target).map_err(|failed| failed.error)?;
         // The new name too, on file systems that can sync a directory.
         #[cfg(unix)]
-        if let Some(directory) = self.target.parent().and_then(|parent| File::open(parent).ok()) {
+        if let Some(directory) = target.parent().and_then(|parent| File::open(parent).ok()) {
             let _ = directory.sync_all();
         }
         Ok(())
@@ -164,8 +162,6 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.is_temporary {
-            signals::temporary().take();
-        }
+        signals::temporary().take();
     }
 }

@@ -13,6 +13,11 @@ type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
 
+/// Locks, whether or not another thread has panicked.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Makes writes over a file-size limit fail with an error that can be reported, instead of ending the process (SIGXFSZ).
 pub fn let_writes_fail() -> io::Result<()> {
     #[cfg(unix)]
@@ -22,14 +27,14 @@ pub fn let_writes_fail() -> io::Result<()> {
 
 /// Runs `action` before Ctrl-C, SIGTERM or SIGHUP ends the process. A second signal does not wait for it.
 pub fn before_end(action: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+    *lock(&BEFORE_END) = Some(Box::new(action));
     watch()
 }
 
 /// The temporary file that Ctrl-C, SIGTERM and SIGHUP remove once [`watch`] has been called. One at a time.
 pub fn temporary() -> MutexGuard<'static, Option<TempPath>> {
     static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&TEMPORARY)
 }
 
 /// Handles Ctrl-C, SIGTERM and SIGHUP from now on.
@@ -63,7 +68,7 @@ fn on_signals() -> io::Result<()> {
         for signal in signals.forever() {
             // On its own thread: a second signal then finds no action left and ends the process at once.
             thread::spawn(move || {
-                let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let action = lock(&BEFORE_END).take();
                 action.into_iter().for_each(|action| action());
                 temporary().take();
                 // By the signal itself, so that a shell's loop stops as well.
