@@ -113,7 +113,7 @@ pub fn count_distinct(input: &Input) -> Result<usize> {
     Ok(distinct.at_most())
 }
 
-/// Counts distinct hashes by keeping the smallest: if a fraction s of all values is at or below the n-th, there are about n ÷ s
+/// Counts distinct hashes by keeping the smallest: if the n-th is at a fraction s of all values, there are about n ÷ s
 /// (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data stream", 2002).
 struct Distinct {
     smallest: Vec<u64>,
@@ -147,7 +147,7 @@ impl Distinct {
         }
     }
 
-    /// The count, or its estimate plus four standard errors: a filter sized too small would exceed its false-positive rate.
+    /// The count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
     fn at_most(mut self) -> usize {
         self.tidy();
         if self.smallest.len() < KEPT {

@@ -32,8 +32,8 @@ as with --scalable. A false-positive rate above --fpr is reported even with -q.
 With --state, lines printed in earlier runs are dropped too. FILE records what
 has been printed. It is written at the end, on Ctrl-C, and when input cannot be
 read, but not when output cannot be written: what that run printed is printed
-again by the next one, and no line is lost. Once FILE exists, --keys, --fpr and
---scalable have no effect: it keeps those that it was created with.
+again by the next one, and no line is lost. Once FILE exists, the filter in it
+is used, whatever --keys, --fpr and --scalable say.
 
 Examples:
   bloomline dedup log.txt >once.txt
@@ -115,8 +115,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if fpr > 1.1 * requested {
         let [fpr, requested] = [fpr, requested].map(percent);
         note(format_args!(
-            "more distinct lines than expected: FPR now {fpr}, not the requested {requested} (restart with a larger --keys, or \
-             --scalable)"
+            "more distinct lines than expected: FPR now {fpr}, not the requested {requested} \
+             (restart with a larger --keys, or --scalable)"
         ));
     }
     read?;

@@ -94,7 +94,7 @@ fn bytes_of(path: &Path) -> io::Result<Bytes> {
         #[expect(unsafe_code, reason = "there is no safe way to map a file")]
         // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it replaces the
         // file. Another program that overwrites or truncates a file being read causes wrong answers, or a bus error
-        // that ends the process; every value of the bytes is a valid `u8`, and no reference to what they decode to is kept.
+        // that ends the process; any byte is a valid `u8`, and no reference to what they decode to is kept.
         return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
     }
     let mut bytes = Vec::new();

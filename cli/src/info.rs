@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             ("size", format!("{} bytes, {}", grouped(bytes), size(bytes))),
             ("shape", format!("{} blocks of 64 bytes, k = {}", grouped(view.n_blocks() as u64), view.k())),
             ("seed", view.seed().to_string()),
-            ("hash", format!("{hash_id}, wyhash 1")),
+            ("hash", format!("{hash_id}, wyhash version 1")),
             ("format", format!("version {version}")),
             (
                 "checksum",
@@ -147,8 +147,8 @@ fn plot(lanes: &[u8], k: u32, estimated: Option<u64>, path: &Path) -> Result<()>
     .write(path)
 }
 
-/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed; the probes of a key
-/// are in different lanes, so each finds its bit set or clear independently of the others.
+/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed; the probes of a
+/// key are in different lanes, so each finds its bit set or clear independently of the others.
 fn fill_model(keys_per_block: f64, k: u32) -> Vec<f64> {
     let mut fill = vec![0.0; BLOCK_BITS + 1];
     fill[0] = 1.0;

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use bloomline::hash_key;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -48,8 +48,8 @@ impl Chunk<'_> {
         selected: &mut Vec<u8>,
     ) -> Result<usize> {
         let n_bytes = self.bytes.len();
-        let context = || format!("no memory to print keys of {n_bytes} bytes (free some)");
-        selected.try_reserve(n_bytes).with_context(context)?;
+        let failed = |_| anyhow!("no memory to print keys of {n_bytes} bytes (free some)");
+        selected.try_reserve(n_bytes).map_err(failed)?;
         let (mut n, mut start, mut kept_from) = (0, 0, 0);
         for (i, &end) in self.ends.iter().enumerate() {
             if is_selected(i) {
@@ -129,8 +129,8 @@ impl<'a> Keys<'a> {
             };
             if self.filled == self.buffer.len() {
                 let more = self.buffer.len();
-                let grown = self.buffer.try_reserve(more);
-                grown.with_context(|| format!("{name}: no memory for a key of more than {more} bytes"))?;
+                let failed = |_| anyhow!("{name}: no memory for a key of more than {more} bytes (free some)");
+                self.buffer.try_reserve(more).map_err(failed)?;
                 self.buffer.resize(2 * more, 0);
             }
             let searched = self.filled;
@@ -162,7 +162,7 @@ impl<'a> Keys<'a> {
         }))
     }
 
-    /// Finds the ends of keys in the buffer; there are none of a line in its first `searched` bytes.
+    /// Finds the ends of keys in the buffer. Its first `searched` bytes contain no end byte.
     fn find_ends(&mut self, searched: usize) {
         self.ends.clear();
         match self.input.ends() {

@@ -1,4 +1,4 @@
-//! `bloomline` on the command line. Each subcommand is in a file of its name; `completions` and `man` are in `shell.rs`.
+//! `bloomline` on the command line. Each subcommand has a file; `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod bench;

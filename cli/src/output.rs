@@ -70,7 +70,7 @@ impl Printer {
     }
 }
 
-/// Where symbolic links lead, of which the last one dangles.
+/// The end of a chain of symbolic links, where no file exists yet.
 fn end_of_links(name: &Path) -> PathBuf {
     let mut end = name.to_owned();
     while let Ok(next) = fs::read_link(&end) {

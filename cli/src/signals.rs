@@ -18,7 +18,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes writes over a file-size limit fail with an error that can be reported, instead of ending the process (SIGXFSZ).
+/// Makes writes over a file-size limit fail with an error to report, instead of ending the process (SIGXFSZ).
 pub fn let_writes_fail() -> io::Result<()> {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
