@@ -27,7 +27,7 @@ pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     let remedy = match error.kind() {
         ErrorKind::NotFound => "check the path",
         ErrorKind::PermissionDenied => "change its mode with chmod, or ask its owner",
-        ErrorKind::IsADirectory => "name a file, not a directory",
+        ErrorKind::IsADirectory => "name a file",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             "free some space, or write elsewhere"
         }
@@ -94,7 +94,7 @@ impl NewFile {
     pub fn create(name: &Path) -> Result<Self> {
         ensure!(
             name.as_os_str() != "-",
-            "-: standard output cannot be replaced atomically (name a file, or ./- for a file of this name)"
+            "-: cannot write this to standard output (name a file, or ./- for a file called -)"
         );
         let failed = |error: io::Error| io_error(name.display(), &error);
         let target = match fs::canonicalize(name) {

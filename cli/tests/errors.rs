@@ -57,7 +57,7 @@ fn names_that_are_no_files() {
     for arguments in
         [&["build", "-o", "g", "d"][..], &["info", "d"], &["check", "f", "d"], &["build", "-o", "d", "keys"]]
     {
-        fails(&place, place.bloomline(arguments), &["d: ", "irectory", "(name a file, not a directory)"]);
+        fails(&place, place.bloomline(arguments), &["d: ", "irectory", "(name a file)"]);
     }
     fails(&place, place.bloomline(&["build", "-o", "no/g", "keys"]), &["no/g: No such file or directory"]);
     fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: is an input"]);
@@ -246,7 +246,7 @@ fn arguments_that_make_no_sense() {
     let cases: [(&[&str], &str); 17] = [
         (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000 or 1e6"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
-        (&["build", "-o", "-", "keys"], "(name a file, or ./- for a file of this name)"),
+        (&["build", "-o", "-", "keys"], "(name a file, or ./- for a file called -)"),
         (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "--keys"),
         (&["fold", "-o", "g", "--fpr", "1e-6", "f"], "(build a larger filter)"),
         (&["plan", "--keys", "1e18", "--bits-per-key", "20"], "more than 2^64 bits"),
