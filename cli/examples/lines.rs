@@ -1,11 +1,11 @@
-//! Lines to try the program on: about 60 bytes each, three in ten a repeat of an earlier one.
+//! Test input: lines of about 60 bytes, three in ten a duplicate of an earlier one.
 //!
 //! ```text
 //! cargo run --release -p bloomline-cli --example lines -- 10000000 >lines.txt
 //! cargo run --release -p bloomline-cli --example lines -- 1000000 keys >keys.txt
 //! ```
 //!
-//! With `keys`, lines that are all different: every second one is among the others, if there are as many of those.
+//! With `keys`, all lines are distinct, and every second one is among the lines printed without `keys`, if those are enough.
 
 use std::io::{self, BufWriter, Write};
 

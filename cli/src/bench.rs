@@ -11,20 +11,20 @@ use clap::Args;
 
 use crate::output::Printer;
 
-/// Measure lookups on this machine
+/// Measure lookup speed on this machine
 #[derive(Args)]
 #[command(after_help = "\
-Nanoseconds per lookup of keys that are not in the filter, one thread, hashes
-at hand, 10 bits per key: the least of many rounds. `batch` is how `bloomline
-check` asks, `single` one key after another. Takes about half a minute; other
-work on the machine shows in it.")]
+Prints nanoseconds per lookup of absent keys, by each kernel, for three filter
+sizes: 10 bits per key, one thread, keys hashed beforehand, minimum of many
+rounds. `batch` looks up many keys at once, like `bloomline check`; `single`
+looks up one key at a time. Other load on the machine affects the results.")]
 pub struct Arguments {
     /// How long to measure, in seconds
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 }
 
-/// One for the cache close to a core, one for the cache that cores share, one for memory.
+/// For the cache next to a core, the cache that cores share, and memory.
 const SIZES: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("4 MiB", 4 << 20), ("256 MiB", 256 << 20)];
 const LOOKUPS: usize = 1 << 16;
 
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nanoseconds per lookup, in batches and one by one.
+/// The minimum nanoseconds per lookup, in batches and one at a time.
 fn least(filter: &BloomFilter, hashes: &[u64], time: Duration) -> (f64, f64) {
     let mut found = vec![false; hashes.len()];
     let (mut batch, mut single) = (f64::INFINITY, f64::INFINITY);

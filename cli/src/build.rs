@@ -8,21 +8,22 @@ use anyhow::{Result, bail};
 use bloomline::{BloomFilter, FilterBuilder, sizing};
 use clap::Args;
 
-use crate::input::{Input, Keys};
+use crate::input::Input;
+use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent, size};
 use crate::output::{NewFile, note};
 
-/// Make a filter of keys
+/// Build a filter from keys
 #[derive(Args)]
 #[command(after_help = "\
-The filter is sized for the keys that there are, unless --keys says how many:
-files are read twice, the first time to count their distinct keys (exactly up
-to 262,144, then to 0.2 %); of a pipe, 8 bytes are kept for each key until its
-end. With --keys, all is read once, and no more memory is taken than the
-filter and some megabytes.
+Without --keys, the filter is sized for the distinct keys in the input. Files
+are read twice, the first time to count the distinct keys: exactly up to
+262,144, then to 0.2 %. A pipe is read once, and 8 bytes per key are kept in
+memory until its end. With --keys, input is read once, and memory use is the
+filter and a few megabytes.
 
-The file is written under another name and then renamed: it is there as a
-whole or not at all.
+The file is written under a temporary name and then renamed: it appears whole
+or not at all.
 
 Examples:
   bloomline build -o keys.bloom keys.txt.gz
@@ -31,34 +32,34 @@ Examples:
   find . -print0 | bloomline build -0 -o names.bloom
   bloomline build --length 16 -o uuids.bloom uuids.bin")]
 pub struct Arguments {
-    /// The file to write
+    /// Filter file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Distinct keys to make room for, such as 1e9, instead of counting them
+    /// Size the filter for N distinct keys, e.g. 1e9, instead of counting them
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Share of other keys taken for present, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
+    /// Target false-positive rate, e.g. 1%
+    #[arg(long, value_name = "FPR", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
-    /// Size by bits for each key instead
+    /// Bits per key, instead of --fpr
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
-    /// Say nothing of what was built
+    /// Do not print the summary and its warning
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // What is wrong with the numbers, or with the name, is said before the first key is read.
+    // Wrong numbers and names are reported before the first key is read.
     let bits_per_key = arguments.bits_per_key.map_or_else(|| sizing::bits_per_key(arguments.fpr), Ok)?;
     let filter_for = |keys| BloomFilter::with_bits_per_key(keys, bits_per_key);
     filter_for(arguments.keys.unwrap_or(0))?;
     let input = &arguments.input;
     if input.has(&arguments.output) {
         bail!(
-            "{}: holds the keys, and would be replaced by their filter (name another)",
+            "{}: is an input, and the filter would replace it (choose another output)",
             arguments.output.display()
         );
     }
@@ -66,9 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = NewFile::create(&arguments.output)?;
     let (filter, n_keys) = match arguments.keys {
         Some(keys) => insert_all(input, filter_for(keys)?)?,
-        None if input.is_of_files() => {
-            insert_all(input, filter_for(count_distinct(input.keys("counting"))?)?)?
-        }
+        None if input.is_of_files() => insert_all(input, filter_for(count_distinct(input)?)?)?,
         None => collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?,
     };
     output.write(|file| filter.write_standalone_to(file))?;
@@ -79,24 +78,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u64)> {
-    let mut keys = input.keys("building");
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(filter.seed(), &mut hashes);
-        filter.insert_batch(&hashes);
-    }
-    Ok((filter, keys.count()))
+    let keys = Keys::new(input, "building");
+    let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
+    Ok((filter, n_keys))
 }
 
-/// For keys that come but once, and whose number shows at the end.
+/// For a pipe: its keys can be read only once, and their number is known at the end.
 fn collect(input: &Input, mut builder: FilterBuilder) -> Result<(BloomFilter, u64)> {
-    let mut keys = input.keys("reading");
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(0, &mut hashes);
-        hashes.iter().for_each(|&hash| builder.add_hash(hash));
-    }
-    Ok((builder.finish(), keys.count()))
+    let keys = Keys::new(input, "reading");
+    let n_keys = keys.hash_all(0, |hashes| hashes.iter().for_each(|&hash| builder.add_hash(hash)))?;
+    Ok((builder.finish(), n_keys))
 }
 
 fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
@@ -104,37 +95,33 @@ fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
     let distinct = filter.known_keys().map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
     let (fpr, bytes) = (filter.estimated_fpr(), size(filter.size_bytes() as u64));
     note(format_args!(
-        "{name}: {} keys, {distinct} distinct; {bytes}, false positives {}",
+        "{name}: {} keys, {distinct} distinct; {bytes}, FPR {}",
         grouped(n_keys),
         percent(fpr)
     ));
     if arguments.bits_per_key.is_none() && fpr > 1.1 * arguments.fpr {
-        let asked = percent(arguments.fpr);
+        let [fpr, requested] = [fpr, arguments.fpr].map(percent);
         note(format_args!(
-            "{name}: more keys than expected, so the rate is not the {asked} asked for (raise --keys)"
+            "{name}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)"
         ));
     }
 }
 
-pub fn count_distinct(mut keys: Keys) -> Result<usize> {
+pub fn count_distinct(input: &Input) -> Result<usize> {
     let mut distinct = Distinct::default();
-    let mut hashes = Vec::new();
-    while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(0, &mut hashes);
-        distinct.add(&hashes);
-    }
+    Keys::new(input, "counting").hash_all(0, |hashes| distinct.add(hashes))?;
     Ok(distinct.at_most())
 }
 
-/// Counts distinct hashes by keeping the smallest of them: if the n-th is at a share s of all values, there are about n ÷ s
+/// Counts distinct hashes by keeping the smallest: if the n-th is at a fraction s of all values, there are about n ÷ s
 /// (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data stream", 2002).
 struct Distinct {
     smallest: Vec<u64>,
-    /// Larger ones are not among them.
+    /// No larger hash is kept.
     limit: u64,
 }
 
-/// The standard error is one part in the square root of it.
+/// The relative standard error is 1 ÷ √`KEPT`.
 const KEPT: usize = 1 << 18;
 
 impl Default for Distinct {
@@ -160,7 +147,7 @@ impl Distinct {
         }
     }
 
-    /// The count, or four standard errors more than its estimate: too small a filter would break its promise.
+    /// The count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
     fn at_most(mut self) -> usize {
         self.tidy();
         if self.smallest.len() < KEPT {
@@ -189,7 +176,7 @@ mod tests {
             if n < KEPT {
                 assert_eq!(estimate, n);
             } else {
-                // Four standard errors above the count, itself within four.
+                // The estimate is within four standard errors, and four are added.
                 assert!(
                     (1.0..1.0 + 8.0 / (KEPT as f64).sqrt()).contains(&(estimate as f64 / n as f64)),
                     "{n}: {estimate}"

@@ -1,12 +1,10 @@
-//! How charts look: on a light panel of their own, so that they can be read on dark pages too.
+//! The style of charts: on a light panel, so that they are readable on dark pages too.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use plotters::chart::ChartContext;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -16,14 +14,14 @@ const SIZE: (u32, u32) = (860, 480);
 const PANEL: RGBColor = RGBColor(252, 252, 252);
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(222, 222, 222);
-/// Two that are told apart by all eyes.
+/// Distinguishable with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
 
 pub struct Axis<'a> {
     pub title: &'a str,
     pub range: Range<f64>,
-    /// At most so many numbers along it.
+    /// Maximum number of labels along it.
     pub n_labels: usize,
     pub label: &'a dyn Fn(f64) -> String,
 }
@@ -38,11 +36,11 @@ pub struct Chart<'a> {
     pub title: &'a str,
     pub x: Axis<'a>,
     pub y: Axis<'a>,
-    /// Left edge, right edge and height of each.
+    /// Left edge, right edge and height of each bar.
     pub bars: Vec<(f64, f64, f64)>,
     pub bars_name: &'a str,
     pub lines: Vec<Line<'a>>,
-    /// A place on the x axis, with what it is.
+    /// A labelled position on the x axis.
     pub mark: Option<(f64, &'a str)>,
 }
 
@@ -94,7 +92,13 @@ impl Chart<'_> {
                 .label(line.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
         }
-        self.draw_mark(&mut chart)?;
+        if let Some((x, name)) = self.mark {
+            let Range { start, end } = self.y.range;
+            chart.draw_series([PathElement::new([(x, start), (x, end)], INK.stroke_width(1))])?;
+            let style = ("sans-serif", 14).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Bottom));
+            let place = (x, start + 0.03 * (end - start));
+            chart.draw_series([EmptyElement::at(place) + Text::new(name.to_owned(), (6, 0), style)])?;
+        }
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperLeft)
@@ -104,20 +108,6 @@ impl Chart<'_> {
             .border_style(GRID)
             .draw()?;
         root.present()?;
-        Ok(())
-    }
-
-    fn draw_mark<'a>(
-        &self,
-        chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        if let Some((x, name)) = self.mark {
-            let Range { start, end } = self.y.range;
-            chart.draw_series([PathElement::new([(x, start), (x, end)], INK.stroke_width(1))])?;
-            let style = ("sans-serif", 14).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Bottom));
-            let place = (x, start + 0.03 * (end - start));
-            chart.draw_series([EmptyElement::at(place) + Text::new(name.to_owned(), (6, 0), style)])?;
-        }
         Ok(())
     }
 }

@@ -9,34 +9,38 @@ use clap::Args;
 
 use crate::filter_file::FilterFile;
 use crate::input::Input;
+use crate::keys::Keys;
 use crate::output::Printer;
 
-/// Print the keys that may be in a filter
+/// Print the keys that are possibly in a filter
 #[derive(Args)]
 #[command(after_help = "\
-As `grep -F -x -f KEYS` with the filter in place of the keys: every line that
-is among them is printed, and of the others a share that `bloomline info`
-tells. With -v the others are printed, but for that share, and never one that
-is among them. Exit status: 0 if a line was selected, 1 if none was, 2 if
-something went wrong.
+Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints every
+line that is among the keys, and some that are not: a fraction of them equal to
+the filter's false-positive rate, which `bloomline info` shows. With -v, prints
+only lines that are definitely absent from the keys, all but that fraction of
+them.
+
+The whole filter is read first to verify its checksum, unless --no-verify is
+given. Exit status: 0 if a line was selected, 1 if none was, 2 on error.
 
 Examples:
   bloomline check keys.bloom lines.txt
   bloomline check -v seen.bloom today.txt.zst >new.txt
   cut -f1 events.tsv | bloomline check -c banned.bloom")]
 pub struct Arguments {
-    /// The filter
+    /// Filter to look keys up in
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Print the keys that are not in the filter
+    /// Print the keys that are definitely absent instead
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only how many there are
+    /// Print only the number of selected keys
     #[arg(short, long)]
     count: bool,
-    /// Do not see first, by reading all of it, whether the filter is damaged
+    /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
 }
@@ -47,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut printer = Printer::new();
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
     let mut count = 0_u64;
-    let mut keys = arguments.input.keys("");
+    let mut keys = Keys::new(&arguments.input, "");
     while let Some(chunk) = keys.next_chunk()? {
         chunk.hash(filter.seed(), &mut hashes);
         found.resize(hashes.len(), false);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
@@ -14,25 +14,26 @@ use clap::Args;
 use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
+use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent};
 use crate::output::{NewFile, Printer, note};
-use crate::signals;
+use crate::signals::{self, lock};
 
-/// Print each line the first time that it comes
+/// Print each distinct line once, where it occurs first
 #[derive(Args)]
 #[command(after_help = "\
-As `awk '!seen[$0]++'`, in the memory of a filter: the order stays, and a new
-line is dropped for a repeat at a rate of at most --fpr. With --keys, that
-holds for so many distinct lines, and memory is fixed. Without, files are read
-twice, the first time to count their distinct lines; from a pipe, and with
---state, whose later lines cannot be counted yet, memory grows as with
---scalable. If the rate has risen past --fpr, that is said even with -q.
+Like `awk '!seen[$0]++'`, in the memory of a filter. The order is kept. A new
+line is dropped as a duplicate with a probability of at most --fpr. With
+--keys, that holds for up to N distinct lines, and memory is fixed. Without,
+files are read twice, the first time to count their distinct lines. From a
+pipe, and with --state, where later lines cannot be counted yet, memory grows
+as with --scalable. A false-positive rate above --fpr is reported even with -q.
 
-With --state, lines seen in earlier runs are dropped as well. FILE holds what
-has been printed: it is written at the end, on Ctrl-C and when input cannot be
-read, but not when output could not be written; what was printed then is
-printed again in the next run, and nothing is lost. Once FILE is there,
---keys, --fpr and --scalable are those that it was made with.
+With --state, lines printed in earlier runs are dropped too. FILE records what
+has been printed. It is written at the end, on Ctrl-C, and when input cannot be
+read, but not when output cannot be written: what that run printed is printed
+again by the next one, and no line is lost. Once FILE exists, the filter in it
+is used, whatever --keys, --fpr and --scalable say.
 
 Examples:
   bloomline dedup log.txt >once.txt
@@ -41,40 +42,38 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     input: Input,
-    /// Distinct lines to make room for, such as 1e9
+    /// Size the filter for N distinct lines, e.g. 1e9
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Share of new lines that may be taken for repeats, such as 1e-6
-    #[arg(long, value_name = "RATE", default_value = "1e-6", value_parser = numbers::share, allow_negative_numbers = true)]
+    /// Target false-positive rate (new lines dropped), e.g. 1e-6
+    #[arg(long, value_name = "FPR", default_value = "1e-6", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
-    /// Let memory grow with the distinct lines; takes more of it, and time
+    /// Let memory grow with the number of distinct lines; uses more memory and time
     #[arg(long)]
     scalable: bool,
-    /// Remember in FILE, from run to run, what has been printed
+    /// Record in FILE what has been printed, and drop it in later runs
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Say nothing of what was dropped
+    /// Do not print the summary
     #[arg(short, long)]
     quiet: bool,
 }
-
-/// What has been printed, to the line, whenever it is not locked; `None` once that cannot be said any more.
-type Seen = Mutex<Option<Filter>>;
 
 enum Filter {
     Fixed(BloomFilter),
     Growing(ScalableBloomFilter),
 }
 
-/// Where it is not known how many lines there are.
-const FIRST_GUESS: usize = 1_000_000;
+/// For an unknown number of lines.
+const INITIAL_CAPACITY: usize = 1_000_000;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let filter = Filter::new(arguments)?;
     let seed = filter.seed();
+    // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if output failed.
     let seen = Arc::new(Mutex::new(Some(filter)));
     if let Some(path) = arguments.state.clone() {
-        drop(NewFile::create(&path)?); // if it cannot be written, that is said now
+        drop(NewFile::create(&path)?); // fails now if it cannot be written
         let seen = Arc::clone(&seen);
         signals::before_end(move || {
             let mut seen = lock(&seen);
@@ -83,11 +82,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         })?;
     }
     let mut printer = Printer::new();
-    let mut keys = arguments.input.keys("");
+    let mut keys = Keys::new(&arguments.input, "");
     let (mut hashes, mut selected) = (Vec::new(), Vec::new());
     let mut printed = 0;
     let read = loop {
-        // Not locked while it waits for input, so that a signal can save what there is.
+        // Not locked while waiting for input, so that a signal can save the state.
         let chunk = match keys.next_chunk() {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break Ok(()),
@@ -109,13 +108,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         filter.save(path)?;
     }
     let fpr = filter.estimated_fpr();
-    let asked = filter.fpr().unwrap_or(arguments.fpr);
-    if fpr > 1.1 * asked {
+    let requested = match &filter {
+        Filter::Growing(filter) => filter.fpr(), // that of its state, if there is one
+        Filter::Fixed(_) => arguments.fpr,
+    };
+    if fpr > 1.1 * requested {
+        let [fpr, requested] = [fpr, requested].map(percent);
         note(format_args!(
-            "more distinct lines than there is room for: new ones are dropped at a rate of {} by now, not the {} asked for \
-             (begin with a larger --keys, or --scalable)",
-            percent(fpr),
-            percent(asked)
+            "more distinct lines than expected: FPR now {fpr}, not the requested {requested} \
+             (restart with a larger --keys, or --scalable)"
         ));
     }
     read?;
@@ -131,7 +132,7 @@ impl Filter {
             let file = FilterFile::open(path)?;
             ensure!(
                 !file.bytes().is_empty(),
-                "{}: an empty file is no state (remove it, and dedup makes one)",
+                "{}: an empty file is not a dedup state (remove it, and dedup creates one)",
                 path.display()
             );
             return if file.is_scalable() {
@@ -139,24 +140,24 @@ impl Filter {
                     .map(Self::Growing)
                     .map_err(|error| file.error(error))
             } else {
-                Ok(Self::Fixed(file.verified()?.to_owned()))
+                Ok(Self::Fixed(file.filter()?))
             };
         }
         let bits_per_key = sizing::bits_per_key(arguments.fpr)?;
         let keys = match arguments.keys {
-            // Lines of later runs go into the state as well, and nobody has counted those.
+            // Lines of later runs go into the state too, and cannot be counted yet.
             keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
-            None if arguments.input.is_of_files() => Some(count_distinct(arguments.input.keys("counting"))?),
+            None if arguments.input.is_of_files() => Some(count_distinct(&arguments.input)?),
             keys => keys,
         };
         Ok(match keys {
             Some(keys) => Self::Fixed(BloomFilter::with_bits_per_key(keys, bits_per_key)?),
             None => {
-                let initial_capacity = arguments.keys.unwrap_or(FIRST_GUESS);
+                let initial_capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
                 let filter = ScalableBloomFilter::with_fpr(initial_capacity, arguments.fpr);
                 Self::Growing(filter.map_err(|error| match error {
                     SizingError::ScalableFpr { .. } => {
-                        anyhow!("{error} (say with --keys how many, without --scalable)")
+                        anyhow!("{error} (give the number of lines with --keys, without --scalable)")
                     }
                     _ => error.into(),
                 })?)
@@ -171,14 +172,6 @@ impl Filter {
         }
     }
 
-    /// The rate asked for, where it is known.
-    fn fpr(&self) -> Option<f64> {
-        match self {
-            Self::Fixed(_) => None,
-            Self::Growing(filter) => Some(filter.fpr()),
-        }
-    }
-
     fn estimated_fpr(&self) -> f64 {
         match self {
             Self::Fixed(filter) => filter.estimated_fpr(),
@@ -186,7 +179,7 @@ impl Filter {
         }
     }
 
-    /// Inserts the `i`-th key, while the cache lines of later ones are on their way; whether it is new.
+    /// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
     fn insert(&mut self, hashes: &[u64], i: usize) -> bool {
         const AHEAD: usize = 32;
         let later = hashes.get(i + AHEAD);
@@ -210,20 +203,16 @@ impl Filter {
     }
 }
 
-fn lock(seen: &Seen) -> MutexGuard<'_, Option<Filter>> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn say(fpr: f64, lines: u64, printed: u64) {
     let dropped = lines - printed;
-    // The rate has been rising to this.
+    // An upper bound: the rate has only now risen to `fpr`.
     let wrong = match (fpr / (1.0 - fpr) * printed as f64).min(dropped as f64) {
         wrong if wrong < 1.0 => "likely none".to_owned(),
         wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
     };
     let [lines, printed, dropped] = [lines, printed, dropped].map(grouped);
-    let rate = percent(fpr);
+    let fpr = percent(fpr);
     note(format_args!(
-        "{lines} lines, {printed} printed, {dropped} dropped, {wrong} of them new (rate now {rate})"
+        "{lines} lines, {printed} printed, {dropped} dropped, {wrong} of them new (FPR now {fpr})"
     ));
 }

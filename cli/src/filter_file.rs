@@ -1,24 +1,24 @@
-//! Filters in files, read in place.
+//! Filter files, read in place.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{BloomView, DecodeError};
+use bloomline::{BloomFilter, BloomView, DecodeError, MismatchError};
 use memmap2::Mmap;
 
 use crate::output::io_error;
 
-/// The bytes of a filter's file.
+/// The bytes of a filter file.
 pub struct FilterFile {
-    name: String,
+    pub name: String,
     bytes: Bytes,
 }
 
 enum Bytes {
     Mapped(Mmap),
-    /// Of a pipe, which cannot be mapped.
+    /// A pipe cannot be mapped.
     Read(Vec<u8>),
 }
 
@@ -36,40 +36,50 @@ impl FilterFile {
         }
     }
 
-    /// The filter, of which only the footer has been read.
+    /// The filter, with only its footer checked.
     pub fn view(&self) -> Result<BloomView<'_>> {
         BloomView::from_standalone(self.bytes()).map_err(|error| self.error(error))
     }
 
-    /// The filter, all of it read and compared with its checksum: a damaged one would say "absent" of its keys.
+    /// The filter, read whole to verify its checksum: a damaged one could report its keys absent.
     pub fn verified(&self) -> Result<BloomView<'_>> {
         let view = self.view()?;
         view.verify().map_err(|error| self.error(error))?;
         Ok(view)
     }
 
-    /// Whether it is one that grows.
+    /// The verified filter, in memory.
+    pub fn filter(&self) -> Result<BloomFilter> {
+        Ok(self.verified()?.to_owned())
+    }
+
+    /// Whether it is a scalable filter.
     pub fn is_scalable(&self) -> bool {
         self.bytes().ends_with(b"\x89blscl\r\n")
+    }
+
+    pub fn mismatch(&self, other: &Path, error: MismatchError) -> Error {
+        let (name, other) = (&self.name, other.display());
+        anyhow!("{name}: does not match {other}: {error} (build both with the same --keys and --fpr)")
     }
 
     pub fn error(&self, error: DecodeError) -> Error {
         let name = &self.name;
         match error {
             DecodeError::TooShort { .. } => {
-                anyhow!("{name}: not a filter, or cut short: {error} (make one with `bloomline build`)")
+                anyhow!("{name}: not a filter, or truncated: {error} (create one with `bloomline build`)")
             }
             DecodeError::Magic { .. } if self.is_scalable() => {
                 anyhow!(
-                    "{name}: a scalable filter (use it with `bloomline dedup --state`, or make one of fixed size)"
+                    "{name}: a scalable filter (use it with `bloomline dedup --state`, or build one of fixed size)"
                 )
             }
-            DecodeError::Magic { .. } => anyhow!("{name}: {error} (make one with `bloomline build`)"),
-            // These say themselves what to do.
+            DecodeError::Magic { .. } => anyhow!("{name}: {error} (create one with `bloomline build`)"),
+            // These errors say what to do.
             DecodeError::Version { .. } | DecodeError::HashValue { .. } | DecodeError::HashChanged(_) => {
                 anyhow!("{name}: {error}")
             }
-            _ => anyhow!("{name}: {error} (build it again, or fetch it anew)"),
+            _ => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),
         }
     }
 }
@@ -82,9 +92,9 @@ fn bytes_of(path: &Path) -> io::Result<Bytes> {
     }
     if metadata.is_file() {
         #[expect(unsafe_code, reason = "there is no safe way to map a file")]
-        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it puts another
-        // in its place. Who overwrites or cuts a file that is being read gets wrong answers, or a bus error that ends
-        // the process; every value of the bytes is a valid `u8`, and no reference is kept to what they are made into.
+        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it replaces the
+        // file. Another program that overwrites or truncates a file being read causes wrong answers, or a bus error
+        // that ends the process; any byte is a valid `u8`, and no reference to what they decode to is kept.
         return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
     }
     let mut bytes = Vec::new();

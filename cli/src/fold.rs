@@ -11,32 +11,33 @@ use crate::filter_file::FilterFile;
 use crate::numbers::{self, percent, size};
 use crate::output::{NewFile, note};
 
-/// Make a filter smaller, without its keys
+/// Shrink a filter without its keys
 #[derive(Args)]
 #[command(after_help = "\
-The file is, bit for bit, the filter that would have been built with so many
-times fewer blocks.
+The result is, bit for bit, the filter built from the same keys with 1/N of the
+blocks.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
-  bloomline fold -o keys.bloom --fpr 1% keys.bloom      as small as that rate allows, in place")]
+  bloomline fold -o keys.bloom --fpr 1% keys.bloom      in place")]
 pub struct Arguments {
-    /// The file to write; the filter may be replaced
+    /// Filter file to write; may be the filter itself
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How many times smaller: a divisor of the number of blocks
+    /// Fold to 1/N of the size; N must divide the number of blocks
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true, required_unless_present = "fpr")]
     factor: Option<usize>,
-    /// As small as keeps false positives at or below RATE, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
+    /// Fold as far as the false-positive rate stays at or below FPR, e.g. 1%
+    #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
+    /// Filter to shrink
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = NewFile::create(&arguments.output)?;
-    let mut filter = FilterFile::open(&arguments.filter)?.verified()?.to_owned();
+    let mut filter = FilterFile::open(&arguments.filter)?.filter()?;
     let before = filter.n_blocks();
     let folded = match (arguments.factor, arguments.fpr) {
         (Some(factor), _) => filter.fold(factor),
@@ -46,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     folded.with_context(|| arguments.filter.display().to_string())?;
     if let Some(fpr) = arguments.fpr.filter(|&fpr| filter.estimated_fpr() > fpr) {
         bail!(
-            "{}: its rate is {} already, not {} (build a larger filter)",
+            "{}: FPR is already {}, above {} (build a larger filter)",
             arguments.filter.display(),
             percent(filter.estimated_fpr()),
             percent(fpr)
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     output.write(|file| filter.write_standalone_to(file))?;
     note(format_args!(
-        "{}: folded by {}, {}, false positives {}",
+        "{}: folded by {}, {}, FPR {}",
         arguments.output.display(),
         before / filter.n_blocks(),
         size(filter.size_bytes() as u64),

@@ -14,23 +14,23 @@ use crate::input::is_same_file;
 use crate::numbers::{self, grouped, percent, size};
 use crate::output::Printer;
 
-/// Say what is in a filter's file
+/// Describe a filter file and verify its checksum
 #[derive(Args)]
 #[command(after_help = "\
-Reads the whole file and compares it with its checksum. Exit status 2 if it is
-damaged.
+Reads the whole file to verify its checksum. Exit status: 2 if it is damaged.
 
 Examples:
   bloomline info keys.bloom
   bloomline info --json keys.bloom | jq .false_positive_rate
-  bloomline info --plot blocks.svg keys.bloom       how full the blocks are, and how full they should be")]
+  bloomline info --plot blocks.svg keys.bloom       plot how full the blocks are")]
 pub struct Arguments {
+    /// Filter to describe
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
-    /// Print it as JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Draw how many blocks have how many bits set, beside the model
+    /// Plot how many blocks have how many bits set, and what the model predicts
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.plot.as_ref().is_some_and(|plot| is_same_file(plot, &arguments.filter)) {
         bail!(
-            "{}: is the filter, and would be replaced by its picture (name another file)",
+            "{}: is the filter, and the plot would replace it (choose another file)",
             arguments.filter.display()
         );
     }
@@ -69,22 +69,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         });
         format!("{text:#}\n")
     } else {
-        let known = |keys| format!("{}, counted", grouped(keys));
+        let known = |keys| format!("{}, exact", grouped(keys));
         let keys = view.known_keys().map_or_else(|| numbers::estimate(estimated), known);
         let bytes = file.bytes().len() as u64;
         let rows = [
             ("size", format!("{} bytes, {}", grouped(bytes), size(bytes))),
             ("shape", format!("{} blocks of 64 bytes, k = {}", grouped(view.n_blocks() as u64), view.k())),
             ("seed", view.seed().to_string()),
-            ("hash", format!("{hash_id}, wyhash 1")),
+            ("hash", format!("{hash_id}, wyhash version 1")),
             ("format", format!("version {version}")),
             (
                 "checksum",
-                if verdict.is_ok() { "right".into() } else { "WRONG: the filter is damaged".into() },
+                if verdict.is_ok() { "valid".into() } else { "INVALID: the filter is damaged".into() },
             ),
-            ("bits set", percent(fill)),
+            ("fill ratio", percent(fill)),
             ("distinct keys", keys),
-            ("false positives", percent(fpr)),
+            ("FPR", percent(fpr)),
         ];
         rows.map(|(name, text)| format!("{name:17}{text}\n")).concat()
     };
@@ -102,7 +102,7 @@ const BLOCK_BITS: usize = 512;
 
 fn plot(lanes: &[u8], k: u32, estimated: Option<u64>, path: &Path) -> Result<()> {
     let (blocks, []) = lanes.as_chunks::<64>() else {
-        bail!("a filter of {} bytes has no whole blocks to draw (leave out --plot)", lanes.len());
+        bail!("a filter of {} bytes has no whole blocks to plot (omit --plot)", lanes.len());
     };
     let mut counts = vec![0_u64; BLOCK_BITS + 1];
     for block in blocks {
@@ -147,8 +147,8 @@ fn plot(lanes: &[u8], k: u32, estimated: Option<u64>, path: &Path) -> Result<()>
     .write(path)
 }
 
-/// The share of blocks that have so many bits set: keys come as a Poisson process, and each key's probes, which lie in
-/// lanes of their own, find their bits set or not independently of each other.
+/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed; the probes of a
+/// key are in different lanes, so each finds its bit set or clear independently of the others.
 fn fill_model(keys_per_block: f64, k: u32) -> Vec<f64> {
     let mut fill = vec![0.0; BLOCK_BITS + 1];
     fill[0] = 1.0;
@@ -170,7 +170,7 @@ fn with_one_more_key(fill: &[f64], k: u32) -> Vec<f64> {
     let mut more = vec![0.0; fill.len()];
     for (x, &share) in fill.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         let clear = 1.0 - x as f64 / BLOCK_BITS as f64;
-        // Binomial: how many of k probes find a clear bit, from all of them down.
+        // Binomial: n of k probes find a clear bit, from n = k down.
         let mut ways = 1.0;
         for n in (0..=k).rev() {
             let probability = ways * clear.powi(n as i32) * (1.0 - clear).powi((k - n) as i32);

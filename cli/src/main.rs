@@ -1,16 +1,18 @@
-//! `bloomline` on the command line. Each subcommand is a file of its own.
+//! `bloomline` on the command line. Each subcommand has a file; `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod bench;
 mod build;
 mod chart;
 mod check;
+mod decompress;
 mod dedup;
 mod estimate;
 mod filter_file;
 mod fold;
 mod info;
 mod input;
+mod keys;
 mod merge;
 mod numbers;
 mod output;
@@ -25,19 +27,19 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use output::PipeClosed;
 
-/// Bloom filters of files of keys: build them, ask them, drop repeated lines, plan their size
+/// Build and query Bloom filters, drop duplicate lines, plan filter sizes
 #[derive(Parser)]
 #[command(
     name = "bloomline",
     version,
     after_help = "Examples:
-  bloomline plan --keys 1e9 --fpr 0.01              what a filter of a billion keys takes
-  bloomline build -o keys.bloom keys.txt            a filter of the lines of keys.txt
-  bloomline check keys.bloom lines.txt              the lines that may be among those keys
-  bloomline dedup log.txt                           each line the first time that it comes
+  bloomline plan --keys 1e9 --fpr 1%                how large is a filter of a billion keys?
+  bloomline build -o keys.bloom keys.txt            build a filter from the lines of keys.txt
+  bloomline check keys.bloom lines.txt              print the lines that are possibly among those keys
+  bloomline dedup log.txt                           print each distinct line once
 
-`bloomline help COMMAND` tells more of each. Exit status: 0, or 2 with one line on standard error; of check 1 where no
-line was selected, as grep's."
+`bloomline help COMMAND` describes each command. Exit status: 0 on success, 2 on error, with one line on standard
+error; check, like grep, exits with 1 if it selected no line."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     let begun = signals::let_writes_fail().map_err(anyhow::Error::from);
     match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
-        // As a process that the signal ends: shells then say nothing.
+        // The status of a process that SIGPIPE ends; shells report nothing then.
         Err(error) if error.is::<PipeClosed>() => ExitCode::from(128 + 13),
         Err(error) => {
             output::note(format_args!("{error:#}"));
@@ -72,17 +74,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments; what is wrong with them in one line, where clap would take several.
+/// The arguments, or in one line what is wrong with them; clap would use several.
 fn arguments() -> Result<Arguments> {
     Arguments::try_parse().map_err(|error| {
         if !error.use_stderr()
             || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         {
-            error.exit(); // it is the text for --help
+            error.exit(); // help or version, not an error
         }
         let text = error.to_string();
         let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        anyhow::anyhow!("{} (--help tells more)", lines.join(" ").trim_start_matches("error: "))
+        anyhow::anyhow!("{} (see --help)", lines.join(" ").trim_start_matches("error: "))
     })
 }
 

@@ -15,7 +15,7 @@ fn in_range(number: f64) -> Option<usize> {
     (0.0..usize::MAX as f64).contains(&number).then_some(number as usize)
 }
 
-/// A share: `0.01` or `1%`.
+/// A fraction: `0.01` or `1%`.
 pub fn share(text: &str) -> Result<f64, String> {
     let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits.trim_end(), 100.0));
     let number = digits.parse::<f64>().map(|number| number / unit);
@@ -48,13 +48,13 @@ pub fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// As in "about 100,019 ± 81".
+/// For example "about 100,019 ± 81".
 pub fn estimate(keys: KeyEstimate) -> String {
     match keys {
         KeyEstimate::About { keys, standard_error } => {
             format!("about {} ± {}", grouped(keys), grouped(standard_error.ceil() as u64))
         }
-        KeyEstimate::Unbounded => "too many to tell".into(),
+        KeyEstimate::Unbounded => "too many to estimate".into(),
     }
 }
 
@@ -79,7 +79,7 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
     format!("{} {unit}", significant(number))
 }
 
-/// A share as per cent; with a power of ten where that would be mostly zeros.
+/// A fraction in per cent, or with a power of ten if that would be mostly zeros.
 pub fn percent(share: f64) -> String {
     if share != 0.0 && share < 1e-6 {
         format!("{share:.2e}").replace(".00e", "e")
@@ -88,11 +88,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Three digits, of whole numbers none after the point.
+/// Three significant digits; whole numbers have no decimals.
 fn significant(number: f64) -> String {
-    // The exponent of the number as rounded: 0.9999 has that of 1.
+    // The exponent after rounding: 0.9999 has that of 1.
     let scientific = format!("{number:.2e}");
-    let (digits, exponent) = scientific.split_once('e').expect("as asked for");
+    let (digits, exponent) = scientific.split_once('e').expect("scientific notation");
     let decimals = (2 - exponent.parse::<i32>().expect("an exponent")).max(0) as usize;
     let zeros = if digits.ends_with(".00") { 2 } else { 0 };
     let decimals = if number.fract() == 0.0 { 0 } else { decimals.saturating_sub(zeros) };

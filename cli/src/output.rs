@@ -1,44 +1,44 @@
-//! What is written: standard output, notes, and files that are there as a whole or not at all.
+//! Output: standard output, notes on standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
 use std::fmt;
+#[cfg(unix)]
+use std::fs::Permissions;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::iter;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Error, Result, anyhow, ensure};
-use tempfile::TempPath;
 
 use crate::signals;
 
-/// A line on standard error. Nobody is left to be told if that fails.
+/// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
     let _ = writeln!(io::stderr(), "bloomline: {text}");
 }
 
-/// What the system said of a file, with the remedy.
+/// The system's error for a file, with a remedy.
 pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     let text = error.to_string();
     let what = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.kind() {
-        ErrorKind::NotFound => "check the name and its directory",
-        ErrorKind::PermissionDenied => "ask its owner, or change its mode with chmod",
+        ErrorKind::NotFound => "check the path",
+        ErrorKind::PermissionDenied => "change its mode with chmod, or ask its owner",
         ErrorKind::IsADirectory => "name a file",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room, or name a file elsewhere"
+            "free some space, or write elsewhere"
         }
-        ErrorKind::ReadOnlyFilesystem => "name a file elsewhere",
+        ErrorKind::ReadOnlyFilesystem => "write elsewhere",
         ErrorKind::OutOfMemory => "free some memory",
         _ => return anyhow!("{name}: {what}"),
     };
     anyhow!("{name}: {what} ({remedy})")
 }
 
-/// The reader of standard output has gone, as `head` does: no reason to say anything.
+/// The reader of standard output has exited, as `head` does: not an error to report.
 #[derive(Debug)]
 pub struct PipeClosed;
 
@@ -50,7 +50,7 @@ impl fmt::Display for PipeClosed {
 
 impl std::error::Error for PipeClosed {}
 
-/// Standard output, with errors in place of panics.
+/// Standard output, with errors instead of panics.
 pub struct Printer(StdoutLock<'static>);
 
 impl Printer {
@@ -58,7 +58,7 @@ impl Printer {
         Self(io::stdout().lock())
     }
 
-    /// Hands all of `bytes` to the system before it returns.
+    /// Writes all of `bytes` and flushes them.
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush()).map_err(|error| {
             if error.kind() == ErrorKind::BrokenPipe {
@@ -70,19 +70,7 @@ impl Printer {
     }
 }
 
-/// The temporary file that is being written, where signals find it. One at a time.
-static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
-
-fn temporary() -> MutexGuard<'static, Option<TempPath>> {
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes the temporary file, if there is one.
-pub fn remove_temporary() {
-    temporary().take();
-}
-
-/// Where symbolic links lead that end in no file yet.
+/// The end of a chain of symbolic links, where no file exists yet.
 fn end_of_links(name: &Path) -> PathBuf {
     let mut end = name.to_owned();
     while let Ok(next) = fs::read_link(&end) {
@@ -91,21 +79,22 @@ fn end_of_links(name: &Path) -> PathBuf {
     end
 }
 
-/// A file to be. Until it is whole, and safe on its disk, there is what was there before.
+/// A file that appears whole, synced to disk, or not at all: until then its name keeps what it had.
+///
+/// Built on `tempfile`: `atomic-write-file` 0.3 fails for names of more than 247 bytes, and only at the end.
 pub struct NewFile {
     name: PathBuf,
-    /// Where symbolic links lead: they stay.
-    target: PathBuf,
     file: File,
-    is_temporary: bool,
+    /// Where to rename it to: the end of symbolic links, which stay. A device has none.
+    target: Option<PathBuf>,
 }
 
 impl NewFile {
-    /// Finds out at once whether the file can be written, not after an hour of reading keys.
+    /// Finds out now whether the file can be written, not after an hour of reading keys.
     pub fn create(name: &Path) -> Result<Self> {
         ensure!(
             name.as_os_str() != "-",
-            "-: a file is put in its place as a whole, which standard output is not (name a file, or ./- for this one)"
+            "-: cannot write this to standard output (name a file, or ./- for a file called -)"
         );
         let failed = |error: io::Error| io_error(name.display(), &error);
         let target = match fs::canonicalize(name) {
@@ -114,54 +103,57 @@ impl NewFile {
         };
         let (name, existing) = (name.to_owned(), fs::metadata(&target).ok());
         if let Some(existing) = &existing {
-            // What may not be written is not replaced either.
+            // A file without write permission is not replaced either.
             let file = File::options().write(true).open(&target).map_err(failed)?;
             if !existing.is_file() {
-                // Nobody wants a file in the place of /dev/null.
-                return Ok(Self { name, target, file, is_temporary: false });
+                // Devices such as /dev/null are written to.
+                return Ok(Self { name, file, target: None });
             }
         }
         let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // Six letters and the suffix must fit into a name as well, which has 255 bytes on most systems.
+        let directory =
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Cut, since six letters and the suffix must fit into a name too: 255 bytes on most systems.
         let prefix: String = iter::once('.').chain(last.to_string_lossy().chars().take(50)).collect();
         let mut options = tempfile::Builder::new();
         options.prefix(&prefix).suffix(".tmp");
         #[cfg(unix)]
-        options.permissions(PermissionsExt::from_mode(0o666)); // less the umask, as for any new file
+        // Less the umask. Bits for the group and others wait until the file has its owner and group.
+        options
+            .permissions(Permissions::from_mode(existing.as_ref().map_or(0o666, |old| old.mode() & 0o700)));
         signals::watch()?;
         let file = {
-            let mut temporary = temporary();
-            let created = options.tempfile_in(directory.unwrap_or(Path::new(".")));
-            let (file, path) = created.map_err(failed)?.into_parts();
+            let mut temporary = signals::temporary();
+            let (file, path) = options.tempfile_in(directory).map_err(failed)?.into_parts();
             *temporary = Some(path);
             file
         };
         if let Some(existing) = existing {
-            // The owner as well, for whoever may give files away, or else the group.
+            // At least the group, where the owner cannot be kept.
             #[cfg(unix)]
             let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()))
                 .or_else(|_| fchown(&file, None, Some(existing.gid())));
             let _ = file.set_permissions(existing.permissions());
         }
-        Ok(Self { name, target, file, is_temporary: true })
+        Ok(Self { name, file, target: Some(directory.join(last)) })
     }
 
-    /// Writes the whole file, waits until the disk has it, and gives it its name.
+    /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-        let written =
-            write(&mut self.file).and_then(|()| if self.is_temporary { self.rename() } else { Ok(()) });
+        let written = write(&mut self.file).and_then(|()| self.rename());
         written.map_err(|error| io_error(self.name.display(), &error))
     }
 
     fn rename(&self) -> io::Result<()> {
+        let Some(target) = &self.target else { return Ok(()) };
         self.file.sync_all()?;
-        // Held until it is done: a signal finds the file under one name or the other.
-        let mut temporary = temporary();
-        temporary.take().expect("made by create").persist(&self.target).map_err(|failed| failed.error)?;
-        // The new name as well, on file systems that can.
+        // Locked until renamed, so that a signal finds the file under one name or the other.
+        let mut temporary = signals::temporary();
+        let Some(path) = temporary.take() else { signals::wait_for_end() };
+        path.persist(target).map_err(|failed| failed.error)?;
+        // The new name too, on file systems that can sync a directory.
         #[cfg(unix)]
-        if let Some(directory) = self.target.parent().and_then(|parent| File::open(parent).ok()) {
+        if let Some(directory) = target.parent().and_then(|parent| File::open(parent).ok()) {
             let _ = directory.sync_all();
         }
         Ok(())
@@ -170,8 +162,6 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.is_temporary {
-            remove_temporary();
-        }
+        signals::temporary().take();
     }
 }

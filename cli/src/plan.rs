@@ -13,44 +13,44 @@ use crate::chart::{Axis, BLUE, Chart, Line, ORANGE};
 use crate::numbers::{self, grouped, percent, short, size};
 use crate::output::Printer;
 
-/// Say what a filter takes and what it gives, before it is built
+/// Compute a filter's size or its false-positive rate
 #[derive(Args)]
 #[command(after_help = "\
-Any two of keys, rate (--fpr or --bits-per-key) and --bytes give the third.
-Beside it stands the standard filter, whose probes go anywhere, of the same
-rate, or else of the same size.
+Give two of --keys, --fpr (or --bits-per-key) and --bytes to get the third. The
+standard filter, whose probes go anywhere, is shown for comparison: with the
+same target false-positive rate if --fpr is given, else of the same size.
 
 Examples:
   bloomline plan --keys 1e9 --fpr 0.01             how many bytes?
-  bloomline plan --keys 1e9 --bytes 2GiB           which rate?
+  bloomline plan --keys 1e9 --bytes 2GiB           what false-positive rate?
   bloomline plan --bytes 2GiB --fpr 0.1%           how many keys?
-  bloomline plan --keys 1e6 --bits-per-key 12 --plot rate.svg")]
+  bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
-    /// Distinct keys, such as 1000000 or 1e6
+    /// Distinct keys, e.g. 1000000 or 1e6
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Share of other keys taken for present, such as 0.01 or 1%
-    #[arg(long, value_name = "RATE", value_parser = numbers::share, allow_negative_numbers = true)]
+    /// Target false-positive rate, e.g. 1%
+    #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Bits for each key
+    /// Bits per key
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
-    /// Size of the filter, such as 64MiB or 1.2GB
+    /// Size of the filter, e.g. 64MiB or 1.2GB
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
-    /// Draw the rate against the number of keys
+    /// Plot the false-positive rate against the number of keys
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
 const BLOCK_BITS: u64 = 512;
-/// Lower rates are smaller than what rounding leaves of them.
+/// Lower false-positive rates are below the rounding error of the model.
 const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (keys, sizing) = plan(arguments)?;
     if sizing.n_blocks as u64 > u64::MAX / BLOCK_BITS {
-        bail!("a filter of more than 2^64 bits is out of reach (give fewer keys or bytes)");
+        bail!("a filter of more than 2^64 bits is not supported (give fewer keys or bytes)");
     }
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
@@ -66,10 +66,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many keys in which filter.
+/// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
-    let asked_bits = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
-    Ok(match (arguments.keys.map(|keys| keys.max(1)), asked_bits, arguments.bytes) {
+    let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
+    Ok(match (arguments.keys.map(|keys| keys.max(1)), bits_per_key, arguments.bytes) {
         (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?),
         (Some(keys), None, Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
@@ -82,25 +82,25 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
                 Sizing { n_blocks, k: sizing::best_k(bits)? },
             )
         }
-        _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (--help tells more)"),
+        _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
     })
 }
 
 fn blocks(bytes: usize) -> Result<usize> {
     match bytes / 64 {
-        0 => bail!("{bytes} bytes are less than a block (give 64 or more with --bytes)"),
+        0 => bail!("{bytes} bytes are less than one block (give --bytes 64 or more)"),
         n_blocks => Ok(n_blocks),
     }
 }
 
-/// Bits per key, or the most that can be asked for: k is the largest there already.
+/// Bits per key, or the maximum, at which k already is the largest.
 fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
 }
 
 fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String, SizingError> {
     let mut table = String::new();
-    // Large numbers want wider columns.
+    // Large numbers need wider columns.
     let width = grouped((sizing.n_blocks as u64).saturating_mul(64).max(keys as u64)).len().max(16) + 2;
     let mut row = |name: &str, ours: String, theirs: String| {
         table += &format!("{name:24}{ours:>width$}{theirs:>width$}\n");
@@ -116,7 +116,7 @@ fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String
     row("blocks of 64 bytes", grouped(sizing.n_blocks as u64), "-".into());
     row("cache lines per lookup", "1".into(), format!("up to {}", standard.k));
     row("", String::new(), String::new());
-    row("false positives with", String::new(), String::new());
+    row("FPR with", String::new(), String::new());
     for keys in [(keys / 2).max(1), keys, keys.saturating_mul(2)] {
         let rates = [sizing.fpr(keys)?, standard.fpr(keys as u64)?];
         let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
@@ -126,7 +126,7 @@ fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String
     Ok(table.lines().map(|line| format!("{}\n", line.trim_end())).collect())
 }
 
-/// The rate while the filter fills, to twice its keys.
+/// The false-positive rate while the filter fills, up to twice its keys.
 fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> Result<()> {
     let points = |fpr: &dyn Fn(usize) -> Result<f64, SizingError>| {
         let point = |i: usize| {
@@ -138,14 +138,14 @@ fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> R
     let ours = points(&|keys| sizing.fpr(keys))?;
     let theirs = points(&|keys| standard.fpr(keys as u64))?;
     if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
-        bail!("{}: nothing to draw, as the rate stays under {LEAST:.0e} (leave out --plot)", path.display());
+        bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
     }
-    // Where the filter is all but empty, the rate falls out of the picture.
+    // The rate of an almost empty filter is below the plot.
     let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
     let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
     Chart {
         title: &format!(
-            "{}, k = {}: false positives as keys are added",
+            "{}, k = {}: false-positive rate as keys are added",
             size(sizing.n_blocks as u64 * 64),
             sizing.k
         ),

@@ -16,6 +16,7 @@ Examples:
   bloomline completions bash >~/.local/share/bash-completion/completions/bloomline
   bloomline completions fish >~/.config/fish/completions/bloomline.fish")]
 pub struct Completions {
+    /// Shell to print completions for
     shell: Shell,
 }
 
@@ -28,6 +29,7 @@ Examples:
   bloomline man dedup >~/.local/share/man/man1/bloomline-dedup.1
   bloomline man dedup | man -l -")]
 pub struct Man {
+    /// Command to describe; bloomline itself if omitted
     command: Option<String>,
 }
 
@@ -42,7 +44,7 @@ pub fn man(arguments: &Man, mut command: Command) -> Result<ExitCode> {
     command.build();
     if let Some(name) = &arguments.command {
         let found = command.find_subcommand(name).cloned();
-        command = found.ok_or_else(|| anyhow!("{name}: not a command of bloomline (--help lists them)"))?;
+        command = found.ok_or_else(|| anyhow!("{name}: not a command of bloomline (see --help)"))?;
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(command).render(&mut text)?;

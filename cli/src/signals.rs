@@ -1,32 +1,43 @@
-//! What is done before a signal ends the process.
+//! Cleanup before a signal ends the process.
 #![forbid(unsafe_code)]
 
 use std::io;
 #[cfg(unix)]
 use std::sync::{Arc, atomic::AtomicBool};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use crate::output::remove_temporary;
+use tempfile::TempPath;
 
 type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
 
-/// From now on a full quota (SIGXFSZ) ends no process: the write fails instead, and that is told.
+/// Locks, whether or not another thread has panicked.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes writes over a file-size limit fail with an error to report, instead of ending the process (SIGXFSZ).
 pub fn let_writes_fail() -> io::Result<()> {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     Ok(())
 }
 
-/// From now on Ctrl-C, SIGTERM and SIGHUP do `action` before they end the process. A second signal does not wait for it.
+/// Runs `action` before Ctrl-C, SIGTERM or SIGHUP ends the process. A second signal does not wait for it.
 pub fn before_end(action: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    *BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+    *lock(&BEFORE_END) = Some(Box::new(action));
     watch()
 }
 
-/// From now on Ctrl-C, SIGTERM and SIGHUP remove the temporary file.
+/// The temporary file that Ctrl-C, SIGTERM and SIGHUP remove once [`watch`] has been called. One at a time.
+pub fn temporary() -> MutexGuard<'static, Option<TempPath>> {
+    static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
+    lock(&TEMPORARY)
+}
+
+/// Handles Ctrl-C, SIGTERM and SIGHUP from now on.
 pub fn watch() -> io::Result<()> {
     static WATCHED: OnceLock<()> = OnceLock::new();
     if WATCHED.set(()).is_ok() {
@@ -36,7 +47,7 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// For whoever finds that a signal is ending the process already.
+/// For a caller that finds a signal already ending the process.
 pub fn wait_for_end() -> ! {
     loop {
         thread::park();
@@ -49,29 +60,26 @@ fn on_signals() -> io::Result<()> {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    // What `nohup`, or a shell that put us in the background, has ignored stays so.
+    // Signals ignored at the start, by `nohup` or by a shell that put us in the background, stay ignored.
     let ignored = ignored_signals();
     let is_watched = |signal: &i32| ignored.map_or(*signal != SIGHUP, |mask| mask >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM].iter().filter(|signal| is_watched(signal)))?;
-    // By the signal itself, so that a shell's loop stops as well.
-    let end = |signal| {
-        remove_temporary();
-        let _ = emulate_default_handler(signal);
-    };
     thread::spawn(move || {
         for signal in signals.forever() {
-            // In a thread of its own, so that another signal finds nothing left to do, and ends the process at once.
+            // On its own thread: a second signal then finds no action left and ends the process at once.
             thread::spawn(move || {
-                let action = BEFORE_END.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let action = lock(&BEFORE_END).take();
                 action.into_iter().for_each(|action| action());
-                end(signal);
+                temporary().take();
+                // By the signal itself, so that a shell's loop stops as well.
+                let _ = emulate_default_handler(signal);
             });
         }
     });
     Ok(())
 }
 
-/// One bit for each, from signal 1 on; `None` where the system does not tell without unsafe code.
+/// One bit per signal, from signal 1 on; `None` on systems where reading them takes unsafe code.
 #[cfg(unix)]
 fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -1,4 +1,4 @@
-//! What each command does when all is well.
+//! What each command does without errors.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ use predicates::str::contains;
 
 use common::{Place, lines};
 
-/// Keys of all kinds: none is empty text by accident, none is lost at the end of a buffer.
+/// Keys of all kinds, to find any that is lost, as at the end of a buffer.
 fn odd_keys() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = vec![
         b"".into(),
@@ -46,7 +46,7 @@ fn a_built_file_is_the_library_s_filter() {
     let expected = filter_of(BloomFilter::with_fpr(50_000, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
     place.bloomline(&["build", "-o", "f", "--keys", "50_000", "keys"]).assert().success();
     assert!(place.read("f") == expected);
-    // From a pipe, compressed, and in the place of an old one.
+    // From a pipe, compressed, and replacing an old one.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&joined(&keys[..100], b'\n')).unwrap();
     let mut gzip = gzip.finish().unwrap();
@@ -71,7 +71,7 @@ fn a_built_file_is_the_library_s_filter() {
 }
 
 #[test]
-fn keys_end_where_they_are_said_to() {
+fn keys_end_as_the_arguments_say() {
     let place = Place::new();
     let keys: Vec<Vec<u8>> = vec![b"two\nlines".into(), b"".into(), b"last".into()];
     let expected = filter_of(BloomFilter::with_fpr(3, 0.01).unwrap(), keys.iter().map(Vec::as_slice));
@@ -81,7 +81,7 @@ fn keys_end_where_they_are_said_to() {
         .assert()
         .success();
     assert_eq!(place.read("f"), expected);
-    // A missing end at the end of a file ends the key all the same: the next file begins with another.
+    // The end of a file ends its last key: the next file begins with another.
     place.write("a", b"two\nlines\0");
     place.write("b", b"\0last");
     place
@@ -117,7 +117,7 @@ fn without_keys_the_filter_fits() {
     for arguments in [&["once"][..], &["twice"], &["once", "twice"]] {
         let say =
             place.bloomline(&[&["build", "-o", "f", "--fpr", "0.1%"], arguments].concat()).assert().success();
-        say.stderr(contains(" distinct; 5").and(contains("false positives 0.")));
+        say.stderr(contains(" distinct; 5").and(contains("FPR 0.")));
         assert!(place.read("f") == expected);
     }
     let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
@@ -126,22 +126,22 @@ fn without_keys_the_filter_fits() {
     let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001"]);
     build.write_stdin(text.repeat(2)).assert().success().stderr(contains("60,000 keys, 30,000 distinct"));
     assert!(place.read("f") == expected);
-    // No keys are a filter as well, in which nothing is.
+    // Without keys, the filter is empty.
     place.bloomline(&["build", "-q", "-o", "f"]).write_stdin("").assert().success().stderr("");
     place.bloomline(&["check", "f"]).write_stdin("\nant\n").assert().code(1).stdout("");
 }
 
 #[test]
-fn too_many_keys_are_mentioned() {
+fn too_many_keys_are_reported() {
     let place = Place::new();
     let mut build = place.bloomline(&["build", "-o", "f", "--keys", "1000"]);
     build
         .write_stdin(lines(0..3000))
         .assert()
         .success()
-        .stderr(contains("not the 1 % asked for (raise --keys)"));
+        .stderr(contains("not the requested 1 % (raise --keys)"));
     let mut build = place.bloomline(&["build", "-o", "f", "--keys", "3000"]);
-    build.write_stdin(lines(0..3000)).assert().success().stderr(contains("asked for").not());
+    build.write_stdin(lines(0..3000)).assert().success().stderr(contains("requested").not());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn check_selects_as_grep_does() {
     place.bloomline(&["check", "-c", "f", "both"]).assert().stdout(format!("{}\n", selected.len()));
     place.bloomline(&["check", "-vc", "f", "present"]).assert().code(1).stdout("0\n");
     place.bloomline(&["check", "-v", "f"]).write_stdin("").assert().code(1).stdout("");
-    // In order, with repeats, the last line ended; the filter from a pipe.
+    // In order, with duplicates, the last line ended; the filter from a pipe.
     place
         .shell("printf 'x\\nx\\ny' >l; $b build -q -o g l; cat g | $b check /dev/stdin l")
         .assert()
@@ -174,12 +174,12 @@ fn check_selects_as_grep_does() {
 }
 
 #[test]
-fn carriage_returns_are_keys_unless_told() {
+fn carriage_returns_are_part_of_keys_by_default() {
     let place = Place::new();
     place.write("unix", "ant\nbee\n");
     place.write("dos", "ant\r\nbee\r\n");
     place.bloomline(&["build", "-q", "-o", "unix.f", "unix"]).assert().success().stderr("");
-    // What never matches is not left without a word.
+    // A likely mistake is reported.
     let mut check = place.bloomline(&["check", "unix.f", "dos"]);
     check.assert().code(1).stderr(contains("CR LF").and(contains("--crlf")));
     place.bloomline(&["check", "--crlf", "unix.f", "dos"]).assert().stdout("ant\r\nbee\r\n").stderr("");
@@ -212,7 +212,7 @@ fn dedup_prints_each_line_once() {
             .stderr(contains(&*drops));
     }
     place.bloomline(&["dedup", "-q"]).write_stdin(&text[..]).assert().stdout(once.clone()).stderr("");
-    // At a rate that shows: half of the others are lost at the end, none is printed twice.
+    // At a visible false-positive rate: up to half of the new lines are dropped, none is printed twice.
     let output = place.bloomline(&["dedup", "--fpr", "0.5", "text"]).output().unwrap().stdout;
     let output = std::str::from_utf8(&output).unwrap();
     let printed: HashSet<_> = output.lines().collect();
@@ -254,11 +254,11 @@ fn a_state_grows_with_later_runs() {
 }
 
 #[test]
-fn dedup_says_when_the_rate_is_not_kept() {
+fn dedup_reports_a_rate_above_the_target() {
     let place = Place::new();
     for more in [&["--keys", "10"][..], &["--keys", "0"], &["--keys", "10", "--state", "s"]] {
         let mut dedup = place.bloomline(&[&["dedup", "-q"], more].concat());
-        let warns = contains("more distinct lines").and(contains("not the 0.0001 % asked for"));
+        let warns = contains("more distinct lines").and(contains("not the requested 0.0001 %"));
         dedup.write_stdin(lines(0..20_000)).assert().success().stderr(warns);
         let dedup = place.bloomline(&[&["dedup"], more].concat()).write_stdin(lines(0..20_000)).assert();
         let text = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
@@ -296,7 +296,7 @@ fn dedup_does_not_wait_for_more() {
 }
 
 #[test]
-fn plan_says_the_third() {
+fn plan_computes_the_third() {
     let place = Place::new();
     let plan = |arguments: &[&str]| {
         let output = place.bloomline(&[&["plan"], arguments].concat()).assert().success().stderr("");
@@ -324,7 +324,7 @@ fn plan_says_the_third() {
         .bloomline(&["plan", "--keys", "1", "--bytes", "1GB", "--plot", "q.svg"])
         .assert()
         .code(2)
-        .stderr(contains("q.svg: nothing to draw"));
+        .stderr(contains("q.svg: nothing to plot"));
     for some in
         [&["--keys", "1"][..], &["--bytes", "1"], &["--keys", "1", "--bytes", "64", "--fpr", "0.1"], &[]]
     {
@@ -333,7 +333,7 @@ fn plan_says_the_third() {
 }
 
 #[test]
-fn info_tells_what_is_in_the_file() {
+fn info_describes_the_file() {
     let place = Place::new();
     place
         .bloomline(&["build", "-q", "-o", "f", "--keys", "20000"])
@@ -344,7 +344,7 @@ fn info_tells_what_is_in_the_file() {
     let filter = BloomView::from_standalone(&bytes).unwrap().to_owned();
     place.bloomline(&["info", "f"]).assert().success().stdout(
         contains(format!("{} blocks of 64 bytes, k = 6", filter.n_blocks()))
-            .and(contains("checksum         right")),
+            .and(contains("checksum         valid")),
     );
     let output = place.bloomline(&["info", "--json", "f", "--plot", "p.svg"]).output().unwrap().stdout;
     let info: serde_json::Value = serde_json::from_slice(&output).unwrap();
@@ -360,7 +360,7 @@ fn info_tells_what_is_in_the_file() {
     let plot = String::from_utf8(place.read("p.svg")).unwrap();
     assert!(plot.contains("bits set") && plot.contains("Poisson"));
     place.bloomline(&["build", "-q", "-o", "f"]).write_stdin(lines(0..777)).assert().success();
-    place.bloomline(&["info", "f"]).assert().stdout(contains("777, counted"));
+    place.bloomline(&["info", "f"]).assert().stdout(contains("777, exact"));
 }
 
 #[test]
@@ -370,11 +370,7 @@ fn filters_are_merged_folded_and_compared() {
         let mut build = place.bloomline(&["build", "-q", "--keys", "1e4", "-o", name]);
         build.write_stdin(lines(range)).assert().success();
     }
-    place
-        .bloomline(&["merge", "-o", "both", "a", "b"])
-        .assert()
-        .success()
-        .stderr(contains("both: false positives"));
+    place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("both: FPR "));
     assert_eq!(place.read("both"), place.read("all"));
     let output = place.bloomline(&["estimate", "a", "b"]).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong is said in one line that names the file and the remedy, with exit status 2, and leaves nothing behind.
+//! Every error is one line that names the file and the remedy, with exit status 2, and leaves nothing behind.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 
@@ -7,6 +7,8 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -22,20 +24,20 @@ fn place() -> Place {
     place
 }
 
-/// Fails with one line, which has all of these in it.
+/// Fails with one line that contains all of `texts`.
 fn fails(place: &Place, mut command: Command, texts: &[&str]) {
     let files = place.files();
     let assert = command.assert().code(2).stdout("");
     let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
     assert!(error.starts_with("bloomline: ") && error.lines().count() == 1, "{error}");
     assert!(texts.iter().all(|text| error.contains(text)), "{error}, and {texts:?}");
-    // The library's own errors say it without parentheses.
+    // The library's own errors give it without parentheses.
     let remedies = [")\n", "rebuild the filter\n", "must divide the count\n"];
     assert!(remedies.iter().any(|remedy| error.ends_with(remedy)), "no remedy: {error}");
     assert_eq!(place.files(), files);
 }
 
-/// Whether permissions bind this user, as they do not bind root.
+/// Whether permissions bind this user; they do not bind root.
 fn are_permissions_kept(unreadable: &Path) -> bool {
     fs::File::open(unreadable).is_err()
 }
@@ -45,12 +47,12 @@ fn names_that_are_no_files() {
     let place = place();
     fs::create_dir(place.path("d")).unwrap();
     for arguments in [&["build", "-o", "g", "no"][..], &["check", "f", "no"], &["dedup", "no"]] {
-        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the name"]);
+        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the path"]);
     }
     for arguments in
         [&["check", "no", "keys"][..], &["info", "no"], &["fold", "--factor", "2", "-o", "g", "no"]]
     {
-        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the name"]);
+        fails(&place, place.bloomline(arguments), &["no: No such file or directory (check the path"]);
     }
     for arguments in
         [&["build", "-o", "g", "d"][..], &["info", "d"], &["check", "f", "d"], &["build", "-o", "d", "keys"]]
@@ -58,9 +60,9 @@ fn names_that_are_no_files() {
         fails(&place, place.bloomline(arguments), &["d: ", "irectory", "(name a file)"]);
     }
     fails(&place, place.bloomline(&["build", "-o", "no/g", "keys"]), &["no/g: No such file or directory"]);
-    fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: holds the keys"]);
-    fails(&place, place.bloomline(&["info", "--plot", "./f", "f"]), &["f: is the filter", "name another"]);
-    // Before the first file is read, which would fail as well.
+    fails(&place, place.bloomline(&["build", "-o", "keys", "f", "./keys"]), &["keys: is an input"]);
+    fails(&place, place.bloomline(&["info", "--plot", "./f", "f"]), &["f: is the filter", "choose another"]);
+    // Reported before the first file is read, which would fail too.
     place.write("cut.gz", b"\x1f\x8b\x08\0");
     fails(&place, place.bloomline(&["build", "-o", "g", "cut.gz", "no"]), &["no: No such file"]);
     std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
@@ -71,7 +73,7 @@ fn names_that_are_no_files() {
 }
 
 #[test]
-fn permissions_that_are_missing() {
+fn missing_permissions() {
     let place = place();
     for name in ["keys", "f"] {
         fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o000)).unwrap();
@@ -79,7 +81,7 @@ fn permissions_that_are_missing() {
     if !are_permissions_kept(&place.path("f")) {
         return; // by root
     }
-    let denied = "Permission denied (ask its owner, or change its mode with chmod)";
+    let denied = "Permission denied (change its mode with chmod, or ask its owner)";
     fails(&place, place.bloomline(&["build", "-o", "g", "keys"]), &["keys: ", denied]);
     fails(&place, place.bloomline(&["check", "f", "keys"]), &["f: ", denied]);
     fails(&place, place.bloomline(&["build", "-o", "f", "keys"]), &["f: ", denied]);
@@ -99,22 +101,22 @@ fn files_that_are_no_filters() {
         bytes
     };
     let cases: [(&str, Vec<u8>, &[&str]); 9] = [
-        ("empty", Vec::new(), &["not a filter", "(make one with `bloomline build`)"]),
+        ("empty", Vec::new(), &["not a filter", "(create one with `bloomline build`)"]),
         (
             "text",
             lines(0..100).into(),
-            &["not a standalone filter or frontier of this kind, or cut short", "(make one with"],
+            &["not a standalone filter or frontier of this kind, or cut short", "(create one with"],
         ),
         (
             "cut",
             filter[..end - 1].into(),
             &["not a standalone filter or frontier of this kind, or cut short"],
         ),
-        ("head", filter[64..].into(), &["lanes of 8 bytes", "(build it again"]),
-        ("footer", changed(end - 60), &["the footer is damaged", "(build it again"]),
+        ("head", filter[64..].into(), &["lanes of 8 bytes", "(rebuild it"]),
+        ("footer", changed(end - 60), &["the footer is damaged", "(rebuild it"]),
         ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),
         ("standard", changed(end - 5), &["not a standalone filter"]),
-        ("damaged", changed(100), &["the lanes are damaged", "(build it again"]),
+        ("damaged", changed(100), &["the lanes are damaged", "(rebuild it"]),
         (
             "growing",
             bloomline::variants::ScalableBloomFilter::with_fpr(9, 0.1).unwrap().to_standalone(),
@@ -138,12 +140,12 @@ fn files_that_are_no_filters() {
             fails(&place, place.bloomline(&["check", "--no-verify", name, "keys"]), &texts);
         }
     }
-    // Of a damaged one info tells all the same.
+    // info describes a damaged one all the same.
     place
         .bloomline(&["info", "damaged"])
         .assert()
         .code(2)
-        .stdout(contains("WRONG"))
+        .stdout(contains("INVALID"))
         .stderr(contains("damaged: the lanes"));
     place.bloomline(&["info", "--json", "damaged"]).assert().code(2).stdout(contains("\"is_intact\": false"));
     place.bloomline(&["check", "--no-verify", "damaged"]).write_stdin("").assert().code(1);
@@ -161,9 +163,13 @@ fn filters_that_do_not_fit_together() {
         fails(
             &place,
             place.bloomline(&["merge", "-o", "g", "f", name]),
-            &[name, "not as f", "cannot be combined"],
+            &[name, "does not match f", "cannot be combined"],
         );
-        fails(&place, place.bloomline(&["estimate", "f", name]), &[name, "not as f", "cannot be combined"]);
+        fails(
+            &place,
+            place.bloomline(&["estimate", "f", name]),
+            &[name, "does not match f", "cannot be combined"],
+        );
     }
     fails(
         &place,
@@ -189,7 +195,7 @@ fn input_that_is_damaged() {
     fails(
         &place,
         place.bloomline(&["dedup", "--state", "empty", "keys"]),
-        &["(remove it, and dedup makes one)"],
+        &["(remove it, and dedup creates one)"],
     );
     // Keys that only begin as gzip does.
     place.write("binary", b"\x1f\x8b\x08\0\0\0\0\x01");
@@ -202,10 +208,10 @@ fn input_that_is_damaged() {
         fails(
             &place,
             place.bloomline(&["build", "-o", "f", "--keys", "9", name]),
-            &[name, "(fetch or compress it anew, or"],
+            &[name, "(compress or fetch it again, or"],
         );
     }
-    let odd = &["odd: ends with 1 of the 4 bytes of a key"];
+    let odd = &["odd: the last key has 1 of 4 bytes"];
     fails(&place, place.bloomline(&["build", "--length", "4", "-o", "f", "odd"]), odd);
 }
 
@@ -213,7 +219,7 @@ fn input_that_is_damaged() {
 #[cfg(target_os = "linux")]
 fn memory_that_runs_out() {
     let place = place();
-    fs::File::create(place.path("long")).unwrap().set_len(20 << 20).unwrap(); // zeros, in no place on the disk
+    fs::File::create(place.path("long")).unwrap().set_len(20 << 20).unwrap(); // zeros, without disk space
     let mut n_short = 0;
     for limit in [40, 48, 56, 96] {
         let line = format!("ulimit -v {}; $b dedup -q --keys 9 long >/dev/null", limit << 10);
@@ -240,7 +246,7 @@ fn arguments_that_make_no_sense() {
     let cases: [(&[&str], &str); 17] = [
         (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000 or 1e6"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
-        (&["build", "-o", "-", "keys"], "(name a file, or ./- for this one)"),
+        (&["build", "-o", "-", "keys"], "(name a file, or ./- for a file called -)"),
         (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "--keys"),
         (&["fold", "-o", "g", "--fpr", "1e-6", "f"], "(build a larger filter)"),
         (&["plan", "--keys", "1e18", "--bits-per-key", "20"], "more than 2^64 bits"),
@@ -272,7 +278,7 @@ fn arguments_that_make_no_sense() {
 #[cfg(target_os = "linux")]
 fn full_disks() {
     let place = place();
-    let full = "No space left on device (make room, or name a file elsewhere)";
+    let full = "No space left on device (free some space, or write elsewhere)";
     for line in [
         "$b check f keys >/dev/full",
         "$b check -c f keys >/dev/full",
@@ -286,7 +292,11 @@ fn full_disks() {
     }
     // A file that may not grow past 512 bytes.
     let limited = "ulimit -f 1; exec $b";
-    fails(&place, place.shell(&format!("{limited} build -o f keys")), &["f: File too large (make room"]);
+    fails(
+        &place,
+        place.shell(&format!("{limited} build -o f keys")),
+        &["f: File too large (free some space"],
+    );
     place.write("much", "");
     place
         .shell("ulimit -f 1; $b dedup -q keys >much")
@@ -316,17 +326,41 @@ fn pipes_that_are_closed() {
         let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
         // Small output may be written before the reader is gone.
         assert!(
-            ["141\n", "0\n"].contains(&error) || error.ends_with("(rate now 0 %)\n0\n"),
+            ["141\n", "0\n"].contains(&error) || error.ends_with("(FPR now 0 %)\n0\n"),
             "{line}: {error}"
         );
         assert!(!line.contains("many") || error == "141\n", "{line}: {error}");
     }
-    // What of the lines was read nobody knows, so none is taken for printed.
+    // How many lines were read is unknown, so none counts as printed.
     assert_eq!(place.files(), ["f", "keys", "many"]);
     place
         .shell("$b dedup -q --state s many | head -n 1 | wc -l; $b dedup -q --state s many | wc -l")
         .assert()
         .stdout(predicate::str::is_match("^ *1\n *200000\n$").unwrap());
+}
+
+/// Looks at every file that appears, however briefly.
+#[test]
+fn a_file_never_has_a_wider_mode_than_its_final_one() {
+    let place = Place::new();
+    fs::set_permissions(place.write("f", ""), fs::Permissions::from_mode(0o600)).unwrap();
+    // Creates the file to replace f, then fails, as there is nothing to merge.
+    let merges = "umask 0; i=0; while [ $i -lt 200 ]; do $b merge -o f no no 2>&-; i=$((i+1)); done";
+    let is_done = AtomicBool::new(false);
+    let watch = || {
+        while !is_done.load(Relaxed) {
+            for entry in fs::read_dir(place.directory()).unwrap().map(Result::unwrap) {
+                let Ok(metadata) = entry.metadata() else { continue }; // gone by now
+                assert!(metadata.mode() & 0o077 == 0, "{entry:?}: {:o}", metadata.mode());
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let watchers = [scope.spawn(watch), scope.spawn(watch)];
+        place.shell(merges).assert().code(0);
+        is_done.store(true, Relaxed);
+        watchers.into_iter().for_each(|watcher| watcher.join().unwrap());
+    });
 }
 
 #[test]
@@ -341,7 +375,7 @@ fn modes_links_and_pipes_stay() {
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
     assert_eq!(mode("f"), 0o604);
     assert!(place.read("f") != place.read("new"));
-    // A link to what is not there yet leads there, from its own directory.
+    // A dangling link leads to the new file, relative to its own directory.
     fs::create_dir(place.path("d")).unwrap();
     std::os::unix::fs::symlink("d/second", place.path("dangling")).unwrap();
     std::os::unix::fs::symlink("../third", place.path("d/second")).unwrap();
@@ -354,7 +388,7 @@ fn modes_links_and_pipes_stay() {
         let metadata = fs::metadata(place.path("f")).unwrap();
         assert_eq!((metadata.uid(), metadata.gid(), mode("f")), (65534, 65534, 0o604));
     }
-    // Not on a device of this machine, which a mistake would replace.
+    // A pipe stands in for a device of this machine, which a bug would replace.
     place.shell("mkfifo p; cat p >from-p & $b build -q -o p keys; wait; cmp from-p new").assert().success();
     assert!(fs::symlink_metadata(place.path("p")).unwrap().file_type().is_fifo());
 }

@@ -1,4 +1,4 @@
-//! What is there after a signal.
+//! What a signal leaves.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 
@@ -26,17 +26,17 @@ fn signal(child: &Child, name: &str) {
     assert!(status.expect("kill").success());
 }
 
-/// Whether the signal ends what is started from here, and is watched on this system: under `nohup`, SIGHUP does not.
+/// Whether the signal ends processes started from here (under `nohup`, SIGHUP does not) and is watched on this system.
 fn ends(name: &str) -> bool {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} $$")]).status().expect("a shell");
     status.signal().is_some() && (name != "HUP" || cfg!(target_os = "linux"))
 }
 
-/// Waits for something that another process does.
+/// Waits for another process.
 fn wait_until(mut is_done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain");
+        assert!(start.elapsed() < Duration::from_secs(30), "timed out");
         sleep(Duration::from_millis(1));
     }
 }
@@ -45,7 +45,7 @@ fn wait_until(mut is_done: impl FnMut() -> bool) {
 fn a_killed_build_leaves_the_old_file_or_the_new_one() {
     let place = Place::new();
     place.write("keys", lines(0..20_000));
-    // Large enough that it takes some time to be written.
+    // Large enough to take some time to write.
     let build = ["build", "-q", "-o", "f", "--keys", "4e6", "keys"];
     let start_of_build = Instant::now();
     assert!(start(&place, &build).wait().unwrap().success());
@@ -72,7 +72,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
                 olds += 1;
             }
         }
-        // What a kill leaves is a hidden file that nobody takes for a filter's.
+        // A kill leaves a hidden file, which nobody mistakes for the filter.
         for name in place.files() {
             if name.starts_with(".f") && name.ends_with(".tmp") {
                 fs::remove_file(place.path(&name)).unwrap();
@@ -120,7 +120,7 @@ fn an_interrupted_dedup_remembers_what_it_printed() {
         let mut printed = vec![0; text.len()];
         output.read_exact(&mut printed).unwrap();
         assert_eq!(printed, text.as_bytes());
-        // The beginning of a line, which is not printed.
+        // The beginning of a line is not printed.
         input.write_all(b"half").unwrap();
         signal(&dedup, name);
         assert_eq!(dedup.wait().unwrap().signal(), Some(if name == "INT" { 2 } else { 1 }));
@@ -157,12 +157,12 @@ fn a_dedup_that_cannot_print_does_not_remember() {
     let mut dedup = start(&place, &["dedup", "--state", "s", "--keys", "1e5"]);
     let mut input = dedup.stdin.take().unwrap();
     let mut output = dedup.stdout.take().unwrap();
-    // More than a pipe holds, of which nobody reads the rest: it is neither printed nor not printed.
+    // More than a pipe holds, and nobody reads the rest, so that it is unknown what was printed.
     let text = lines(0..50_000);
     let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
     output.read_exact(&mut [0]).unwrap();
     sleep(Duration::from_millis(100));
-    // The first signal waits for the reader, a later one does not.
+    // The first signal waits for the reader; a later one does not.
     signal(&dedup, "TERM");
     sleep(Duration::from_millis(100));
     assert!(dedup.try_wait().unwrap().is_none());

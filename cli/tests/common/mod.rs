@@ -1,5 +1,5 @@
-//! A directory with files, and the program in it.
-#![allow(dead_code, reason = "each test takes what it needs")]
+//! A temporary directory, and the program run in it.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Place {
         fs::read(self.path(name)).expect("read")
     }
 
-    /// Names of all files, hidden ones as well.
+    /// Names of all files, hidden ones too.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).expect("listed");
         let mut names: Vec<_> =
@@ -44,7 +44,7 @@ impl Place {
         command
     }
 
-    /// A shell's command line in the directory, where `$b` is the program.
+    /// A shell command run in the directory, where `$b` is the program.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("sh");
         command.current_dir(self.0.path()).env("b", program()).args(["-c", line]);
