@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word, steps};
+use super::batch::{Inserts, Lookups, Pairs};
+use super::rows::{Row, Rows, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -23,46 +23,17 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 #[target_feature(enable = "avx2")]
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
+    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
 ) {
     let rows = Rows::of(k);
-    if let [block] = blocks.as_mut_slice() {
-        // In memory each insert would wait for the one before it.
-        let mut bits = load(block);
-        for hash in hashes.flatten() {
-            let mask = mask(hash, rows);
-            if lacks_none(bits, mask) {
-                on_unchanged(hash);
-            }
-            bits = [_mm256_or_si256(bits[0], mask[0]), _mm256_or_si256(bits[1], mask[1])];
-        }
-        store(block, bits);
-        return;
-    }
-    for pair in hashes {
-        for hash in pair {
-            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-                on_unchanged(hash);
-            }
-        }
-    }
+    inserts.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
-        }
-    }
+    lookups.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx2")]
@@ -77,8 +48,7 @@ pub(super) fn contains_any<'a>(
     k: ProbeCount,
 ) -> bool {
     let mask = mask(hash, Rows::of(k));
-    let found = filters.map(|blocks| contains_mask(blocks.block_of(hash), mask));
-    found.fold(false, |any, found| any | found)
+    filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
 }
 
 /// Eight lanes from `first` on, in a circle.
@@ -104,8 +74,9 @@ fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
 #[target_feature(enable = "avx2")]
 fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
     let old = load(block);
-    store(block, [_mm256_or_si256(old[0], mask[0]), _mm256_or_si256(old[1], mask[1])]);
-    !lacks_none(old, mask)
+    let changed = !lacks_none(old, mask);
+    store(block, or(old, mask));
+    changed
 }
 
 #[inline]
@@ -135,6 +106,12 @@ fn store(block: &mut Block, bits: [__m256i; 2]) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
+fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+    [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
 fn lacks_none(block: [__m256i; 2], mask: [__m256i; 2]) -> bool {
     let missing =
         _mm256_or_si256(_mm256_andnot_si256(block[0], mask[0]), _mm256_andnot_si256(block[1], mask[1]));
@@ -144,15 +121,7 @@ fn lacks_none(block: [__m256i; 2], mask: [__m256i; 2]) -> bool {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mask(hash: u64, rows: Rows) -> [__m256i; 2] {
-    let first = first_word(hash);
-    let mask = bits(first, &rows.first[rotation(first)]);
-    match rows.second {
-        None => mask,
-        Some(rows) => {
-            let again = bits(second_word(first), &rows[rotation(first)]);
-            [_mm256_or_si256(mask[0], again[0]), _mm256_or_si256(mask[1], again[1])]
-        }
-    }
+    rows.mask(hash, |word, row| bits(word, row), |first, second| or(first, second))
 }
 
 /// One bit in each lane of the row that holds a one.

@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word, steps};
+use super::batch::{Inserts, Lookups, Pairs};
+use super::rows::{Row, Rows, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -23,46 +23,17 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 #[target_feature(enable = "avx512f")]
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
+    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
 ) {
     let rows = Rows::of(k);
-    if let [block] = blocks.as_mut_slice() {
-        // In memory each insert would wait for the one before it.
-        let mut old = load(block);
-        for hash in hashes.flatten() {
-            let new = _mm512_or_si512(old, mask(hash, rows));
-            if _mm512_cmpneq_epi64_mask(old, new) == 0 {
-                on_unchanged(hash);
-            }
-            old = new;
-        }
-        store(block, old);
-        return;
-    }
-    for pair in hashes {
-        for hash in pair {
-            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-                on_unchanged(hash);
-            }
-        }
-    }
+    inserts.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx512f")]
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
-        }
-    }
+    lookups.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx512f")]
@@ -79,8 +50,7 @@ pub(super) fn contains_any<'a>(
     k: ProbeCount,
 ) -> bool {
     let mask = mask(hash, Rows::of(k));
-    let found = filters.map(|blocks| contains_mask(blocks.block_of(hash), mask));
-    found.fold(false, |any, found| any | found)
+    filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
 }
 
 /// Eight lanes from `first` on, in a circle.
@@ -154,12 +124,7 @@ fn contains_mask(block: &Block, mask: __m512i) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn mask(hash: u64, rows: Rows) -> __m512i {
-    let first = first_word(hash);
-    let mask = bits(first, &rows.first[rotation(first)]);
-    match rows.second {
-        None => mask,
-        Some(rows) => _mm512_or_si512(mask, bits(second_word(first), &rows[rotation(first)])),
-    }
+    rows.mask(hash, |word, row| bits(word, row), |first, second| _mm512_or_si512(first, second))
 }
 
 /// One bit in each lane of the row that holds a one.

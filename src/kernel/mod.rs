@@ -16,6 +16,7 @@ use crate::short::ShortLanes;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod batch;
 mod choice;
 #[cfg(target_arch = "x86_64")]
 mod inlined;
@@ -30,6 +31,7 @@ mod shared;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
+use batch::{Inserts, Lookups};
 use choice::Choice;
 pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 
@@ -313,9 +315,10 @@ impl Kernel {
         // Owned blocks do not straddle.
         let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
         if early.len() != 0 {
-            dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
+            let on_unchanged = &mut on_unchanged;
+            dispatch!(self, insert_batch(blocks, k, Inserts { hashes: early, on_unchanged }));
         }
-        dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
+        dispatch!(self, insert_batch(blocks, k, Inserts { hashes: late, on_unchanged: &mut on_unchanged }));
         for &hash in odd {
             if !self.insert(blocks, hash, k) {
                 on_unchanged(hash);
@@ -353,8 +356,8 @@ impl Kernel {
         let (early, late) = prefetch::split::<STRADDLE>(blocks, hashes);
         let (found_early, found_late) = found.split_at_mut(early.len());
         if !found_early.is_empty() {
-            dispatch!(self, contains_batch(blocks, early, k, found_early));
+            dispatch!(self, contains_batch(blocks, k, Lookups { hashes: early, found: found_early }));
         }
-        dispatch!(self, contains_batch(blocks, late, k, found_late));
+        dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
     }
 }

@@ -6,43 +6,20 @@
 
 use core::arch::aarch64::*;
 
-use super::portable;
-use super::prefetch::Pair;
+use super::batch::{Lookups, Pairs};
+pub(super) use super::portable::{insert, insert_batch};
 use super::rows::{first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
-
-#[inline]
-pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    portable::insert(block, hash, k)
-}
 
 #[inline]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_rows(block, hash, ByteRows::of(k))
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    on_unchanged: impl FnMut(u64),
-) {
-    portable::insert_batch(blocks, hashes, k, on_unchanged);
-}
-
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
     let rows = ByteRows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_rows(blocks.block_of(hash), hash, rows);
-        }
-    }
+    lookups.run(blocks, |block, hash| contains_rows(block, hash, rows));
 }
 
 /// A byte for each lane, one in the lanes that are probed, for each rotation.

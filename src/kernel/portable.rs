@@ -4,8 +4,8 @@
 
 use wide::u64x8;
 
-use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word};
+use super::batch::{Inserts, Lookups, Pairs};
+use super::rows::{Row, Rows};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
@@ -21,32 +21,16 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
+    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
 ) {
     let rows = Rows::of(k);
-    for pair in hashes {
-        for hash in pair {
-            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-                on_unchanged(hash);
-            }
-        }
-    }
+    inserts.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
-        }
-    }
+    lookups.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[inline]
@@ -69,12 +53,7 @@ fn any(lanes: u64x8) -> bool {
 
 #[inline]
 fn mask(hash: u64, rows: Rows) -> u64x8 {
-    let first = first_word(hash);
-    let mask = bits(first, &rows.first[rotation(first)]);
-    match rows.second {
-        None => mask,
-        Some(rows) => mask | bits(second_word(first), &rows[rotation(first)]),
-    }
+    rows.mask(hash, bits, |first, second| first | second)
 }
 
 /// One bit in each lane of the row that holds a one.

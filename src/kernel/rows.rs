@@ -70,6 +70,17 @@ impl Rows {
             Self { first: &ROWS[LANES - 1], second: Some(&ROWS[(k - 1) % LANES]) }
         }
     }
+
+    /// The mask of a hash, from a kernel's `bits` of a word in a row and its `or`.
+    #[inline(always)]
+    pub(super) fn mask<M>(self, hash: u64, bits: impl Fn(u64, &Row) -> M, or: impl Fn(M, M) -> M) -> M {
+        let first = first_word(hash);
+        let mask = bits(first, &self.first[rotation(first)]);
+        match self.second {
+            None => mask,
+            Some(rows) => or(mask, bits(second_word(first), &rows[rotation(first)])),
+        }
+    }
 }
 
 /// From the first lane of a short filter's block to each of the eight, less whole rounds of the circle of `n_lanes`.

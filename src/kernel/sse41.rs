@@ -7,8 +7,8 @@
 
 use core::arch::x86_64::*;
 
+use super::batch::{Inserts, Lookups, Pairs};
 use super::portable;
-use super::prefetch::Pair;
 use super::rows::{first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
@@ -33,25 +33,15 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 #[target_feature(enable = "sse4.1")]
 pub(super) fn insert_batch(
     blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
     k: ProbeCount,
-    on_unchanged: impl FnMut(u64),
+    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
 ) {
-    portable::insert_batch(blocks, hashes, k, on_unchanged);
+    portable::insert_batch(blocks, k, inserts);
 }
 
 #[target_feature(enable = "sse4.1")]
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains(blocks.block_of(hash), hash, k);
-        }
-    }
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
+    lookups.run(blocks, |block, hash| contains(block, hash, k));
 }
 
 /// For each lane: the byte that is probed, 0 to 7, and the bit in it, none in lanes that are not probed.
