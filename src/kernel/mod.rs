@@ -176,16 +176,17 @@ macro_rules! dispatch {
     };
 }
 
-/// Returns what the kernel's assembly does, if it has any.
-macro_rules! try_inlined {
+/// What the kernel's inlined assembly returns; `None` for a kernel that has none.
+macro_rules! inlined {
     ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
-        #[cfg(target_arch = "x86_64")]
         match $kernel.0 {
             // SAFETY: as in `dispatch!`.
-            Isa::Avx512 => return unsafe { inlined::$avx512($($argument),*) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
             // SAFETY: as in `dispatch!`.
-            Isa::Avx2 => return unsafe { inlined::$avx2($($argument),*) },
-            _ => (),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Some(unsafe { inlined::$avx2($($argument),*) }),
+            _ => None,
         }
     };
 }
@@ -197,8 +198,8 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        try_inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
-        Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self)
+        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
     /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
@@ -213,8 +214,8 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        try_inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
-        Self::contains_by_call(blocks.block_of(hash), hash, k, self)
+        let inlined = inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
+        inlined.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
     }
 
     /// As `insert_by_call`.
@@ -258,10 +259,8 @@ impl Kernel {
             // SAFETY: as in `dispatch!`.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
-            _ => {
-                let found = filters.map(|blocks| dispatch!(kernel, contains(blocks.block_of(hash), hash, k)));
-                found.fold(false, |any, found| any | found)
-            }
+            _ => filters
+                .fold(false, |any, blocks| any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))),
         }
     }
 
@@ -281,8 +280,8 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        try_inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
-        Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self)
+        let inlined = inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
+        inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
     /// Whether this build may use the kernel's instructions anywhere: the compiler then inlines the kernel and
