@@ -1,4 +1,4 @@
-//! AVX2: a block is two registers.
+//! AVX2: a block fills two registers.
 
 use core::arch::x86_64::*;
 
@@ -21,19 +21,15 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    k: ProbeCount,
-    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
-) {
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
     let rows = Rows::of(k);
-    inserts.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
+    batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    lookups.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx2")]
@@ -51,17 +47,18 @@ pub(super) fn contains_any<'a>(
     filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
 }
 
-/// Eight lanes from `first` on, in a circle.
+/// The eight lanes from `first` on, wrapping around after the last.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
-    // SAFETY: steps are 32 readable bytes.
+    // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
     let lane = _mm256_add_epi32(_mm256_set1_epi32(first as i32), steps);
-    // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
+    // Wraps around. An index past the last is too large by less than one round; for any other index the difference
+    // wraps to a huge number. So the unsigned minimum is in range.
     let lane = _mm256_min_epu32(lane, _mm256_sub_epi32(lane, _mm256_set1_epi32(lanes.len() as i32)));
     let start = lanes.as_ptr().cast();
-    // SAFETY: reads 8 bytes at each of these lanes, all below the number of lanes.
+    // SAFETY: the AVX2 gathers read 8 bytes at each of these lanes, whose indices are all below `lanes.len()`.
     unsafe {
         [
             _mm256_i32gather_epi64::<8>(start, _mm256_castsi256_si128(lane)),
@@ -89,7 +86,7 @@ fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
 #[target_feature(enable = "avx2")]
 fn load(block: &Block) -> [__m256i; 2] {
     let halves = block.as_ptr().cast::<__m256i>();
-    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
+    // SAFETY: the AVX loads read 32 bytes each of a block's 64, and `loadu` needs no alignment.
     unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] }
 }
 
@@ -97,7 +94,7 @@ fn load(block: &Block) -> [__m256i; 2] {
 #[target_feature(enable = "avx2")]
 fn store(block: &mut Block, bits: [__m256i; 2]) {
     let halves = block.as_mut_ptr().cast::<__m256i>();
-    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
+    // SAFETY: the AVX stores write 32 bytes each of a mutably borrowed block's 64, and `storeu` needs no alignment.
     unsafe {
         _mm256_storeu_si256(halves, bits[0]);
         _mm256_storeu_si256(halves.add(1), bits[1]);
@@ -124,12 +121,12 @@ fn mask(hash: u64, rows: Rows) -> [__m256i; 2] {
     rows.mask(hash, |word, row| bits(word, row), |first, second| or(first, second))
 }
 
-/// One bit in each lane of the row that holds a one.
+/// One bit in each lane in which the row has a 1.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn bits(word: u64, row: &Row) -> [__m256i; 2] {
     let word = _mm256_set1_epi64x(word as i64);
-    // A shift by 64 or more gives zero, so the counts are cut to six bits first.
+    // A shift by 64 or more returns zero, so the counts are masked to six bits first.
     let six_bits = _mm256_set1_epi64x(63);
     let positions = [
         _mm256_and_si256(_mm256_srlv_epi64(word, _mm256_setr_epi64x(13, 19, 25, 31)), six_bits),
@@ -137,7 +134,7 @@ fn bits(word: u64, row: &Row) -> [__m256i; 2] {
     ];
     let halves = row.0.as_ptr().cast::<__m256i>();
     const { assert!(size_of::<Row>() == 8 * LANES) };
-    // SAFETY: a row is 64 readable bytes, aligned to 64.
+    // SAFETY: the AVX loads read 32 bytes each of a row's 64, which are aligned to 64.
     let row = unsafe { [_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))] };
     [_mm256_sllv_epi64(row[0], positions[0]), _mm256_sllv_epi64(row[1], positions[1])]
 }

@@ -1,5 +1,5 @@
-//! `wide`, whose instructions are chosen when the crate is compiled: the kernel of aarch64 and wasm, and of x86
-//! without AVX2.
+//! `wide`, which chooses its instructions at compile time. The kernel of wasm and of all other CPUs without a kernel of
+//! their own, such as x86-64 without SSE4.1. The NEON and SSE4.1 kernels use its inserts.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
@@ -19,18 +19,14 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, Rows::of(k)))
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    k: ProbeCount,
-    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
-) {
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
     let rows = Rows::of(k);
-    inserts.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
+    batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    lookups.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[inline]
@@ -45,7 +41,8 @@ fn contains_mask(block: &Block, mask: u64x8) -> bool {
     !any(!u64x8::new(lanes(block)) & mask)
 }
 
-/// Whether any bit is set. An or-tree: `wide`'s `==` branches between its halves, and its `any` takes masks only.
+/// Whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves and its `any` accepts only
+/// masks.
 #[inline]
 fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0

@@ -1,4 +1,4 @@
-//! The definition itself as a kernel: the oracle of the others.
+//! The definition itself as a kernel. Tests compare the other kernels with it.
 #![forbid(unsafe_code)]
 
 use super::batch::{Inserts, Lookups, Pairs};
@@ -24,14 +24,10 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     missing == 0
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    k: ProbeCount,
-    inserts: Inserts<impl Pairs, impl FnMut(u64)>,
-) {
-    inserts.run(blocks, |block, hash| insert(block, hash, k));
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+    batch.run(blocks, |block, hash| insert(block, hash, k));
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, lookups: Lookups<'_, impl Pairs>) {
-    lookups.run(blocks, |block, hash| contains(block, hash, k));
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    batch.run(blocks, |block, hash| contains(block, hash, k));
 }
