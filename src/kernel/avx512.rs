@@ -1,9 +1,9 @@
-//! AVX-512: a block is one register.
+//! AVX-512: a block fills one register.
 
 use core::arch::x86_64::*;
 
-use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word, steps};
+use super::batch::{Inserts, Lookups, Pairs};
+use super::rows::{Row, Rows, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -21,48 +21,15 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx512f")]
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
-) {
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
     let rows = Rows::of(k);
-    if let [block] = blocks.as_mut_slice() {
-        // In memory each insert would wait for the one before it.
-        let mut old = load(block);
-        for hash in hashes.flatten() {
-            let new = _mm512_or_si512(old, mask(hash, rows));
-            if _mm512_cmpneq_epi64_mask(old, new) == 0 {
-                on_unchanged(hash);
-            }
-            old = new;
-        }
-        store(block, old);
-        return;
-    }
-    for pair in hashes {
-        for hash in pair {
-            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-                on_unchanged(hash);
-            }
-        }
-    }
+    batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx512f")]
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
-        }
-    }
+    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx512f")]
@@ -79,14 +46,13 @@ pub(super) fn contains_any<'a>(
     k: ProbeCount,
 ) -> bool {
     let mask = mask(hash, Rows::of(k));
-    let found = filters.map(|blocks| contains_mask(blocks.block_of(hash), mask));
-    found.fold(false, |any, found| any | found)
+    filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
 }
 
-/// Eight lanes from `first` on, in a circle.
+/// The eight lanes from `first` on, wrapping around after the last.
 ///
-/// By loads of lanes that are there: a load under a mask does not fault beyond them, but takes twenty times as long where
-/// the next page is not in memory.
+/// Loads only lanes that exist. A masked load past the end does not fault, but takes twenty times as long if the next
+/// page is not in memory.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn short_block(lanes: &[Lane], first: usize) -> __m512i {
@@ -94,30 +60,34 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
     let start = lanes.as_ptr().cast::<i64>();
     if n_lanes >= LANES {
         let from = first.min(n_lanes - LANES);
-        // SAFETY: there are eight lanes, and eight from `from` on.
+        // SAFETY: the AVX-512 loads read eight lanes each, from the first and from `from`, which is at most `n_lanes -
+        // 8`. `loadu` needs no alignment.
         let [begin, near] =
             unsafe { [_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(from).cast())] };
-        // Where `first` is among the last seven, those beyond the eighth of `near` are the first ones.
+        // If `first` is one of the last seven lanes, some indices are 8 or more: these select from `begin`, the first
+        // lanes.
         let lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
         let lane = _mm512_add_epi64(lane, _mm512_set1_epi64((first - from) as i64));
         return _mm512_permutex2var_epi64(near, lane, begin);
     }
-    // SAFETY: steps are 32 readable bytes.
+    // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(n_lanes).as_ptr().cast()) };
     let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
-    // Beyond the last by less than a round: the lesser, as numbers without sign, is the one in the circle.
+    // Wraps around. An index past the last is too large by less than one round; for any other index the difference
+    // wraps to a huge number. So the unsigned minimum is in range.
     let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(n_lanes as i64)));
     if n_lanes >= 4 {
-        // SAFETY: there are four lanes, the first ones, and the last ones.
+        // SAFETY: there are at least four lanes. The AVX loads read four each, the first and the last ones. `loadu`
+        // needs no alignment.
         let [begin, end] =
             unsafe { [_mm256_loadu_si256(start.cast()), _mm256_loadu_si256(start.add(n_lanes - 4).cast())] };
         let [begin, end] = [begin, end].map(|lanes| _mm512_castsi256_si512(lanes));
-        // From the fourth on, of `end`, whose first lane counts as the eighth.
+        // Lanes from index 4 on are selected from `end`, whose first lane has index 8 there.
         let to_end = _mm512_set1_epi64((8 - (n_lanes - 4)) as i64);
         let is_of_end = _mm512_cmpge_epu64_mask(lane, _mm512_set1_epi64(4));
         _mm512_permutex2var_epi64(begin, _mm512_mask_add_epi64(lane, is_of_end, lane, to_end), end)
     } else {
-        // SAFETY: reads 8 bytes at each of these lanes, all below the number of lanes.
+        // SAFETY: the AVX-512 gather reads 8 bytes at each of these lanes, whose indices are all below `n_lanes`.
         unsafe { _mm512_i64gather_epi64::<8>(lane, start) }
     }
 }
@@ -134,14 +104,14 @@ fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(block: &Block) -> __m512i {
-    // SAFETY: a block is 64 readable bytes, and `loadu` needs no alignment.
+    // SAFETY: the AVX-512 load reads a block's 64 bytes, and `loadu` needs no alignment.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(block: &mut Block, bits: __m512i) {
-    // SAFETY: a borrowed block is 64 writable bytes, and `storeu` needs no alignment.
+    // SAFETY: the AVX-512 store writes a mutably borrowed block's 64 bytes, and `storeu` needs no alignment.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), bits) }
 }
 
@@ -154,21 +124,16 @@ fn contains_mask(block: &Block, mask: __m512i) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn mask(hash: u64, rows: Rows) -> __m512i {
-    let first = first_word(hash);
-    let mask = bits(first, &rows.first[rotation(first)]);
-    match rows.second {
-        None => mask,
-        Some(rows) => _mm512_or_si512(mask, bits(second_word(first), &rows[rotation(first)])),
-    }
+    rows.mask(hash, |word, row| bits(word, row), |first, second| _mm512_or_si512(first, second))
 }
 
-/// One bit in each lane of the row that holds a one.
+/// One bit in each lane in which the row has a 1.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn bits(word: u64, row: &Row) -> __m512i {
     let positions = _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55);
-    // SAFETY: a row is 64 readable bytes, aligned to 64.
+    // SAFETY: the AVX-512 load reads a row's 64 bytes, which are aligned to 64.
     let row = unsafe { _mm512_load_si512(row.0.as_ptr().cast()) };
-    // A rotation takes its count modulo 64 by itself, which a shift does not.
+    // A rotate takes its count modulo 64; a shift does not.
     _mm512_rolv_epi64(row, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
 }

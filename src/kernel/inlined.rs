@@ -1,7 +1,7 @@
-//! Single lookups and inserts as assembly, for builds that do not name the CPU.
+//! Single lookups and inserts in inline assembly, for builds that do not set `target-cpu`.
 //!
-//! In such a build a function that uses AVX2 or AVX-512 cannot be inlined, and the call costs as much as the lookup:
-//! 1.67 against 0.92 ns on AVX-512, 2.1 against 1.2 on AVX2 (Zen 5, 16 KiB filter, 2026-11). Assembly can be inlined
+//! Such a build cannot inline a function that uses AVX2 or AVX-512, and the call costs as much as the lookup: 1.67
+//! against 0.92 ns on AVX-512, 2.1 against 1.2 on AVX2 (Zen 5, 16 KiB filter, 2026-11). Assembly can be inlined
 //! anywhere.
 
 use core::arch::asm;
@@ -10,17 +10,17 @@ use super::rows::{LaneRows, Row, Rows, SECOND, first_word, rotation};
 use crate::blocks::{Block, BlockSlice, Blocks, SharedBlock};
 use crate::mask::{ProbeCount, block_index};
 
-/// Where in a word the bits of each lane start.
+/// Where in a word each lane's six bits start.
 static POSITIONS: Row = Row([13, 19, 25, 31, 37, 43, 49, 55]);
 static SIX_BITS: Row = Row([63; 8]);
 static FACTOR_OF_SECOND: u64 = SECOND;
 
-/// Where the mask and the block of a hash are.
+/// What the assembly needs to build the mask of a hash and to find its block.
 struct Operands {
     word: u64,
     /// In bytes from the start of a [`LaneRows`].
     row: usize,
-    /// For the first eight probes, and for those past eight, if there are any.
+    /// For the first eight probes, and for those after the eighth, if there are any.
     rows: [&'static LaneRows; 2],
     k: u32,
     /// In bytes from the start of the blocks.
@@ -42,14 +42,16 @@ impl Operands {
     }
 }
 
-// The probes past eight are skipped by a jump that the compiler does not see. It would else make a copy of its caller's
-// loop for them, or, where the loop is large, none for either: lookups by up to eight probes take twice as long then.
+// A jump inside the assembly, which the compiler does not see, skips the probes after the eighth. If the compiler saw
+// it, it would make a copy of the caller's loop for them or, if the loop is large, no copy for either case; lookups
+// with up to eight probes then take twice as long.
 //
-// Reads 64 bytes each of the tables, of a row (there are eight, for the rotation's three bits) and of the block (whose
-// index is below their number, which is not zero: see `BlockSlice`).
+// The assembly reads the constants above; 64 bytes of one row in each of `rows` (there are eight rows, and a rotation
+// has three bits); and the block's 64 bytes (its index is below the number of blocks, which is not zero: see
+// `BlockSlice`).
 
-/// AVX-512: makes the mask in `zmm16`, and then what `$apply` does with it and with the block, to leave an answer in
-/// `{answer}`. Registers 16 to 31, which older instructions do not know, need no `vzeroupper` after use.
+/// AVX-512: builds the mask in `zmm16`, then applies it to the block with `$apply`, which leaves the answer in
+/// `{answer}`. Registers 16 to 31 do not exist for older instructions, so they need no `vzeroupper` after use.
 macro_rules! avx512 {
     ($operands:expr, $blocks:expr, [$($apply:literal),*], options($($option:ident),*)) => {{
         let Operands { word, row, rows, k, block } = $operands;
@@ -89,8 +91,8 @@ macro_rules! avx512 {
     }};
 }
 
-/// AVX2: the same, with the mask in `ymm0` and `ymm1`. `vzeroupper` clears the upper halves of all registers that it
-/// knows, so all are declared: the caller may be code that uses them.
+/// AVX2: the same, with the mask in `ymm0` and `ymm1`. `vzeroupper` clears the upper halves of registers 0 to 15, so
+/// all of these are declared: the caller may be code that uses them.
 macro_rules! avx2 {
     ($operands:expr, $blocks:expr, [$($apply:literal),*], options($($option:ident),*)) => {{
         let Operands { word, row, rows, k, block } = $operands;
@@ -156,13 +158,31 @@ macro_rules! avx2 {
     }};
 }
 
+/// AVX-512: nonzero if a bit of the mask is clear in the block.
+macro_rules! missing_avx512 {
+    ($operands:expr, $blocks:expr, $options:tt) => {
+        avx512!(
+            $operands,
+            $blocks,
+            [
+                // The bits of the second operand that are clear in the third.
+                "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
+                "vptestmq k1, zmm16, zmm16",
+                "kmovw {answer:e}, k1"
+            ],
+            options $options
+        )
+    };
+}
+
 /// # Safety
 ///
-/// The CPU has avx512f.
+/// The CPU must have avx512f.
 #[inline(always)]
 pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
     let operands = Operands::of(hash, k, blocks.len());
-    // SAFETY: the caller promises avx512f. Reads as said above, writes the block, and declares all that it changes.
+    // SAFETY: the caller guarantees avx512f. Reads what the comment above `avx512!` lists, writes the block's 64 bytes,
+    // which `blocks` borrows mutably, and declares all registers that it changes.
     let changed = unsafe {
         avx512!(
             operands,
@@ -182,34 +202,24 @@ pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount
 
 /// # Safety
 ///
-/// The CPU has avx512f.
+/// The CPU must have avx512f.
 #[inline(always)]
 pub(super) unsafe fn contains_avx512(blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
     let operands = Operands::of(hash, k, blocks.as_slice().len());
-    // SAFETY: the caller promises avx512f. Reads as said above, and declares all that it changes.
-    let missing = unsafe {
-        avx512!(
-            operands,
-            blocks.as_slice().as_ptr(),
-            [
-                // The bits of the second operand that the third lacks.
-                "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
-                "vptestmq k1, zmm16, zmm16",
-                "kmovw {answer:e}, k1"
-            ],
-            options(pure, readonly, nostack)
-        )
-    };
+    // SAFETY: the caller guarantees avx512f. Reads what the comment above `avx512!` lists, and declares all registers
+    // that it changes.
+    let missing = unsafe { missing_avx512!(operands, blocks.as_slice().as_ptr(), (pure, readonly, nostack)) };
     missing == 0
 }
 
 /// # Safety
 ///
-/// The CPU has avx2.
+/// The CPU must have avx2.
 #[inline(always)]
 pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
     let operands = Operands::of(hash, k, blocks.len());
-    // SAFETY: the caller promises avx2. Reads as said above, writes the block, and declares all that it changes.
+    // SAFETY: the caller guarantees avx2. Reads what the comment above `avx512!` lists, writes the block's 64 bytes,
+    // which `blocks` borrows mutably, and declares all registers that it changes.
     let changed = unsafe {
         avx2!(
             operands,
@@ -228,47 +238,39 @@ pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) 
 
 /// # Safety
 ///
-/// The CPU has avx2.
+/// The CPU must have avx2.
 #[inline(always)]
 pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
     let operands = Operands::of(hash, k, blocks.as_slice().len());
-    // SAFETY: the caller promises avx2. Reads as said above, and declares all that it changes.
+    // SAFETY: the caller guarantees avx2. Reads what the comment above `avx512!` lists, and declares all registers that
+    // it changes.
     let missing =
         unsafe { avx2!(operands, blocks.as_slice().as_ptr(), [], options(pure, readonly, nostack)) };
     missing == 0
 }
 
-// Blocks that other threads change by atomic instructions are read in pieces as large as theirs: x86-64 CPUs read each
-// aligned 8 bytes of a vector as a whole. So these lookups stand for a relaxed load of each lane; and as `pure` is not
-// among the options, each is made anew, like such loads.
+// Other threads change these blocks with atomic instructions on 8 bytes. x86-64 CPUs read each aligned 8 bytes of a
+// vector as a whole, so these lookups are equivalent to a relaxed load of each lane. `pure` is not among the options,
+// so each lookup reads the block again, as such loads do.
 
 /// # Safety
 ///
-/// The CPU has avx512f.
+/// The CPU must have avx512f.
 #[inline(always)]
 pub(super) unsafe fn contains_shared_avx512(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-    // SAFETY: the caller promises avx512f. Reads as said above, and declares all that it changes.
-    let missing = unsafe {
-        avx512!(
-            Operands::of(hash, k, 1),
-            block.as_ptr(),
-            [
-                "vpternlogq zmm16, zmm16, [{blocks} + {block}], 0x50",
-                "vptestmq k1, zmm16, zmm16",
-                "kmovw {answer:e}, k1"
-            ],
-            options(readonly, nostack)
-        )
-    };
+    // SAFETY: the caller guarantees avx512f. Reads what the comment above `avx512!` lists, and declares all registers
+    // that it changes.
+    let missing = unsafe { missing_avx512!(Operands::of(hash, k, 1), block.as_ptr(), (readonly, nostack)) };
     missing == 0
 }
 
 /// # Safety
 ///
-/// The CPU has avx2.
+/// The CPU must have avx2.
 #[inline(always)]
 pub(super) unsafe fn contains_shared_avx2(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-    // SAFETY: the caller promises avx2. Reads as said above, and declares all that it changes.
+    // SAFETY: the caller guarantees avx2. Reads what the comment above `avx512!` lists, and declares all registers that
+    // it changes.
     let missing = unsafe { avx2!(Operands::of(hash, k, 1), block.as_ptr(), [], options(readonly, nostack)) };
     missing == 0
 }

@@ -1,6 +1,6 @@
-//! The ways of applying masks to blocks, the one list of them, and the choice between them.
+//! The kernels: one implementation of inserts and lookups for each instruction set, their list, and the choice of one.
 //!
-//! Every kernel is a file of the same four functions in the same order. All set and test the bits that
+//! Each kernel is a file with the same four functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 
 use core::fmt;
@@ -16,6 +16,7 @@ use crate::short::ShortLanes;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod batch;
 mod choice;
 #[cfg(target_arch = "x86_64")]
 mod inlined;
@@ -30,13 +31,15 @@ mod shared;
 #[cfg(target_arch = "x86_64")]
 mod sse41;
 
+use batch::{Inserts, Lookups};
 use choice::Choice;
 pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 
-/// A way of applying masks that this CPU can run. All kernels set and test the same bits; they differ in speed.
+/// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
+/// only in speed.
 ///
-/// A filter takes the fastest one by itself. [`with_kernel`](crate::BloomFilter::with_kernel) makes it use
-/// another, for tests and benchmarks.
+/// Filters use the fastest kernel by default. [`with_kernel`](crate::BloomFilter::with_kernel) selects another, for
+/// tests and benchmarks.
 ///
 /// # Examples
 ///
@@ -66,7 +69,8 @@ enum Isa {
 }
 
 impl Isa {
-    /// Fastest first. Tests, fuzz targets and benches walk [`Kernel::available`], so a kernel added here is tested.
+    /// Fastest first. Tests, fuzz targets and benches iterate over [`Kernel::available`], so a kernel added here is
+    /// tested.
     const ALL: &[Self] = &[
         #[cfg(target_arch = "x86_64")]
         Self::Avx512,
@@ -76,7 +80,8 @@ impl Isa {
         Self::Sse41,
         #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
         Self::Neon,
-        // Even where SSE2 has no shift by a count for each lane: 4.1 ns against the reference's 9.6 (Zen 5, 2026-11).
+        // Faster than the reference even on SSE2, which cannot shift each lane by its own count: 4.1 against 9.6 ns
+        // (Zen 5, 2026-11).
         Self::Portable,
         Self::Reference,
     ];
@@ -95,7 +100,7 @@ impl Isa {
             Self::Avx2 => cfg!(target_feature = "avx2"),
             #[cfg(all(target_arch = "x86_64", not(feature = "std")))]
             Self::Sse41 => cfg!(target_feature = "sse4.1"),
-            // It takes a word's bytes in the order of their addresses.
+            // The kernel assumes little-endian words.
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Self::Neon => cfg!(target_endian = "little"),
             Self::Portable | Self::Reference => true,
@@ -103,7 +108,7 @@ impl Isa {
     }
 }
 
-/// Index in [`Isa::ALL`] of the fastest kernel of this CPU, once asked for.
+/// The index in [`Isa::ALL`] of the fastest kernel of this CPU, once it is requested.
 static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
@@ -112,14 +117,14 @@ impl Kernel {
         Isa::ALL.iter().copied().filter(|isa| isa.is_supported()).map(Self)
     }
 
-    /// The fastest kernel of this CPU: what filters use unless told otherwise. Looked up once per process.
+    /// The fastest kernel of this CPU, which filters use by default. Detected once per process.
     #[inline]
     pub fn active() -> Self {
         let fastest = || Isa::ALL.iter().position(|isa| isa.is_supported());
         Self(ACTIVE.get(Isa::ALL, || fastest().expect("the reference runs everywhere")))
     }
 
-    /// The available kernel of this name: `"avx512"`, `"avx2"`, `"sse4.1"`, `"neon"`, `"portable"` or `"reference"`.
+    /// The available kernel with this name: `"avx512"`, `"avx2"`, `"sse4.1"`, `"neon"`, `"portable"` or `"reference"`.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::available().find(|kernel| kernel.name() == name)
     }
@@ -153,17 +158,17 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Calls the function of this name in the kernel's file: the only dispatch.
+/// Calls the function of this name in the kernel's file.
 macro_rules! dispatch {
     ($kernel:expr, $function:ident($($argument:expr),*)) => {
         match $kernel.0 {
-            // SAFETY: a `Kernel` of `Isa::Avx512` is made only where `Isa::is_supported` found avx512f on this CPU.
+            // SAFETY: a `Kernel` of `Isa::Avx512` is made only after `Isa::is_supported` found avx512f on this CPU.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::$function($($argument),*) },
-            // SAFETY: a `Kernel` of `Isa::Avx2` is made only where `Isa::is_supported` found avx2 on this CPU.
+            // SAFETY: a `Kernel` of `Isa::Avx2` is made only after `Isa::is_supported` found avx2 on this CPU.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::$function($($argument),*) },
-            // SAFETY: a `Kernel` of `Isa::Sse41` is made only where `Isa::is_supported` found sse4.1 on this CPU.
+            // SAFETY: a `Kernel` of `Isa::Sse41` is made only after `Isa::is_supported` found sse4.1 on this CPU.
             #[cfg(target_arch = "x86_64")]
             Isa::Sse41 => unsafe { sse41::$function($($argument),*) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
@@ -174,32 +179,34 @@ macro_rules! dispatch {
     };
 }
 
-/// Returns what the kernel's assembly does, if it has any.
-macro_rules! try_inlined {
+/// What the kernel's inline assembly returns, or `None` if the kernel has none.
+macro_rules! inlined {
     ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
-        #[cfg(target_arch = "x86_64")]
         match $kernel.0 {
             // SAFETY: as in `dispatch!`.
-            Isa::Avx512 => return unsafe { inlined::$avx512($($argument),*) },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
             // SAFETY: as in `dispatch!`.
-            Isa::Avx2 => return unsafe { inlined::$avx2($($argument),*) },
-            _ => (),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Some(unsafe { inlined::$avx2($($argument),*) }),
+            _ => None,
         }
     };
 }
 
 impl Kernel {
-    /// Sets the bits of `hash` in its block; whether any was clear.
+    /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
     pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
         if self.is_of_build() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        try_inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
-        Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self)
+        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
-    /// Out of line. The kernel comes last, so that the other arguments are passed on in their registers: 0.2 ns.
+    /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers, which
+    /// saves 0.2 ns.
     #[inline(never)]
     fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, insert(block, hash, k))
@@ -211,17 +218,17 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        try_inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
-        Self::contains_by_call(blocks.block_of(hash), hash, k, self)
+        let inlined = inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
+        inlined.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
     }
 
-    /// As `insert_by_call`.
+    /// Like `insert_by_call`.
     #[inline(never)]
     fn contains_by_call(block: &Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, contains(block, hash, k))
     }
 
-    /// [`contains`](Self::contains) in a short filter, whose blocks are not in one piece.
+    /// [`contains`](Self::contains) in a short filter, whose blocks are not always contiguous.
     #[inline(never)]
     pub(crate) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         match kernel.0 {
@@ -231,17 +238,17 @@ impl Kernel {
             // SAFETY: as in `dispatch!`.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
-            // To copy the block together, and wait for the copy to be readable as a vector, takes 5 ns longer than the
-            // others' loads (Zen 5, 2026-11), but no code for each kernel.
+            // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
+            // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
             _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
         }
     }
 
     /// Whether any of the filters [`contains`](Self::contains) the hash.
-    // All are asked, even where one has said yes. Which one has a key is as good as random, and wrong guesses of it take
-    // longer than the lines that they spare: 21 against 10 ns for present keys in seven filters of 78 KiB together, 210 in
-    // both ways in 78 MiB. One by one, each with a mask of its own, they take 21 as well, and 17 for missing keys (Zen 5,
-    // two busy cores, 2026-11).
+    // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit costs
+    // more in branch mispredictions than it saves in cache lines: 21 against 10 ns for present keys in seven filters of
+    // 78 KiB together, and 210 ns either way in 78 MiB. Separate lookups, each with a mask of its own, also take 21 ns,
+    // and 17 for absent keys (Zen 5, two busy cores, 2026-11).
     #[inline]
     pub(crate) fn contains_any<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
@@ -256,14 +263,12 @@ impl Kernel {
             // SAFETY: as in `dispatch!`.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
-            _ => {
-                let found = filters.map(|blocks| dispatch!(kernel, contains(blocks.block_of(hash), hash, k)));
-                found.fold(false, |any, found| any | found)
-            }
+            _ => filters
+                .fold(false, |any, blocks| any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))),
         }
     }
 
-    /// [`insert`](Self::insert) into a block that other threads may be changing.
+    /// [`insert`](Self::insert) into a block that other threads may change at the same time.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn insert_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
@@ -275,16 +280,16 @@ impl Kernel {
         shared::insert(block, bytemuck::cast(mask))
     }
 
-    /// [`contains`](Self::contains) in a block that other threads may be changing.
+    /// [`contains`](Self::contains) in a block that other threads may change at the same time.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        try_inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
-        Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self)
+        let inlined = inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
+        inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
-    /// Whether this build may use the kernel's instructions anywhere: the compiler then inlines the kernel and
-    /// schedules it better than assembly.
+    /// Whether this is the fastest kernel that the build's target features include. The compiler then inlines the
+    /// kernel anywhere and schedules it better than the assembly.
     #[inline]
     fn is_of_build(self) -> bool {
         match self.0 {
@@ -301,7 +306,8 @@ impl Kernel {
         }
     }
 
-    /// [`insert`](Self::insert) for each hash, in its block. Tells of the hashes whose bits were all set already.
+    /// [`insert`](Self::insert) for each hash, in its block. Calls `on_unchanged` with the hashes whose bits were all
+    /// set already.
     pub(crate) fn insert_batch(
         self,
         blocks: &mut Blocks,
@@ -310,12 +316,13 @@ impl Kernel {
         mut on_unchanged: impl FnMut(u64),
     ) {
         let (pairs, odd) = hashes.as_chunks();
-        // Owned blocks do not straddle.
+        // Owned blocks do not straddle two cache lines.
         let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
         if early.len() != 0 {
-            dispatch!(self, insert_batch(blocks, early, k, &mut on_unchanged));
+            let on_unchanged = &mut on_unchanged;
+            dispatch!(self, insert_batch(blocks, k, Inserts { hashes: early, on_unchanged }));
         }
-        dispatch!(self, insert_batch(blocks, late, k, &mut on_unchanged));
+        dispatch!(self, insert_batch(blocks, k, Inserts { hashes: late, on_unchanged: &mut on_unchanged }));
         for &hash in odd {
             if !self.insert(blocks, hash, k) {
                 on_unchanged(hash);
@@ -353,8 +360,8 @@ impl Kernel {
         let (early, late) = prefetch::split::<STRADDLE>(blocks, hashes);
         let (found_early, found_late) = found.split_at_mut(early.len());
         if !found_early.is_empty() {
-            dispatch!(self, contains_batch(blocks, early, k, found_early));
+            dispatch!(self, contains_batch(blocks, k, Lookups { hashes: early, found: found_early }));
         }
-        dispatch!(self, contains_batch(blocks, late, k, found_late));
+        dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
     }
 }

@@ -1,66 +1,42 @@
-//! NEON: a lookup fetches the eight probed bytes by table, in place of making a mask of the whole block.
+//! NEON: a lookup collects the eight probed bytes with a table lookup (`tbl`) instead of building a mask of the whole
+//! block.
 //!
-//! Bit `p` of lane `i` is bit `p & 7` of byte `8 × i + (p >> 3)`. One look-up in four registers brings those bytes
-//! together in half a register, so what comes after it takes one instruction where whole lanes take four, and nothing
-//! has to be added up over the block. Inserts need the mask, and are the portable kernel's.
+//! Bit `p` of lane `i` is bit `p & 7` of byte `8 × i + (p >> 3)`. One table lookup in four registers puts those bytes
+//! into half a register. Each later step then takes one instruction, where whole lanes take four, and there is no
+//! reduction over the block. Inserts need the mask, so they use the portable kernel.
 
 use core::arch::aarch64::*;
 
-use super::portable;
-use super::prefetch::Pair;
+use super::batch::{Lookups, Pairs};
+pub(super) use super::portable::{insert, insert_batch};
 use super::rows::{first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
-
-#[inline]
-pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    portable::insert(block, hash, k)
-}
 
 #[inline]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_rows(block, hash, ByteRows::of(k))
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    on_unchanged: impl FnMut(u64),
-) {
-    portable::insert_batch(blocks, hashes, k, on_unchanged);
-}
-
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = ByteRows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_rows(blocks.block_of(hash), hash, rows);
-        }
-    }
+    batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
 }
 
-/// A byte for each lane, one in the lanes that are probed, for each rotation.
+/// For each rotation, a byte for each lane: 1 in the lanes that are probed, 0 in the others.
 #[repr(align(64))]
 struct ByteRow([u64; LANES]);
 
-/// For each count of lanes. As the other kernels' rows, in an eighth of the space: a filter touches one line of it.
+/// For each number of probed lanes. Like the other kernels' rows, in an eighth of the space: a filter touches one cache
+/// line of it.
 static ROWS: [ByteRow; LANES] = {
     let mut rows = [const { ByteRow([0; LANES]) }; LANES];
     let mut count = 1;
     while count <= LANES {
         let mut rotation = 0;
         while rotation < LANES {
-            let mut probe = 0;
-            while probe < count {
-                rows[count - 1].0[rotation] |= 1 << (8 * ((rotation + probe) % LANES));
-                probe += 1;
-            }
+            let unrotated = 0x0101_0101_0101_0101 >> (8 * (LANES - count));
+            rows[count - 1].0[rotation] = u64::rotate_left(unrotated, 8 * rotation as u32);
             rotation += 1;
         }
         count += 1;
@@ -91,7 +67,8 @@ impl ByteRows {
 #[inline]
 fn contains_rows(block: &Block, hash: u64, rows: ByteRows) -> bool {
     let bytes = block.as_ptr();
-    // SAFETY: a block is 64 readable bytes, and NEON is in every CPU of this target.
+    // SAFETY: the NEON loads read 16 bytes each of a block's 64, and this file is compiled only for targets that have
+    // NEON.
     let block = unsafe {
         uint8x16x4_t(
             vld1q_u8(bytes),
@@ -108,18 +85,20 @@ fn contains_rows(block: &Block, hash: u64, rows: ByteRows) -> bool {
     missing == 0
 }
 
-/// Nonzero in the bytes of the lanes whose bit is missing.
+/// Nonzero in the bytes of the lanes whose probed bit is clear.
 #[inline]
 fn missing(block: uint8x16x4_t, word: u64, row: u64) -> u64 {
-    // Lane i's six bits start at bit 13 + 6 × i: the two bytes that hold them, and the shift that puts them on top.
+    // Lane i's six bits start at bit 13 + 6 × i. For each lane, the two bytes that hold them, and the shift that moves
+    // them to the top.
     const WINDOWS: [u8; 16] = [1, 2, 2, 3, 3, 4, 3, 4, 4, 5, 5, 6, 6, 7, 6, 7];
     const SHIFTS: [i16; 8] = [5, 7, 9, 3, 5, 7, 9, 3];
-    // SAFETY: reads 16 bytes of each array, and NEON is in every CPU of this target.
+    // SAFETY: the NEON loads read the 16 bytes of each array, and this file is compiled only for targets that have
+    // NEON.
     unsafe {
         let windows = vqtbl1q_u8(vreinterpretq_u8_u64(vdupq_n_u64(word)), vld1q_u8(WINDOWS.as_ptr()));
         let top = vshlq_u16(vreinterpretq_u16_u8(windows), vld1q_s16(SHIFTS.as_ptr()));
-        // The position above two bits of waste. A byte does not saturate; a plain narrowing shift, though, LLVM 22
-        // merges with the next ones and then needs two narrowings.
+        // The position, above two bits to ignore. It fits a byte, so it does not saturate. LLVM 22 would merge a plain
+        // narrowing shift with the shifts below and then narrow twice.
         let position = vqshrn_n_u16::<8>(top);
         let index = vsra_n_u8::<5>(vcreate_u8(0x3830_2820_1810_0800), position);
         let bit = vand_u8(vshr_n_u8::<2>(position), vdup_n_u8(7));

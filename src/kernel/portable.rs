@@ -1,11 +1,11 @@
-//! `wide`, whose instructions are chosen when the crate is compiled: the kernel of aarch64 and wasm, and of x86
-//! without AVX2.
+//! `wide`, which chooses its instructions at compile time. The kernel of wasm and of all other CPUs without a kernel of
+//! their own, such as x86-64 without SSE4.1. The NEON and SSE4.1 kernels use its inserts.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
 
-use super::prefetch::Pair;
-use super::rows::{Row, Rows, first_word, rotation, second_word};
+use super::batch::{Inserts, Lookups, Pairs};
+use super::rows::{Row, Rows};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
@@ -19,34 +19,14 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, Rows::of(k)))
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
-) {
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
     let rows = Rows::of(k);
-    for pair in hashes {
-        for hash in pair {
-            if !insert_mask(blocks.block_of_mut(hash), mask(hash, rows)) {
-                on_unchanged(hash);
-            }
-        }
-    }
+    batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = Rows::of(k);
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains_mask(blocks.block_of(hash), mask(hash, rows));
-        }
-    }
+    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
 #[inline]
@@ -61,7 +41,8 @@ fn contains_mask(block: &Block, mask: u64x8) -> bool {
     !any(!u64x8::new(lanes(block)) & mask)
 }
 
-/// Whether any bit is set. An or-tree: `wide`'s `==` branches between its halves, and its `any` takes masks only.
+/// Whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves and its `any` accepts only
+/// masks.
 #[inline]
 fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
@@ -69,12 +50,7 @@ fn any(lanes: u64x8) -> bool {
 
 #[inline]
 fn mask(hash: u64, rows: Rows) -> u64x8 {
-    let first = first_word(hash);
-    let mask = bits(first, &rows.first[rotation(first)]);
-    match rows.second {
-        None => mask,
-        Some(rows) => mask | bits(second_word(first), &rows[rotation(first)]),
-    }
+    rows.mask(hash, bits, |first, second| first | second)
 }
 
 /// One bit in each lane of the row that holds a one.

@@ -1,15 +1,15 @@
-//! Asking for cache lines ahead of their use.
+//! Prefetching of cache lines.
 #![cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), forbid(unsafe_code))]
 
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
-/// Starts loading the line of a byte into the cache; never faults, wherever it points, and does nothing where the CPU
-/// has no such hint here.
+/// Starts loading the line of a byte into the cache. Never faults, wherever it points. Does nothing on architectures
+/// for which this function has no prefetch instruction.
 #[inline]
 fn prefetch_line(byte: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. SSE is in every x86-64 CPU.
+    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. Every x86-64 CPU has SSE.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(byte.cast());
     }
@@ -31,17 +31,17 @@ pub(crate) fn prefetch(block: *const Block) {
 fn prefetch_lines<const TWO: bool>(block: *const Block) {
     let first = block.cast::<u8>();
     prefetch_line(first);
-    // For aligned blocks the second hint finds the line on its way.
+    // For aligned blocks, the second hint finds the line on its way.
     if TWO {
         prefetch_line(first.wrapping_add(size_of::<Block>() - 1));
     }
 }
 
-/// How many keys before its own [`each_ahead`] asks for a key's lines. 16 to 128 cannot be told apart in filters of
-/// several lines per key.
+/// How many keys ahead [`each_ahead`] prefetches. Distances from 16 to 128 perform alike in filters with several lines
+/// per key.
 pub(crate) const AHEAD: usize = 16;
 
-/// Calls `with` for each hash, and `prefetch` some time before.
+/// Calls `with` for each hash, and `prefetch` for the hash [`AHEAD`] places after it.
 #[inline]
 pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl FnMut(u64)) {
     for (i, &hash) in hashes.iter().enumerate() {
@@ -52,26 +52,27 @@ pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl 
     }
 }
 
-/// Whether each block lies on two lines, as bytes read in place may.
+/// Whether each block straddles two cache lines, as blocks read in place may.
 #[inline]
 pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
     !blocks.as_slice().as_ptr().addr().is_multiple_of(size_of::<Block>())
 }
 
-/// Filters from this size on are prefetched: those that the caches close to a core cannot hold. Smaller ones lose a
-/// little by it (2 MiB: 1.64 against 1.52 ns a key), larger ones gain (8 MiB: 1.65 against 2.39; Zen 5, 2026-11).
+/// Batches prefetch in filters of this size or more, those that the caches close to a core cannot hold. Prefetching
+/// costs smaller filters a little (2 MiB: 1.64 against 1.52 ns a key) and helps larger ones (8 MiB: 1.65 against 2.39;
+/// Zen 5, 2026-11).
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
-/// How many keys before its own a block is asked for: as soon as that hides the wait for memory, more adds nothing.
-/// For 64 MiB, distances of 16, 32, 64, 128, 256 and 512 take 8.7, 5.8, 3.9, 2.8, 2.9 and 3.2 ns a key, none takes 10;
-/// for 1 GiB, 32, 64, 128, 256 take 7.7, 6.2, 6.2, 6.5, none takes 12.
+/// How many keys ahead a batch prefetches. Once the distance hides the memory latency, a larger one gains nothing. In
+/// 64 MiB, distances of 16, 32, 64, 128, 256 and 512 take 8.7, 5.8, 3.9, 2.8, 2.9 and 3.2 ns a key, no prefetching 10.
+/// In 1 GiB, distances of 32, 64, 128 and 256 take 7.7, 6.2, 6.2 and 6.5 ns, no prefetching 12.
 const DISTANCE: usize = 128;
 
-/// What a turn of a batch loop takes on. By one, the loop is so short that its speed hangs on where in memory the
-/// linker puts it (AVX-512: 0.76 or 0.98 ns a key; by two 0.72 wherever it is; Zen 5, 2026-11).
+/// The hashes of one iteration of a batch loop. With one hash, the loop is so short that its speed depends on its
+/// address (AVX-512: 0.76 or 0.98 ns a key; with two, 0.72 at any address; Zen 5, 2026-11).
 pub(super) type Pair = [u64; 2];
 
-/// The hashes in two parts: while the first is walked, the blocks of later hashes are asked for.
+/// The hashes in two parts. Iterating over the first prefetches the blocks of later hashes.
 #[inline]
 pub(super) fn split<'a, const STRADDLE: bool>(
     blocks: BlockSlice<'_>,
@@ -81,14 +82,14 @@ pub(super) fn split<'a, const STRADDLE: bool>(
     impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
 ) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let ask = move |hash| prefetch_lines::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
+    let prefetch = move |hash| prefetch_lines::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
     let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / 2) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {
-        hashes[..distance].as_flattened().iter().for_each(|&hash| ask(hash));
+        hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
     }
     let early = early.iter().zip(&hashes[distance..]).map(move |(&pair, &later)| {
-        later.into_iter().for_each(ask);
+        later.into_iter().for_each(prefetch);
         pair
     });
     (early, late.iter().copied())

@@ -1,7 +1,7 @@
-//! The definition itself as a kernel: the oracle of the others.
+//! The definition itself as a kernel. Tests compare the other kernels with it.
 #![forbid(unsafe_code)]
 
-use super::prefetch::Pair;
+use super::batch::{Inserts, Lookups, Pairs};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
 
@@ -24,30 +24,10 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     missing == 0
 }
 
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    mut on_unchanged: impl FnMut(u64),
-) {
-    for pair in hashes {
-        for hash in pair {
-            if !insert(blocks.block_of_mut(hash), hash, k) {
-                on_unchanged(hash);
-            }
-        }
-    }
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+    batch.run(blocks, |block, hash| insert(block, hash, k));
 }
 
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains(blocks.block_of(hash), hash, k);
-        }
-    }
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    batch.run(blocks, |block, hash| contains(block, hash, k));
 }

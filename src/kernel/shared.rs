@@ -1,15 +1,15 @@
-//! Lanes that several threads set bits in at once.
+//! Lanes in which several threads set bits at the same time.
 //!
-//! `tests/loom.rs` compiles this file a second time, against loom's atomics, and tries every order of events.
+//! `tests/loom.rs` compiles this file a second time, with loom's atomics, and tries every interleaving of threads.
 #![forbid(unsafe_code)]
 
 use super::atomic::{AtomicU64, Ordering};
 
-/// Sets bits; whether this thread has seen any of them clear.
+/// Sets the bits of `mask`. Returns whether this thread saw any of them clear.
 ///
-/// Lanes that have them are left alone: to write to a line takes it from the caches of all others. What a lane was before
-/// is not asked of the write itself, as x86 would then have to try again and again. No order with other memory is needed,
-/// as bits are only ever set: who must see them has synchronised by other means.
+/// Does not write to lanes that have their bits already: a write takes the line from the caches of all other cores.
+/// Does not use the old value that `fetch_or` returns, since x86 would need a retry loop for it. No ordering with other
+/// memory is needed, because bits are only ever set: a thread that must see them has synchronised by other means.
 #[inline]
 pub(super) fn insert(lanes: &[AtomicU64; 8], mask: [u64; 8]) -> bool {
     let mut missing = 0;
@@ -23,7 +23,7 @@ pub(super) fn insert(lanes: &[AtomicU64; 8], mask: [u64; 8]) -> bool {
     missing != 0
 }
 
-/// The bits, of each lane as they are at some time during the call.
+/// The bits, those of each lane as they are at some time during the call.
 #[inline]
 pub(super) fn load(lanes: &[AtomicU64; 8]) -> [u64; 8] {
     core::array::from_fn(|i| lanes[i].load(Ordering::Relaxed))

@@ -1,14 +1,15 @@
-//! SSE4.1, for CPUs without AVX2. It has no shift by a count for each lane; byte tables serve instead.
+//! SSE4.1, for CPUs without AVX2. It cannot shift each lane by its own count, so this kernel uses byte tables
+//! (`pshufb`).
 //!
-//! A block is four registers of two lanes. The probes of a word are one register of eight 16-bit elements: for each
-//! lane the byte that is probed, and the bit in it. A lookup fetches those eight bytes and leaves the other 56 alone.
-//! 2.7 ns a lookup against 4.4 of the portable kernel (Zen 5, 16 KiB filter, 2026-11). An insert needs all 64 bytes, and
-//! spreading the bits over them takes as long as the portable kernel, which serves.
+//! A block fills four registers of two lanes. The probes of a word fill one register of eight 16-bit elements: for each
+//! lane the byte that is probed, and the bit in it. A lookup collects those eight bytes and ignores the other 56. It
+//! takes 2.7 ns against 4.4 in the portable kernel (Zen 5, 16 KiB filter, 2026-11). An insert needs all 64 bytes, and
+//! spreading the bits over them takes as long as the portable kernel, so inserts use that one.
 
 use core::arch::x86_64::*;
 
+use super::batch::{Inserts, Lookups, Pairs};
 use super::portable;
-use super::prefetch::Pair;
 use super::rows::{first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
@@ -31,42 +32,28 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "sse4.1")]
-pub(super) fn insert_batch(
-    blocks: &mut Blocks,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    on_unchanged: impl FnMut(u64),
-) {
-    portable::insert_batch(blocks, hashes, k, on_unchanged);
+pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+    portable::insert_batch(blocks, k, batch);
 }
 
 #[target_feature(enable = "sse4.1")]
-pub(super) fn contains_batch(
-    blocks: BlockSlice<'_>,
-    hashes: impl Iterator<Item = Pair>,
-    k: ProbeCount,
-    found: &mut [[bool; 2]],
-) {
-    for (found, pair) in found.iter_mut().zip(hashes) {
-        for (found, hash) in found.iter_mut().zip(pair) {
-            *found = contains(blocks.block_of(hash), hash, k);
-        }
-    }
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    batch.run(blocks, |block, hash| contains(block, hash, k));
 }
 
-/// For each lane: the byte that is probed, 0 to 7, and the bit in it, none in lanes that are not probed.
+/// For each lane: the byte that is probed, 0 to 7, and the bit in it, or no bit if the lane is not probed.
 #[derive(Clone, Copy)]
 struct Probes {
     bytes: __m128i,
     bits: __m128i,
 }
 
-/// The probes of a word in `count` lanes from the rotation on; eight or more are all lanes.
+/// The probes of a word in `count` lanes from the rotation on. Eight or more means all lanes.
 #[inline]
 #[target_feature(enable = "sse4.1")]
 fn probes(word: u64, rotation: usize, count: u32) -> Probes {
-    // Lane i has the six bits from 13 + 6i on. They lie in the two bytes from (13 + 6i) / 8 on, and the product has
-    // them on top.
+    // Lane i uses the six bits from 13 + 6i on. They lie in the two bytes from (13 + 6i) / 8 on, and the multiplication
+    // moves them to the top.
     let bytes = _mm_setr_epi8(1, 2, 2, 3, 3, 4, 3, 4, 4, 5, 5, 6, 6, 7, 6, 7);
     let powers = _mm_setr_epi16(1 << 5, 1 << 7, 1 << 9, 1 << 3, 1 << 5, 1 << 7, 1 << 9, 1 << 3);
     let positions = _mm_mullo_epi16(_mm_shuffle_epi8(_mm_cvtsi64_si128(word as i64), bytes), powers);
@@ -92,12 +79,12 @@ fn contains_probes(block: &Block, probes: Probes) -> bool {
 #[target_feature(enable = "sse4.1")]
 fn load<T: bytemuck::NoUninit>(bytes: &T) -> __m128i {
     const { assert!(size_of::<T>() == size_of::<__m128i>()) };
-    // SAFETY: 16 initialised bytes, and `loadu` needs no alignment.
+    // SAFETY: the SSE2 load reads 16 bytes, the size of `T` (asserted above), all initialised (`NoUninit`). `loadu`
+    // needs no alignment.
     unsafe { _mm_loadu_si128(core::ptr::from_ref(bytes).cast()) }
 }
 
-/// For each rotation, how far each lane lies from it in the circle of lanes. The high byte of each element is beyond
-/// any count.
+/// For each rotation, each lane's distance from it, modulo 8. The high byte of each element is above any count.
 static FROM_ROTATION: [[i8; 16]; LANES] = {
     let mut table = [[i8::MAX; 16]; LANES];
     let mut rotation = 0;
@@ -112,8 +99,8 @@ static FROM_ROTATION: [[i8; 16]; LANES] = {
     table
 };
 
-/// For each pair of lanes, where its bytes start in its register. In the other elements, the high bit makes `pshufb`
-/// give zero.
+/// For each pair of lanes, where each lane's bytes start in the register. In the other elements, the high bit makes
+/// `pshufb` return zero.
 static LANES_OF_PAIR: [[u8; 16]; 4] = {
     let mut table = [[0x80; 16]; 4];
     let mut pair = 0;
