@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{BloomFilter, BloomView, DecodeError, MismatchError};
+use bloomline::{BloomFilter, BloomView, DecodeError, MismatchError, StandaloneKind};
 use memmap2::Mmap;
 
 use crate::output::io_error;
@@ -50,12 +50,12 @@ impl FilterFile {
 
     /// The verified filter, in memory.
     pub fn filter(&self) -> Result<BloomFilter> {
-        Ok(self.verified()?.to_owned())
+        Ok(self.verified()?.to_filter())
     }
 
     /// Whether it is a scalable filter.
     pub fn is_scalable(&self) -> bool {
-        self.bytes().ends_with(b"\x89blscl\r\n")
+        StandaloneKind::of(self.bytes()) == Some(StandaloneKind::Scalable)
     }
 
     pub fn mismatch(&self, other: &Path, error: MismatchError) -> Error {

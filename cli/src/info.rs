@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use bloomline::StandaloneFooter;
 use clap::Args;
 use serde_json::json;
 
@@ -45,10 +46,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let file = FilterFile::open(&arguments.filter)?;
     let view = file.view()?;
     let verdict = view.verify();
-    let filter = view.to_owned();
-    // Opening has found a whole footer.
-    let (lanes, footer) = file.bytes().split_last_chunk::<64>().expect("a footer");
-    let (version, hash_id) = (footer[40], footer[42]);
+    let filter = view.to_filter();
+    let footer = StandaloneFooter::read(file.bytes())?;
+    let (version, hash_id) = (footer.version, footer.hash_id);
     let estimated = filter.estimated_keys();
     let (fill, fpr) = (filter.fill_ratio(), filter.estimated_fpr());
     let text = if arguments.json {
@@ -93,6 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Err(file.error(error));
     }
     if let Some(path) = &arguments.plot {
+        let lanes = &file.bytes()[..file.bytes().len() - StandaloneFooter::BYTES];
         plot(lanes, view.k(), estimated.keys(), path)?;
     }
     Ok(ExitCode::SUCCESS)

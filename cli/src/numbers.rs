@@ -50,11 +50,9 @@ pub fn grouped(number: u64) -> String {
 
 /// For example "about 100,019 ± 81".
 pub fn estimate(keys: KeyEstimate) -> String {
-    match keys {
-        KeyEstimate::About { keys, standard_error } => {
-            format!("about {} ± {}", grouped(keys), grouped(standard_error.ceil() as u64))
-        }
-        KeyEstimate::Unbounded => "too many to estimate".into(),
+    match (keys.keys(), keys.standard_error()) {
+        (Some(keys), Some(error)) => format!("about {} ± {}", grouped(keys), grouped(error.ceil() as u64)),
+        _ => "too many to estimate".into(),
     }
 }
 

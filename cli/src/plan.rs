@@ -49,14 +49,15 @@ const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (keys, sizing) = plan(arguments)?;
-    if sizing.n_blocks as u64 > u64::MAX / BLOCK_BITS {
-        bail!("a filter of more than 2^64 bits is not supported (give fewer keys or bytes)");
-    }
+    supported(sizing.n_blocks)?;
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
             let size_bits = sizing.n_blocks as u64 * BLOCK_BITS;
-            StandardSizing { size_bits, k: sizing::standard_best_k(clamped_bits(sizing.n_blocks, keys))? }
+            StandardSizing::with_bits(
+                size_bits,
+                sizing::standard_best_k(clamped_bits(sizing.n_blocks, keys))?,
+            )?
         }
     };
     Printer::new().print(table(keys, sizing, standard)?)?;
@@ -73,13 +74,13 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
         (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?),
         (Some(keys), None, Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
-            (keys, Sizing { n_blocks, k: sizing::best_k(clamped_bits(n_blocks, keys))? })
+            (keys, Sizing::with_blocks(n_blocks, sizing::best_k(clamped_bits(n_blocks, keys))?)?)
         }
         (None, Some(bits), Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
             (
                 ((n_blocks as f64 * BLOCK_BITS as f64 / bits) as usize).max(1),
-                Sizing { n_blocks, k: sizing::best_k(bits)? },
+                Sizing::with_blocks(n_blocks, sizing::best_k(bits)?)?,
             )
         }
         _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
@@ -89,8 +90,15 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
 fn blocks(bytes: usize) -> Result<usize> {
     match bytes / 64 {
         0 => bail!("{bytes} bytes are less than one block (give --bytes 64 or more)"),
-        n_blocks => Ok(n_blocks),
+        n_blocks => supported(n_blocks),
     }
+}
+
+fn supported(n_blocks: usize) -> Result<usize> {
+    if n_blocks as u64 > u64::MAX / BLOCK_BITS {
+        bail!("a filter of more than 2^64 bits is not supported (give fewer keys or bytes)");
+    }
+    Ok(n_blocks)
 }
 
 /// Bits per key, or the maximum, at which k already is the largest.

@@ -235,7 +235,7 @@ fn dedup_remembers() {
         assert_eq!(dedup("cat\nant\n"), b"");
         let bytes = place.read("seen");
         let n_seen = match BloomView::from_standalone(&bytes) {
-            Ok(filter) => filter.to_owned().estimated_keys().keys().unwrap(),
+            Ok(filter) => filter.to_filter().estimated_keys().keys().unwrap(),
             Err(_) => ScalableBloomFilter::from_standalone(&bytes).unwrap().inserted_keys(),
         };
         assert_eq!(n_seen, 103);
@@ -341,7 +341,7 @@ fn info_describes_the_file() {
         .assert()
         .success();
     let bytes = place.read("f");
-    let filter = BloomView::from_standalone(&bytes).unwrap().to_owned();
+    let filter = BloomFilter::from_standalone(&bytes).unwrap();
     place.bloomline(&["info", "f"]).assert().success().stdout(
         contains(format!("{} blocks of 64 bytes, k = 6", filter.n_blocks()))
             .and(contains("checksum         valid")),
@@ -397,7 +397,7 @@ fn filters_are_merged_folded_and_compared() {
         .success()
         .stderr(contains("folded by 4"));
     assert_eq!(place.read("small"), folded.to_standalone());
-    let mut shrunk = BloomView::from_standalone(&place.read("large")).unwrap().to_owned();
+    let mut shrunk = BloomFilter::from_standalone(&place.read("large")).unwrap();
     shrunk.shrink_to_fpr(0.05).unwrap();
     place.bloomline(&["fold", "-o", "large", "--fpr", "5%", "large"]).assert().success();
     assert_eq!(place.read("large"), shrunk.to_standalone());
