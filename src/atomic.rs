@@ -114,15 +114,12 @@ impl AtomicBloomFilter {
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         let mut found = found.iter_mut();
-        kernel::each_ahead(
-            hashes,
-            |hash| self.prefetch(hash),
-            |hash| {
-                if let Some(found) = found.next() {
-                    *found = self.contains_hash(hash);
-                }
-            },
-        );
+        let look_up = |hash| {
+            if let Some(found) = found.next() {
+                *found = self.contains_hash(hash);
+            }
+        };
+        kernel::each_ahead(hashes, |hash| self.prefetch(hash), look_up);
     }
 
     /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].

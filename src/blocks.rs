@@ -5,6 +5,7 @@
 
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use core::alloc::Layout;
+use core::array;
 use core::ptr::NonNull;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,12 @@ pub(crate) fn lanes(block: &Block) -> [u64; LANES] {
 #[inline]
 pub(crate) fn block_from_lanes(lanes: [u64; LANES]) -> Block {
     bytemuck::cast(lanes.map(u64::to_le))
+}
+
+/// Two blocks, byte by byte.
+#[inline]
+pub(crate) fn combined(ours: &Block, theirs: &Block, combine: impl Fn(u8, u8) -> u8) -> Block {
+    array::from_fn(|i| combine(ours[i], theirs[i]))
 }
 
 /// Borrowed blocks, at least one.

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::encoding::{self, Lanes};
 use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
@@ -279,7 +279,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| *ours |= theirs)
+        self.combine(other, |ours, theirs| ours | theirs)
     }
 
     /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
@@ -291,7 +291,7 @@ impl BloomFilter {
     ///
     /// If the filters differ in blocks, k or seed; nothing is changed then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| *ours &= theirs)
+        self.combine(other, |ours, theirs| ours & theirs)
     }
 
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
@@ -307,13 +307,11 @@ impl BloomFilter {
         Ok(())
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+    fn combine(&mut self, other: &Self, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
         self.check_match(other)?;
         self.keys = None;
         for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice().as_slice()) {
-            for (ours, theirs) in ours.iter_mut().zip(theirs) {
-                combine(ours, *theirs);
-            }
+            *ours = combined(ours, theirs, &combine);
         }
         Ok(())
     }
@@ -358,13 +356,8 @@ impl BloomFilter {
     /// The blocks after folding, one by one: the union of each `factor` neighbours.
     fn groups(&self, factor: usize) -> impl Iterator<Item = Block> {
         self.blocks.as_slice().as_slice().chunks_exact(factor).map(|neighbours| {
-            let mut union = neighbours[0];
-            for block in &neighbours[1..] {
-                for (byte, more) in union.iter_mut().zip(block) {
-                    *byte |= more;
-                }
-            }
-            union
+            let united = |union: Block, block| combined(&union, block, |a, b| a | b);
+            neighbours.iter().fold([0; size_of::<Block>()], united)
         })
     }
 
@@ -380,8 +373,8 @@ impl BloomFilter {
             return Err(SizingError::Fpr { value: fpr });
         }
         let n_blocks = self.n_blocks();
-        let small = || (1..).take_while(move |divisor| divisor <= &(n_blocks / divisor));
-        let mut factors: Vec<usize> = small()
+        let mut factors: Vec<usize> = (1..)
+            .take_while(|divisor| divisor <= &(n_blocks / divisor))
             .filter(|divisor| n_blocks.is_multiple_of(*divisor))
             .flat_map(|divisor| [divisor, n_blocks / divisor])
             .collect();
@@ -465,14 +458,9 @@ impl BloomFilter {
     ///
     /// If the filters differ in blocks, k or seed.
     pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        Ok(encoding::with_fewest_lanes_of_both(
-            self.blocks.as_slice(),
-            other.blocks.as_slice(),
-            |ours, theirs| {
-                estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
-            },
-        ))
+        self.compare(other, |ours, theirs| {
+            estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
+        })
     }
 
     /// How many distinct keys are in both of two filters, and 0 where the bits would say less. Two large filters with few
@@ -499,12 +487,16 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
+        self.compare(other, |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()))
+    }
+
+    fn compare<T>(
+        &self,
+        other: &Self,
+        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+    ) -> Result<T, MismatchError> {
         self.check_match(other)?;
-        Ok(encoding::with_fewest_lanes_of_both(
-            self.blocks.as_slice(),
-            other.blocks.as_slice(),
-            |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()),
-        ))
+        Ok(encoding::with_fewest_lanes_of_both(self.blocks.as_slice(), other.blocks.as_slice(), read))
     }
 
     /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the
@@ -541,11 +533,15 @@ impl BloomFilter {
     /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
     /// Nothing is appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, |lanes, footer| {
+        self.with_standalone(|lanes, footer| {
             out.reserve(lanes.len() + footer.len());
             out.extend_from_slice(lanes);
-            out.extend(footer);
+            out.extend_from_slice(footer);
         })
+    }
+
+    fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> Result<T, HashChanged> {
+        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
     /// Writes the filter's standalone bytes to a file, a socket or the like, without a copy of them in memory. With the
@@ -567,14 +563,8 @@ impl BloomFilter {
     /// ```
     #[cfg(feature = "std")]
     pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        let written = encoding::with_standalone(
-            self.blocks.as_slice(),
-            self.k,
-            self.seed,
-            self.keys,
-            |lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(&footer)),
-        );
-        written.unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
+        self.with_standalone(|lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(footer)))
+            .unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
     }
 
     /// The bytes of [`write_standalone`](Self::write_standalone).
@@ -588,8 +578,8 @@ impl BloomFilter {
 
     /// The filter as borrowed bytes.
     pub fn as_view(&self) -> BloomView<'_> {
-        let lanes = Lanes::Blocks(self.blocks.as_slice());
-        BloomView::from_parts(lanes, self.k, self.kernel, self.seed, self.keys)
+        let Self { ref blocks, k, kernel, seed, keys } = *self;
+        BloomView { lanes: Lanes::Blocks(blocks.as_slice()), k, kernel, seed, keys, lanes_checksum: None }
     }
 }
 
@@ -601,7 +591,7 @@ impl BloomView<'_> {
     /// [`estimated_keys`](BloomFilter::estimated_keys) are too many by as much.
     #[must_use]
     pub fn to_filter(&self) -> BloomFilter {
-        let (lanes, k, kernel, seed, keys) = self.into_parts();
+        let Self { lanes, k, kernel, seed, keys, .. } = *self;
         let blocks = match lanes {
             Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
             Lanes::Short(short) => short.to_blocks(),

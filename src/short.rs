@@ -1,7 +1,7 @@
 //! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap, in a circle.
 #![forbid(unsafe_code)]
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, lanes};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, combined, lanes};
 use crate::mask::block_index;
 
 /// The most lanes of a short filter. Beyond, whole blocks waste little.
@@ -137,9 +137,7 @@ pub(crate) fn shortest_of_both<'a>(
     let mut union = [[0; size_of::<Block>()]; MOST_LANES];
     let union = union.get_mut(..n_blocks)?;
     for (union, (ours, theirs)) in union.iter_mut().zip(ours.as_slice().iter().zip(theirs.as_slice())) {
-        for (union, (ours, theirs)) in union.iter_mut().zip(ours.iter().zip(theirs)) {
-            *union = ours | theirs;
-        }
+        *union = combined(ours, theirs, |ours, theirs| ours | theirs);
     }
     let n_lanes = shortest(BlockSlice::new(union)?, &mut rooms[0])?.as_slice().len();
     rooms.as_flattened_mut().fill(Lane::default());

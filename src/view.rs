@@ -30,13 +30,13 @@ use crate::mask::ProbeCount;
 /// ```
 #[derive(Clone, Copy)]
 pub struct BloomView<'a> {
-    lanes: Lanes<'a>,
-    k: ProbeCount,
-    kernel: Kernel,
-    seed: Seed,
-    keys: Option<u64>,
+    pub(crate) lanes: Lanes<'a>,
+    pub(crate) k: ProbeCount,
+    pub(crate) kernel: Kernel,
+    pub(crate) seed: Seed,
+    pub(crate) keys: Option<u64>,
     /// `None` where the bytes carry none.
-    lanes_checksum: Option<u64>,
+    pub(crate) lanes_checksum: Option<u64>,
 }
 
 impl<'a> BloomView<'a> {
@@ -51,7 +51,7 @@ impl<'a> BloomView<'a> {
     /// in".
     #[inline]
     pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::from_compact_and_seed(bytes, Seed::DEFAULT)
+        Self::from_compact_with_seed(bytes, 0)
     }
 
     /// Opens compact bytes of a filter that was made with `seed`.
@@ -62,13 +62,9 @@ impl<'a> BloomView<'a> {
     /// keep the seed where it cannot be lost, as in the name of the filter policy.
     #[inline]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
-        Self::from_compact_and_seed(bytes, Seed::new(seed))
-    }
-
-    #[inline]
-    fn from_compact_and_seed(bytes: &'a [u8], seed: Seed) -> Result<Self, DecodeError> {
         let (lanes, k) = encoding::read_compact(bytes)?;
-        Ok(Self::from_parts(lanes, k, Kernel::active(), seed, None))
+        let (kernel, seed) = (Kernel::active(), Seed::new(seed));
+        Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
     /// Opens standalone bytes: those of [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone). The footer is checked, the lanes are not:
@@ -80,18 +76,9 @@ impl<'a> BloomView<'a> {
     /// function than this build's.
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, footer) = encoding::read_standalone(bytes)?;
-        let view = Self::from_parts(lanes, k, Kernel::active(), Seed::new(footer.seed), footer.known_keys);
-        Ok(Self { lanes_checksum: Some(footer.body_checksum), ..view })
-    }
-
-    pub(crate) fn from_parts(
-        lanes: Lanes<'a>,
-        k: ProbeCount,
-        kernel: Kernel,
-        seed: Seed,
-        keys: Option<u64>,
-    ) -> Self {
-        Self { lanes, k, kernel, seed, keys, lanes_checksum: None }
+        let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
+        let (keys, lanes_checksum) = (footer.known_keys, Some(footer.body_checksum));
+        Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
     }
 
     /// Reads all lanes and compares them with their checksum. Without one, in compact bytes, there is nothing to
@@ -103,10 +90,6 @@ impl<'a> BloomView<'a> {
     /// were inserted.
     pub fn verify(&self) -> Result<(), DecodeError> {
         self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
-    }
-
-    pub(crate) fn into_parts(self) -> (Lanes<'a>, ProbeCount, Kernel, Seed, Option<u64>) {
-        (self.lanes, self.k, self.kernel, self.seed, self.keys)
     }
 
     /// The view with another kernel than the fastest: for tests and benchmarks. The answers stay the same.

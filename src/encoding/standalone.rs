@@ -16,7 +16,7 @@ pub(crate) fn with_standalone<T>(
     k: ProbeCount,
     seed: Seed,
     keys: Option<u64>,
-    write: impl FnOnce(&[u8], [u8; StandaloneFooter::BYTES]) -> T,
+    write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> Result<T, HashChanged> {
     hash::check_output()?;
     Ok(with_fewest_lanes(blocks, |lanes| {
@@ -24,17 +24,15 @@ pub(crate) fn with_standalone<T>(
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());
         let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, lanes);
-        write(lanes, footer.to_bytes())
+        write(lanes, &footer.to_bytes())
     }))
 }
 
 /// The bytes that `write` appends. Panics where it refuses.
 pub(crate) fn bytes_or_panic(write: impl FnOnce(&mut Vec<u8>) -> Result<(), HashChanged>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    match write(&mut bytes) {
-        Ok(()) => bytes,
-        Err(changed) => panic!("{changed}"),
-    }
+    write(&mut bytes).unwrap_or_else(|changed| panic!("{changed}"));
+    bytes
 }
 
 pub(crate) fn read_standalone(
