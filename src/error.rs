@@ -161,8 +161,8 @@ impl fmt::Display for MismatchError {
         match *self {
             Self::Blocks { ours, theirs } => write!(
                 f,
-                "filters of {ours} and {theirs} blocks cannot be combined: fold the larger if its number of blocks is a \
-                 multiple of the other's"
+                "filters of {ours} and {theirs} blocks cannot be combined: fold the larger if its number of blocks is \
+                 a multiple of the other's"
             ),
             Self::Bits { ours, theirs } => write!(
                 f,
@@ -280,7 +280,8 @@ impl fmt::Display for DecodeError {
             }
             Self::Version { found, newest } => write!(
                 f,
-                "the bytes are of version {found}, and this crate reads up to {newest}: upgrade it, or rebuild the filter"
+                "the bytes are of version {found}, and this crate reads up to {newest}: upgrade it, or rebuild the \
+                 filter"
             ),
             Self::FooterChecksum { stored, computed } => {
                 write!(f, "the footer is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
@@ -295,13 +296,13 @@ impl fmt::Display for DecodeError {
             }
             Self::HashValue { stored, expected } => write!(
                 f,
-                "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild the \
-                 filter"
+                "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild \
+                 the filter"
             ),
             Self::Queue { items, queue_bytes, found_bytes } => write!(
                 f,
-                "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes before \
-                 it"
+                "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes \
+                 before it"
             ),
             Self::Item { index } => {
                 write!(f, "queue item {index} could not be decoded: it is damaged, or of another type")

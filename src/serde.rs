@@ -1,4 +1,4 @@
-//! serde for the filters, each as its standalone bytes: whatever the data format, what is stored is checked as a file is.
+//! serde for the filters, each as its standalone bytes: whatever the data format, the bytes are checked as a file is.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
-/// Serializes a filter by its `write_standalone`, and deserializes it by its `from_standalone`.
+/// Serializes a filter with its `write_standalone`, and deserializes it with its `from_standalone`.
 macro_rules! as_standalone_bytes {
     ($filter:ident $(<$item:ident>)?) => {
         impl $(<$item: AsRef<[u8]>>)? Serialize for $filter $(<$item>)? {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for AtomicBloomFilter {
     }
 }
 
-/// Takes bytes, or a sequence of numbers where the data format knows no bytes.
+/// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {
     name: &'static str,
     read: fn(&[u8]) -> Result<T, DecodeError>,
@@ -70,7 +70,7 @@ impl<'de, T> Visitor<'de> for Bytes<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
-        // Grown as numbers come, not by the length that the data claim.
+        // Grows as numbers arrive: the length that the data claim may be forged.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
             bytes.push(byte);

@@ -1,4 +1,4 @@
-//! Section 5: standalone bytes, for files and networks.
+//! Section 5 of the format: standalone bytes, for files and networks.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use crate::error::{DecodeError, HashChanged};
 use crate::hash::{self, Seed};
 use crate::mask::ProbeCount;
 
-/// Calls `write` with the lanes and the footer that follows them. Fails rather than let a filter that another hash made
-/// leave the process.
+/// Calls `write` with the lanes and the footer that follows them. Fails if this build's hash differs from the format's,
+/// so that no filter made with another hash leaves the process.
 pub(crate) fn with_standalone<T>(
     blocks: BlockSlice<'_>,
     k: ProbeCount,
@@ -28,7 +28,7 @@ pub(crate) fn with_standalone<T>(
     }))
 }
 
-/// The bytes that `write` appends. Panics where it refuses.
+/// The bytes that `write` appends. Panics if it fails.
 pub(crate) fn bytes_or_panic(write: impl FnOnce(&mut Vec<u8>) -> Result<(), HashChanged>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write(&mut bytes).unwrap_or_else(|changed| panic!("{changed}"));
