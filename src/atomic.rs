@@ -1,4 +1,4 @@
-//! `AtomicBloomFilter`: inserts and lookups by many threads at once.
+//! `AtomicBloomFilter`: concurrent inserts and lookups.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,15 +11,15 @@ use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
 
-/// A [`BloomFilter`] that any number of threads insert into and look up in at once, without locks.
+/// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
-/// An insert sets bits by lanes of 64, and writes only to those that lack some: no thread undoes another's bits, and an
-/// insert of a key that is in leaves its cache line with all who read it. Once an insert has returned, lookups find its
-/// key: those of the same thread, and those of threads that have heard of it, through a channel, a lock or a join. Others
-/// may miss it for a moment.
+/// An insert sets bits in lanes of 64, atomically, and writes only to lanes that lack some of the key's bits. So no
+/// thread undoes another's bits, and inserting a key that is already present leaves its cache line with every core that
+/// reads it. Once an insert has returned, lookups find its key: those of the same thread, and those of threads that
+/// have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
 ///
-/// It is made of a filter and becomes one again without copying. For what is not here, such as bytes and estimates, turn
-/// it into a filter, or take a [copy](Self::to_filter) while other threads go on.
+/// Converting from and to a [`BloomFilter`] does not copy. For methods that are missing here, such as those for bytes
+/// and estimates, convert it to a filter, or take a [copy](Self::to_filter) while other threads continue.
 ///
 /// # Examples
 ///
@@ -47,21 +47,21 @@ pub struct AtomicBloomFilter {
 }
 
 impl AtomicBloomFilter {
-    /// An empty filter of the size of [`BloomFilter::with_fpr`].
+    /// An empty filter with the size and k of [`BloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be had.
+    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
     }
 
-    /// An empty filter of the size of [`BloomFilter::with_bits_per_key`].
+    /// An empty filter with the size and k of [`BloomFilter::with_bits_per_key`].
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for
-    /// the filter cannot be had.
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
+    /// for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         BloomFilter::with_bits_per_key(expected_keys, bits_per_key).map(Self::from)
     }
@@ -70,12 +70,13 @@ impl AtomicBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be had.
+    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         BloomFilter::with_blocks(n_blocks, k).map(Self::from)
     }
 
-    /// Adds `key`; whether that changed a bit. Of threads that add the same key at once, at least one is told so.
+    /// Inserts `key`. Returns whether a bit changed. If several threads insert the same new key at once, at least one
+    /// of them gets `true`.
     #[inline]
     pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
@@ -87,26 +88,26 @@ impl AtomicBloomFilter {
         self.kernel.insert_shared(self.blocks.block_of(hash), hash, self.k)
     }
 
-    /// Adds many keys by hash: faster than one by one where the filter is larger than the caches.
+    /// Inserts many keys by hash: faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
         kernel::each_ahead(hashes, |hash| self.prefetch(hash), |hash| _ = self.insert_hash(hash));
     }
 
-    /// Whether `key` may have been inserted: `false` is certain for keys whose insert this thread has heard of. See
-    /// [`BloomFilter::contains`].
+    /// Returns whether `key` is possibly present. `false` means definitely absent, unless another thread inserted the
+    /// key and this thread has not synchronised with it since. See [`BloomFilter::contains`].
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) by hash.
-    // As for `BloomFilter::contains_hash`.
+    // Inlined for the same reason as `BloomFilter::contains_hash`.
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains_shared(self.blocks.block_of(hash), hash, self.k)
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
     /// # Panics
     ///
@@ -114,15 +115,12 @@ impl AtomicBloomFilter {
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         let mut found = found.iter_mut();
-        kernel::each_ahead(
-            hashes,
-            |hash| self.prefetch(hash),
-            |hash| {
-                if let Some(found) = found.next() {
-                    *found = self.contains_hash(hash);
-                }
-            },
-        );
+        let look_up = |hash| {
+            if let Some(found) = found.next() {
+                *found = self.contains_hash(hash);
+            }
+        };
+        kernel::each_ahead(hashes, |hash| self.prefetch(hash), look_up);
     }
 
     /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].
@@ -131,7 +129,8 @@ impl AtomicBloomFilter {
         kernel::prefetch(self.blocks.block_of(hash).as_ptr().cast());
     }
 
-    /// A copy with the keys whose inserts have been heard of, and of inserts that run meanwhile perhaps some bits.
+    /// Copies the filter: the copy has all keys of inserts that this thread has synchronised with, and perhaps some
+    /// bits of inserts that run at the same time.
     pub fn to_filter(&self) -> BloomFilter {
         BloomFilter::from_parts(self.blocks.copy(), self.k, self.kernel, self.seed, None)
     }
@@ -142,19 +141,19 @@ impl AtomicBloomFilter {
         self.k.get()
     }
 
-    /// Blocks of 64 bytes.
+    /// Number of blocks of 64 bytes.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.blocks.as_slice().len()
     }
 
-    /// Bytes that the blocks take in memory.
+    /// Bytes of memory that the blocks take.
     #[inline]
     pub fn size_bytes(&self) -> usize {
         size_of_val(self.blocks.as_slice())
     }
 
-    /// What keys are hashed with.
+    /// Seed of the hash.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -166,8 +165,8 @@ impl AtomicBloomFilter {
         self.kernel
     }
 
-    /// Share of bits that are set, 0 to 1, of each lane as it is at some time during the call. Best filters are a little
-    /// below one half full. Reads the whole filter.
+    /// Share of the bits that are set, 0 to 1. Each lane is read at some time during the call. The best filters are a
+    /// little below one half full. Reads the whole filter.
     pub fn fill_ratio(&self) -> f64 {
         let lanes = self.blocks.as_slice().as_flattened();
         let ones: u64 = lanes.iter().map(|lane| u64::from(lane.load(Ordering::Relaxed).count_ones())).sum();
@@ -175,7 +174,7 @@ impl AtomicBloomFilter {
     }
 }
 
-/// The same memory, to be shared: with the filter's keys, seed and kernel.
+/// Takes over the filter's memory without copying, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
         let (blocks, k, kernel, seed) = filter.into_parts();
@@ -183,7 +182,7 @@ impl From<BloomFilter> for AtomicBloomFilter {
     }
 }
 
-/// The same memory, by itself again.
+/// Takes over the memory without copying.
 impl From<AtomicBloomFilter> for BloomFilter {
     fn from(filter: AtomicBloomFilter) -> Self {
         let AtomicBloomFilter { blocks, k, kernel, seed } = filter;

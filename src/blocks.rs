@@ -1,10 +1,11 @@
 //! Block storage: the only memory that a lookup touches.
 //!
-//! A block is held as its 64 bytes of the format, lanes little-endian, so the same kernels serve owned blocks
-//! and bytes read in place from a file, on every CPU.
+//! A block is stored as the 64 bytes of the format, lanes little-endian, so the same kernels serve owned blocks and
+//! bytes read in place from a file, on every CPU.
 
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use core::alloc::Layout;
+use core::array;
 use core::ptr::NonNull;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,7 @@ pub(crate) const BLOCK_BYTES: usize = 64;
 /// 64-bit lanes in a block.
 pub(crate) const LANES: usize = 8;
 
-/// 512 bits as the format has them: eight 64-bit lanes, each little-endian. At any alignment.
+/// 512 bits as in the format: eight 64-bit lanes, each little-endian. At any alignment.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
 #[inline]
@@ -33,12 +34,18 @@ pub(crate) fn block_from_lanes(lanes: [u64; LANES]) -> Block {
     bytemuck::cast(lanes.map(u64::to_le))
 }
 
+/// Combines two blocks byte by byte.
+#[inline]
+pub(crate) fn combined(ours: &Block, theirs: &Block, combine: impl Fn(u8, u8) -> u8) -> Block {
+    array::from_fn(|i| combine(ours[i], theirs[i]))
+}
+
 /// Borrowed blocks, at least one.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockSlice<'a>(&'a [Block]);
 
 impl<'a> BlockSlice<'a> {
-    /// `None` for no blocks at all.
+    /// `None` for an empty slice.
     #[inline]
     pub(crate) fn new(blocks: &'a [Block]) -> Option<Self> {
         (!blocks.is_empty()).then_some(Self(blocks))
@@ -53,7 +60,7 @@ impl<'a> BlockSlice<'a> {
         self.0.iter().all(|block| *block == [0; BLOCK_BYTES])
     }
 
-    /// The one block that a hash falls in.
+    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());
@@ -63,9 +70,9 @@ impl<'a> BlockSlice<'a> {
     }
 }
 
-/// Owned blocks, at least one, each aligned to its cache line.
+/// Owned blocks, at least one, each aligned to a cache line.
 pub(crate) struct Blocks {
-    /// First block: aligned, inside the memory.
+    /// The first block: aligned, inside the memory.
     start: NonNull<Block>,
     n_blocks: usize,
     memory: Memory,
@@ -77,7 +84,7 @@ enum Memory {
     Mapped(#[expect(dead_code, reason = "unmaps when it is dropped")] MmapMut),
 }
 
-/// Asked of the allocator in place of 64: for an alignment above the allocator's own, `alloc_zeroed` writes the
+/// Requested from the allocator in place of 64: for an alignment above the allocator's own, `alloc_zeroed` writes the
 /// zeros itself, and so touches every page of a large filter before its first key.
 const ALLOCATION_ALIGN: usize = align_of::<u64>();
 const SLACK: usize = BLOCK_BYTES - ALLOCATION_ALIGN;
@@ -97,8 +104,8 @@ fn layout(n_blocks: usize) -> Option<Layout> {
 }
 
 impl Blocks {
-    /// `n_blocks` blocks of zeros. Pages of a large filter stay untouched until a key is inserted, where the
-    /// system hands out zeroed pages.
+    /// `n_blocks` blocks of zeros. If the system provides zeroed pages, those of a large filter stay untouched until a
+    /// key is inserted.
     pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, SizingError> {
         let Some(layout) = layout(n_blocks) else {
             return Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 });
@@ -118,19 +125,19 @@ impl Blocks {
         Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
     }
 
-    /// [`zeroed`](Self::zeroed) for a size that does not come from outside. Aborts where memory is out, as `Vec` does.
+    /// [`zeroed`](Self::zeroed) for a size that is not user input. Aborts if memory cannot be allocated, as `Vec` does.
     pub(crate) fn zeroed_or_abort(n_blocks: usize) -> Self {
         Self::zeroed(n_blocks)
             .unwrap_or_else(|_| handle_alloc_error(layout(n_blocks).unwrap_or(Layout::new::<Block>())))
     }
 
-    /// Zeros in huge pages where the system grants them, else in pages as usual.
+    /// Blocks of zeros in huge pages if the system grants them, else in normal pages.
     #[cfg(all(target_os = "linux", feature = "huge-pages"))]
     fn mapped(n_blocks: usize) -> Result<Self, SizingError> {
         // Only whole, aligned huge pages are backed by one.
         let bytes = (n_blocks * BLOCK_BYTES).saturating_add(HUGE_PAGE);
         let mut map = MmapMut::map_anon(bytes).map_err(|_| SizingError::OutOfMemory { bytes })?;
-        // Before the first touch: pages that are there already stay small. A refusal costs speed alone.
+        // Before the first access, because pages that exist already stay small. A refusal only costs speed.
         let _ = map.advise(Advice::HugePage);
         let first = NonNull::from(&mut map[..]).cast::<u8>();
         let offset = first.as_ptr().align_offset(HUGE_PAGE);
@@ -156,7 +163,7 @@ impl Blocks {
         self.n_blocks
     }
 
-    /// The one block that a hash falls in.
+    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of_mut(&mut self, hash: u64) -> &mut Block {
         let index = block_index(hash, self.n_blocks);
@@ -165,11 +172,11 @@ impl Blocks {
     }
 }
 
-/// A block's lanes, each to be read and changed as a whole.
+/// A block's lanes, each read and changed atomically.
 #[cfg(target_has_atomic = "64")]
 pub(crate) type SharedBlock = [AtomicU64; LANES];
 
-/// Blocks that several threads change at once.
+/// Blocks that several threads may change at once.
 #[cfg(target_has_atomic = "64")]
 pub(crate) struct SharedBlocks(Blocks);
 
@@ -183,7 +190,7 @@ impl SharedBlocks {
         self.0
     }
 
-    /// The bits, of each lane as they are at some time during the call.
+    /// A copy. Each lane is read at some time during the call.
     pub(crate) fn copy(&self) -> Blocks {
         let mut copy = Blocks::zeroed_or_abort(self.0.n_blocks);
         for (copy, block) in copy.as_mut_slice().iter_mut().zip(self.as_slice()) {
@@ -195,12 +202,12 @@ impl SharedBlocks {
     #[inline]
     pub(crate) fn as_slice(&self) -> &[SharedBlock] {
         const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
-        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they are
-        // shared, this is the only way to them, so all that reads or writes them is atomic.
+        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
+        // are shared, this is the only access to them, so all reads and writes of them are atomic.
         unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
     }
 
-    /// The one block that a hash falls in.
+    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(&self, hash: u64) -> &SharedBlock {
         let index = block_index(hash, self.0.n_blocks);
@@ -216,12 +223,12 @@ impl Clone for Blocks {
 }
 
 impl Blocks {
-    /// A copy, of a size that memory already holds.
+    /// A copy of blocks that memory already holds. Aborts if memory cannot be allocated.
     pub(crate) fn from_slice(blocks: BlockSlice<'_>) -> Self {
         Self::from_bytes(blocks.as_slice().as_flattened())
     }
 
-    /// A copy of bytes, at least one, with zeros to the end of the last block.
+    /// A copy of at least one byte, padded with zeros to whole blocks.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut copy = Self::zeroed_or_abort(bytes.len().div_ceil(BLOCK_BYTES));
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
@@ -254,7 +261,7 @@ mod tests {
 
     #[test]
     fn no_block_straddles_two_cache_lines() {
-        // Kept alive together, so that the allocator gives each another place.
+        // Kept alive together, so that the allocator returns a different place for each.
         let most = if cfg!(miri) { 20 } else { 200 };
         let filters: alloc::vec::Vec<Blocks> =
             (1..most).map(|n_blocks| Blocks::zeroed(n_blocks).unwrap()).collect();

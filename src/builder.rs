@@ -1,4 +1,4 @@
-//! `FilterBuilder`: from keys whose number is not known in advance to a filter that fits them.
+//! `FilterBuilder`: from an unknown number of keys to a filter that fits them.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use crate::mask::ProbeCount;
 use crate::short;
 use crate::sizing::{self, Sizing};
 
-/// Collects keys, then makes a filter of the right size: what the writer of an SSTable uses.
+/// Collects keys, then makes a filter of the right size: for writers of SSTables.
 ///
-/// Keeps 8 bytes a key until it is finished. A key may be added any number of times; the size follows from the
-/// distinct ones. Repeats in a row are free, others take some 40 bytes each while the filter is made. A finished
-/// builder is empty and can be used again.
+/// Uses 8 bytes per key until it is finished. You may add a key any number of times: the size depends on the distinct
+/// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
+/// is empty and can be used again.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ use crate::sizing::{self, Sizing};
 /// ```
 #[derive(Clone, Debug)]
 pub struct FilterBuilder {
-    /// In pieces, for a single vector would take twice its memory just after it has grown.
+    /// In pieces, because a single vector would take twice its memory just after it has grown.
     full: Vec<Vec<u64>>,
     hashes: Vec<u64>,
     bits_per_key: f64,
@@ -49,8 +49,8 @@ pub struct FilterBuilder {
 const PIECE: usize = 8192;
 
 impl FilterBuilder {
-    /// A builder of filters with `bits_per_key` for each distinct key, rounded up to whole lanes of 64 bits or blocks of
-    /// 512.
+    /// A builder of filters with `bits_per_key` bits for each distinct key, rounded up to whole lanes of 64 bits or
+    /// blocks of 512.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl FilterBuilder {
         Ok(Self { full, hashes, bits_per_key, seed: Seed::DEFAULT, kernel: Kernel::active() })
     }
 
-    /// A builder of filters that answer "may be in" for at most a share `fpr` of missing keys.
+    /// A builder of filters with a false-positive rate of at most `fpr`.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl FilterBuilder {
         Self::with_bits_per_key(sizing::bits_per_key(fpr)?)
     }
 
-    /// The builder with another seed than 0. See [`BloomFilter::with_seed`].
+    /// Sets the seed of the hash, 0 by default. See [`BloomFilter::with_seed`].
     ///
     /// # Panics
     ///
@@ -81,19 +81,19 @@ impl FilterBuilder {
         Self { seed: Seed::new(seed), ..self }
     }
 
-    /// The builder with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Replaces the fastest kernel with another: for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// Makes room for so many more keys, or the first of them. Without, growing step by step is a tenth of the cost of a
-    /// filter of few keys.
+    /// Reserves memory for `keys` more keys, or for the first of them. Without it, growing step by step is a tenth of
+    /// the cost of a filter of few keys.
     pub fn reserve(&mut self, keys: usize) {
         self.hashes.reserve(keys.min(PIECE - self.hashes.len()));
     }
 
-    /// Adds a key. Repeats are welcome.
+    /// Adds a key. Keys may repeat.
     #[inline]
     pub fn add(&mut self, key: impl AsRef<[u8]>) {
         self.add_hash(self.seed.hash(key.as_ref()));
@@ -102,7 +102,7 @@ impl FilterBuilder {
     /// [`add`](Self::add) by hash.
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
-        // A database hands over its keys sorted, each as often as it has versions.
+        // Databases add keys in sorted order, each as often as it has versions.
         if self.hashes.last() != Some(&hash) {
             if self.hashes.len() == PIECE {
                 self.full.push(mem::replace(&mut self.hashes, Vec::with_capacity(PIECE)));
@@ -111,7 +111,7 @@ impl FilterBuilder {
         }
     }
 
-    /// Keys added, where a key that was added several times may count more than once.
+    /// Number of keys added. A key that was added several times may count more than once.
     pub fn len(&self) -> usize {
         self.full.len() * PIECE + self.hashes.len()
     }
@@ -121,10 +121,10 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
-    /// Makes the filter of the keys added, in whole blocks, and empties the builder. Of few keys,
+    /// Makes a filter of the added keys, in whole blocks, and empties the builder. For few keys,
     /// [`finish_compact`](Self::finish_compact) makes a shorter one.
     ///
-    /// Takes two passes over the keys, and a third where some were added more than once.
+    /// Takes two passes over the keys, and a third if some were added more than once.
     pub fn finish(&mut self) -> BloomFilter {
         let (kernel, seed) = (self.kernel, self.seed);
         let made = self.make(|keys, bits_per_key| {
@@ -134,17 +134,19 @@ impl FilterBuilder {
         BloomFilter::from_parts(made.blocks, made.k, kernel, seed, Some(made.keys as u64))
     }
 
-    /// Makes the filter, appends its compact bytes and empties the builder: at most 1.25 × keys + 65 bytes at 10 bits
-    /// per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads them, with this builder's seed.
+    /// Makes the filter, appends its compact bytes and empties the builder. Appends at most 1.25 × keys + 65 bytes at
+    /// 10 bits per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads them, or
+    /// [`from_compact_with_seed`](crate::BloomView::from_compact_with_seed) if this builder's seed is not 0.
     ///
-    /// Fewer than 64 lanes of 8 bytes are as many as are needed, in blocks that overlap; more are rounded up to whole
-    /// blocks.
+    /// A filter of fewer than 64 lanes of 8 bytes has just as many lanes as it needs, in blocks that overlap. A larger
+    /// one is rounded up to whole blocks.
     pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
         let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for);
         encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
     }
 
-    /// With the lanes and k that `shape` gives for a number of keys at the builder's bits per key.
+    /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
+    /// bits per key.
     fn make(&mut self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Made {
         let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
         let mut unchanged = Vec::new();
@@ -161,7 +163,7 @@ impl FilterBuilder {
     }
 
     fn build(&self, n_lanes: usize, k: ProbeCount, mut on_unchanged: impl FnMut(u64)) -> Blocks {
-        // At most eight times what the hashes took.
+        // Takes at most eight times the memory of the hashes.
         let mut blocks = Blocks::zeroed_or_abort(short::n_blocks(n_lanes));
         for hashes in self.pieces() {
             self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
@@ -169,11 +171,12 @@ impl FilterBuilder {
         blocks
     }
 
-    /// How many of the keys added are repeats, given those whose insert changed no bit: all repeats are among them,
-    /// and some keys that were false positives at the time.
+    /// Counts the repeats among the added keys, given the hashes whose insert changed no bit. Those include all
+    /// repeats, and some keys that were false positives at the time.
     ///
-    /// Sorting the few that equal one of them is enough: sorting all takes twice as long as all else. A filter finds
-    /// them; it misses none, and the keys that it finds in vain are found each time that they occur.
+    /// It is enough to sort the few keys that equal one of those: sorting all keys takes twice as long as everything
+    /// else. A filter selects them. It misses none, and a key that it selects wrongly is selected each time that it
+    /// occurs.
     fn count_repeats(&self, unchanged: Vec<u64>) -> usize {
         if unchanged.is_empty() {
             return 0;
@@ -200,12 +203,12 @@ impl FilterBuilder {
     }
 }
 
-/// Blocks with the keys of a builder. Those of a short filter are still to be united.
+/// Blocks with the keys of a builder. Those of a short filter still have to be merged into its lanes.
 struct Made {
     blocks: Blocks,
     n_lanes: usize,
     k: ProbeCount,
-    /// Distinct ones.
+    /// Number of distinct keys.
     keys: usize,
 }
 

@@ -104,18 +104,14 @@ impl fmt::Display for SizingError {
                 write!(f, "probes per key of a standard filter must be 1 to {STANDARD_MAX_K}, not {k}")
             }
             Self::Blocks { n_blocks: 0, .. } => write!(f, "a filter needs at least one block"),
-            Self::Blocks { n_blocks, most } => {
-                write!(
-                    f,
-                    "{n_blocks} blocks of 64 bytes exceed this machine's address space, which holds {most}"
-                )
-            }
-            Self::FoldFactor { factor, n_blocks } => {
-                write!(
-                    f,
-                    "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}"
-                )
-            }
+            Self::Blocks { n_blocks, most } => write!(
+                f,
+                "{n_blocks} blocks of 64 bytes exceed this machine's address space, which holds {most}"
+            ),
+            Self::FoldFactor { factor, n_blocks } => write!(
+                f,
+                "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}"
+            ),
             Self::OutOfMemory { bytes } => write!(
                 f,
                 "cannot allocate {bytes} bytes: use fewer bits per key, or split the keys over several filters"
@@ -165,27 +161,21 @@ impl fmt::Display for MismatchError {
         match *self {
             Self::Blocks { ours, theirs } => write!(
                 f,
-                "filters of {ours} and {theirs} blocks cannot be combined: fold the larger if its number of blocks is a \
-                 multiple of the other's"
+                "filters of {ours} and {theirs} blocks cannot be combined: fold the larger if its number of blocks is \
+                 a multiple of the other's"
             ),
-            Self::Bits { ours, theirs } => {
-                write!(
-                    f,
-                    "standard filters of {ours} and {theirs} bits cannot be combined: build both with one size"
-                )
-            }
-            Self::Probes { ours, theirs } => {
-                write!(
-                    f,
-                    "filters with k = {ours} and k = {theirs} cannot be combined: build both with one k"
-                )
-            }
-            Self::Seed { ours, theirs } => {
-                write!(
-                    f,
-                    "filters with seeds {ours:#x} and {theirs:#x} cannot be combined: build both with one seed"
-                )
-            }
+            Self::Bits { ours, theirs } => write!(
+                f,
+                "standard filters of {ours} and {theirs} bits cannot be combined: build both with one size"
+            ),
+            Self::Probes { ours, theirs } => write!(
+                f,
+                "filters with k = {ours} and k = {theirs} cannot be combined: build both with one k"
+            ),
+            Self::Seed { ours, theirs } => write!(
+                f,
+                "filters with seeds {ours:#x} and {theirs:#x} cannot be combined: build both with one seed"
+            ),
         }
     }
 }
@@ -278,12 +268,10 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Length { found } => {
-                write!(
-                    f,
-                    "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}"
-                )
-            }
+            Self::Length { found } => write!(
+                f,
+                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}"
+            ),
             Self::TooShort { found, least } => {
                 write!(f, "standalone bytes of this kind are at least {least} bytes long, not {found}")
             }
@@ -292,30 +280,29 @@ impl fmt::Display for DecodeError {
             }
             Self::Version { found, newest } => write!(
                 f,
-                "the bytes are of version {found}, and this crate reads up to {newest}: upgrade it, or rebuild the filter"
+                "the bytes are of version {found}, and this crate reads up to {newest}: upgrade it, or rebuild the \
+                 filter"
             ),
             Self::FooterChecksum { stored, computed } => {
                 write!(f, "the footer is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
             }
             Self::Footer { field, found } => write!(f, "the footer's {field} cannot be {found}"),
-            Self::Size { stored, unit, found_bytes } => {
-                write!(
-                    f,
-                    "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it"
-                )
-            }
+            Self::Size { stored, unit, found_bytes } => write!(
+                f,
+                "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it"
+            ),
             Self::BodyChecksum { stored, computed } => {
                 write!(f, "the bytes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
             }
             Self::HashValue { stored, expected } => write!(
                 f,
-                "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild the \
-                 filter"
+                "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild \
+                 the filter"
             ),
             Self::Queue { items, queue_bytes, found_bytes } => write!(
                 f,
-                "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes before \
-                 it"
+                "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes \
+                 before it"
             ),
             Self::Item { index } => {
                 write!(f, "queue item {index} could not be decoded: it is damaged, or of another type")

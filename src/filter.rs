@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, lanes};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::encoding::{self, Lanes};
 use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
@@ -14,13 +14,13 @@ use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
 use crate::view::BloomView;
 
-/// A set of keys that answers "certainly not in" or "may be in", with one cache line touched per lookup.
+/// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
-/// Keys cannot be listed, nor taken out; from a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) they can.
-/// Memory is fixed at construction: with more keys than it was sized for, the filter stays correct and answers "may
-/// be in" more often. Methods that end in `_hash` take the key's hash from [`hash_key`](crate::hash_key) in place of
-/// the key; any other 64-bit hash will do if all its bits are well mixed ([`mix`](crate::mix) repairs weak ones) and
-/// it is the same for every insert and lookup.
+/// Keys cannot be listed or removed; a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove them.
+/// Memory is fixed at construction: with more keys than it was sized for, the filter still finds every key, but its
+/// false-positive rate rises. Methods that end in `_hash` take the key's 64-bit hash instead of the key. Use
+/// [`hash_key`](crate::hash_key), or any other hash whose 64 bits are all well mixed ([`mix`](crate::mix) repairs weak
+/// ones), and the same one for every insert and lookup.
 ///
 /// # Examples
 ///
@@ -39,28 +39,28 @@ pub struct BloomFilter {
     k: ProbeCount,
     kernel: Kernel,
     seed: Seed,
-    /// Distinct keys inserted, where known: not once keys are added one by one, as repeats then go unnoticed.
+    /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
     keys: Option<u64>,
 }
 
 impl BloomFilter {
-    /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, once it holds
-    /// `expected_keys` distinct keys. [`Sizing::for_fpr`] says which size that is; 1 % takes 9.9 bits per key.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys.
+    /// [`Sizing::for_fpr`] returns its size; 1 % takes 9.9 bits per key.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1, or memory for the filter cannot be had.
+    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?)
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
-    /// 64 bytes, and the k that is best for it.
+    /// An empty filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole blocks
+    /// of 64 bytes, and the best k for that size.
     ///
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
-    /// had.
+    /// allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
@@ -69,16 +69,17 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be had.
+    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
     }
 
-    /// A filter of its own from compact bytes, to be changed; [`BloomView::from_compact`] reads them in place.
+    /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
+    /// reads them in place.
     ///
     /// # Errors
     ///
-    /// As [`BloomView::from_compact`].
+    /// Those of [`BloomView::from_compact`].
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
         BloomView::from_compact(bytes).map(|view| view.to_filter())
     }
@@ -87,17 +88,17 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`BloomView::from_compact_with_seed`].
+    /// Those of [`BloomView::from_compact_with_seed`].
     pub fn from_compact_with_seed(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
         BloomView::from_compact_with_seed(bytes, seed).map(|view| view.to_filter())
     }
 
-    /// A filter of its own from standalone bytes, to be changed; [`BloomView::from_standalone`] reads them in place. Both
-    /// checksums are compared before memory is allocated.
+    /// Copies standalone bytes into a filter that you can change. [`BloomView::from_standalone`] reads them in place.
+    /// Both checksums are verified before memory is allocated.
     ///
     /// # Errors
     ///
-    /// As [`BloomView::from_standalone`] and [`BloomView::verify`].
+    /// Those of [`BloomView::from_standalone`] and [`BloomView::verify`].
     ///
     /// # Examples
     ///
@@ -137,7 +138,7 @@ impl BloomFilter {
         Self { blocks, k, kernel, seed, keys }
     }
 
-    /// The hash by which this filter places a key.
+    /// The hash of a key under this filter's seed.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         self.seed.hash(key)
@@ -148,14 +149,15 @@ impl BloomFilter {
         (self.blocks, self.k, self.kernel, self.seed)
     }
 
-    /// An empty filter of another size for the same hashes. Aborts where memory is out, as `Vec` does.
+    /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed. Aborts if memory cannot be
+    /// allocated, as `Vec` does.
     pub(crate) fn empty_or_abort(&self, n_blocks: usize) -> Self {
         let Self { k, kernel, seed, .. } = *self;
         Self { blocks: Blocks::zeroed_or_abort(n_blocks), k, kernel, seed, keys: Some(0) }
     }
 
-    /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
-    /// present another does not.
+    /// Sets the seed of the hash, 0 by default. Filters with different seeds place keys differently, which makes the
+    /// filters' false positives independent.
     ///
     /// # Panics
     ///
@@ -174,27 +176,27 @@ impl BloomFilter {
         Self { seed: Seed::new(seed), ..self }
     }
 
-    /// The filter with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Replaces the fastest kernel with another: for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// Adds `key`; whether that changed a bit. If not, [`contains`](Self::contains) was `true` already.
+    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) already returned `true`.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
     }
 
     /// [`insert`](Self::insert) by hash.
-    // In a default build a call costs as much as the insert, and the compiler thinks it too large to inline.
+    // In a default build a call costs as much as the insert, and the compiler considers it too large to inline.
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
         self.kernel.insert(&mut self.blocks, hash, self.k)
     }
 
-    /// Adds many keys by hash: faster than one by one.
+    /// Inserts many keys by hash: faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         if !hashes.is_empty() {
             self.keys = None;
@@ -202,23 +204,23 @@ impl BloomFilter {
         }
     }
 
-    /// Whether `key` may have been inserted: `false` is certain.
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
-    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr).
-    /// Hashes the key and reads one cache line; does not allocate.
+    /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
+    /// the key and reads one cache line; does not allocate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) by hash.
-    // As for `insert_hash`.
+    // Inlined for the same reason as `insert_hash`.
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
 
-    /// Whether any of the filters, which have one k, contains the hash.
+    /// Whether the hash is possibly present in any of the filters, which must have the same k.
     #[inline]
     pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
         match filters {
@@ -231,8 +233,8 @@ impl BloomFilter {
         }
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
-    /// Faster than one by one from about eight keys on.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
+    /// one by one from about eight keys on.
     ///
     /// # Panics
     ///
@@ -241,22 +243,22 @@ impl BloomFilter {
         self.as_view().contains_batch(hashes, found);
     }
 
-    /// Starts loading the cache line of a hash, to be looked up or inserted a little later: with many filters to
-    /// probe, or work to do in between, the wait for memory overlaps.
+    /// Starts loading the cache line of a hash that you will look up or insert a little later. With many filters to
+    /// probe, or other work to do in between, the waits for memory overlap.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         kernel::prefetch(self.blocks.as_slice().block_of(hash));
     }
 
-    /// Adds all keys of `other`, bit for bit as if each had been inserted.
+    /// Inserts all keys of `other`. The bits are the same as if each key had been inserted here.
     ///
     /// # Errors
     ///
-    /// If the filters differ in blocks, k or seed; nothing is changed then.
+    /// If the filters differ in the number of blocks, k or seed. The filter is unchanged then.
     ///
     /// # Examples
     ///
-    /// A filter built by several threads, each with a part of the keys and a filter of its own:
+    /// Threads build a filter together: each inserts a part of the keys into a filter of its own.
     ///
     /// ```
     /// use std::thread;
@@ -279,19 +281,19 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| *ours |= theirs)
+        self.combine(other, |ours, theirs| ours | theirs)
     }
 
-    /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
-    /// either, but above that of a filter built of the common keys: bits stay that different keys have set in the two.
-    /// [`estimated_keys`](Self::estimated_keys) takes them for keys and reads too high from then on; ask for
-    /// [`estimated_intersection`](Self::estimated_intersection) before.
+    /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
+    /// rate is at most that of either filter, but above that of a filter built from the common keys alone: bits that
+    /// different keys set in the two filters stay too. [`estimated_keys`](Self::estimated_keys) counts these bits as
+    /// keys and is too high from then on; call [`estimated_intersection`](Self::estimated_intersection) before.
     ///
     /// # Errors
     ///
-    /// If the filters differ in blocks, k or seed; nothing is changed then.
+    /// If the filters differ in the number of blocks, k or seed. The filter is unchanged then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| *ours &= theirs)
+        self.combine(other, |ours, theirs| ours & theirs)
     }
 
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
@@ -307,24 +309,22 @@ impl BloomFilter {
         Ok(())
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
+    fn combine(&mut self, other: &Self, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
         self.check_match(other)?;
         self.keys = None;
         for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice().as_slice()) {
-            for (ours, theirs) in ours.iter_mut().zip(theirs) {
-                combine(ours, *theirs);
-            }
+            *ours = combined(ours, theirs, &combine);
         }
         Ok(())
     }
 
-    /// Makes the filter `factor` times smaller: bit for bit the filter that would have been built with
-    /// `n_blocks() / factor` blocks. Size for the worst case, then fold to what was needed.
+    /// Divides the number of blocks by `factor`. Bit for bit, the result is the filter that would have been built with
+    /// that many blocks. Size for the worst case, then fold to the size you needed.
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the block count, or memory for the folded filter cannot be had; nothing is
-    /// changed then.
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. The
+    /// filter is unchanged then.
     ///
     /// # Examples
     ///
@@ -355,43 +355,39 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// The blocks after folding, one by one: the union of each `factor` neighbours.
+    /// The blocks after folding: each is the union of `factor` neighbours.
     fn groups(&self, factor: usize) -> impl Iterator<Item = Block> {
         self.blocks.as_slice().as_slice().chunks_exact(factor).map(|neighbours| {
-            let mut union = neighbours[0];
-            for block in &neighbours[1..] {
-                for (byte, more) in union.iter_mut().zip(block) {
-                    *byte |= more;
-                }
-            }
-            union
+            let united = |union: Block, block| combined(&union, block, |a, b| a | b);
+            neighbours.iter().fold([0; size_of::<Block>()], united)
         })
     }
 
-    /// Folds as far as the estimated false-positive rate stays at or below `fpr`: not at all if it is above that
-    /// already. How far depends on the divisors of the block count; a power of two, or one times a small number,
-    /// leaves the most choice. Reads the filter a few times.
+    /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
+    /// already above. How far that is depends on the divisors of the number of blocks: a power of two, or a small
+    /// multiple of one, leaves the most choice. Reads the filter a few times.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be had; nothing is changed then.
+    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. The filter is unchanged
+    /// then.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
         if !(fpr > 0.0 && fpr < 1.0) {
             return Err(SizingError::Fpr { value: fpr });
         }
         let n_blocks = self.n_blocks();
-        let small = || (1..).take_while(move |divisor| divisor <= &(n_blocks / divisor));
-        let mut factors: Vec<usize> = small()
+        let mut factors: Vec<usize> = (1..)
+            .take_while(|divisor| divisor <= &(n_blocks / divisor))
             .filter(|divisor| n_blocks.is_multiple_of(*divisor))
             .flat_map(|divisor| [divisor, n_blocks / divisor])
             .collect();
         factors.sort_unstable();
-        let rate = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
-        let good = factors.partition_point(|&factor| rate(factor) <= fpr);
+        let fpr_of = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
+        let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
         self.fold(factors[good.saturating_sub(1)])
     }
 
-    /// Clears bits in the block of `hash`, which the caller knows no key to have any more.
+    /// Clears bits in the block of `hash`. The caller knows that no key has them any more.
     pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
         self.keys = None;
         let block = self.blocks.block_of_mut(hash);
@@ -402,7 +398,7 @@ impl BloomFilter {
         *block = block_from_lanes(lanes);
     }
 
-    /// Takes out all keys; size, k and seed stay.
+    /// Removes all keys. Size, k and seed stay.
     pub fn clear(&mut self) {
         self.blocks.as_mut_slice().fill([0; size_of::<Block>()]);
         self.keys = Some(0);
@@ -414,19 +410,19 @@ impl BloomFilter {
         self.k.get()
     }
 
-    /// Blocks of 64 bytes.
+    /// Number of blocks of 64 bytes.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Bytes that the blocks take in memory.
+    /// Bytes of memory that the blocks take.
     #[inline]
     pub fn size_bytes(&self) -> usize {
         self.blocks.as_slice().as_slice().as_flattened().len()
     }
 
-    /// What keys are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    /// Seed of the hash: 0 unless [`with_seed`](Self::with_seed) set it.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -438,50 +434,47 @@ impl BloomFilter {
         self.kernel
     }
 
-    /// Distinct keys, where that is known exactly: of an empty filter, and of one that a
-    /// [`FilterBuilder`](crate::FilterBuilder) has made. See [`estimated_keys`](Self::estimated_keys) for others.
+    /// Number of distinct keys, if it is known exactly: for an empty filter, and for one made by a
+    /// [`FilterBuilder`](crate::FilterBuilder). For others, see [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }
 
-    /// Share of bits that are set, 0 to 1. Best filters are a little below one half full. Reads the whole filter.
+    /// Share of the bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
+    /// filter.
     pub fn fill_ratio(&self) -> f64 {
         let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
         ones as f64 / (8 * self.size_bytes()) as f64
     }
 
-    /// How many distinct keys were inserted, estimated from the bits. [`KeyEstimate`] says how good that is, and when
-    /// there is none. It holds after [`union_with`](Self::union_with) and [`fold`](Self::fold) as well, not after
+    /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
+    /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
         encoding::with_fewest_lanes(self.blocks.as_slice(), |lanes| estimate::keys(lanes.iter(), self.k()))
     }
 
-    /// How many distinct keys are in one of two filters or in both: the [`estimated_keys`](Self::estimated_keys) of
-    /// their union, without making it. Reads both filters, does not allocate.
+    /// Estimates how many distinct keys are in at least one of two filters: the
+    /// [`estimated_keys`](Self::estimated_keys) of their union, without making it. Reads both filters; does not
+    /// allocate.
     ///
     /// # Errors
     ///
-    /// If the filters differ in blocks, k or seed.
+    /// If the filters differ in the number of blocks, k or seed.
     pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        Ok(encoding::with_fewest_lanes_of_both(
-            self.blocks.as_slice(),
-            other.blocks.as_slice(),
-            |ours, theirs| {
-                estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
-            },
-        ))
+        self.compare(other, |ours, theirs| {
+            estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
+        })
     }
 
-    /// How many distinct keys are in both of two filters, and 0 where the bits would say less. Two large filters with few
-    /// keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters, does
-    /// not allocate.
+    /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
+    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters;
+    /// does not allocate.
     ///
     /// # Errors
     ///
-    /// If the filters differ in blocks, k or seed.
+    /// If the filters differ in the number of blocks, k or seed.
     ///
     /// # Examples
     ///
@@ -499,62 +492,70 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        Ok(encoding::with_fewest_lanes_of_both(
-            self.blocks.as_slice(),
-            other.blocks.as_slice(),
-            |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()),
-        ))
+        self.compare(other, |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()))
     }
 
-    /// The probability that a key never inserted is taken for present: exact for the bits as they are. Reads the
-    /// whole filter.
+    fn compare<T>(
+        &self,
+        other: &Self,
+        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+    ) -> Result<T, MismatchError> {
+        self.check_match(other)?;
+        Ok(encoding::with_fewest_lanes_of_both(self.blocks.as_slice(), other.blocks.as_slice(), read))
+    }
+
+    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// the whole filter.
     pub fn estimated_fpr(&self) -> f64 {
         sizing::estimated_fpr(self.lanes(), self.k)
     }
 
-    /// The lanes of each block.
+    /// The lanes, block by block.
     fn lanes(&self) -> impl Iterator<Item = [u64; LANES]> {
         self.blocks.as_slice().as_slice().iter().map(lanes)
     }
 
-    /// Appends the filter's compact bytes: its lanes and one byte, for use inside a container that has lengths and
-    /// checksums of its own, as an SSTable has. [`BloomView::from_compact`] reads them in place. The seed is not
-    /// among them.
+    /// Appends the filter's compact bytes, its lanes and one more byte: for containers with lengths and checksums of
+    /// their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored; the reader
+    /// must supply it.
     ///
-    /// Blocks that share lanes, as those that [`BloomView::to_filter`] makes of a short filter's bytes, are written as
-    /// the lanes that they share.
+    /// Blocks that share lanes, as [`BloomView::to_filter`] makes them from a short filter, are written as the lanes
+    /// that they share.
     pub fn write_compact(&self, out: &mut Vec<u8>) {
         encoding::write_compact(out, self.blocks.as_slice(), self.k);
     }
 
-    /// Bytes that [`write_compact`](Self::write_compact) appends.
+    /// Number of bytes that [`write_compact`](Self::write_compact) appends.
     pub fn compact_bytes(&self) -> usize {
         encoding::compact_bytes(self.blocks.as_slice())
     }
 
-    /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, count of keys
+    /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, number of keys
     /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
-    /// Nothing is appended then.
+    /// If this build's `wyhash` crate has changed its output: lookups in another build would miss keys. Nothing is
+    /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, |lanes, footer| {
+        self.with_standalone(|lanes, footer| {
             out.reserve(lanes.len() + footer.len());
             out.extend_from_slice(lanes);
-            out.extend(footer);
+            out.extend_from_slice(footer);
         })
     }
 
-    /// Writes the filter's standalone bytes to a file, a socket or the like, without a copy of them in memory. With the
-    /// feature `std`.
+    fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> Result<T, HashChanged> {
+        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
+    }
+
+    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
+    /// Needs the feature `std`.
     ///
     /// # Errors
     ///
-    /// What the writer says, or [`HashChanged`], as [`write_standalone`](Self::write_standalone), as an error of kind
-    /// [`Other`](std::io::ErrorKind::Other), before anything is written.
+    /// The writer's errors. [`HashChanged`], as for [`write_standalone`](Self::write_standalone), becomes an error of
+    /// kind [`Other`](std::io::ErrorKind::Other), before anything is written.
     ///
     /// # Examples
     ///
@@ -567,52 +568,46 @@ impl BloomFilter {
     /// ```
     #[cfg(feature = "std")]
     pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        let written = encoding::with_standalone(
-            self.blocks.as_slice(),
-            self.k,
-            self.seed,
-            self.keys,
-            |lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(&footer)),
-        );
-        written.unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
+        self.with_standalone(|lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(footer)))
+            .unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
     }
 
-    /// The bytes of [`write_standalone`](Self::write_standalone).
+    /// Returns the bytes that [`write_standalone`](Self::write_standalone) appends.
     ///
     /// # Panics
     ///
-    /// Where that is an error.
+    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
-    /// The filter as borrowed bytes.
+    /// Borrows the filter as a view.
     pub fn as_view(&self) -> BloomView<'_> {
-        let lanes = Lanes::Blocks(self.blocks.as_slice());
-        BloomView::from_parts(lanes, self.k, self.kernel, self.seed, self.keys)
+        let Self { ref blocks, k, kernel, seed, keys } = *self;
+        BloomView { lanes: Lanes::Blocks(blocks.as_slice()), k, kernel, seed, keys, lanes_checksum: None }
     }
 }
 
 impl BloomView<'_> {
-    /// A filter of its own, to be changed: a copy that takes as much memory as the bytes.
+    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
     ///
-    /// Or up to eight times as much if they are fewer than 513, of a short filter, whose blocks overlap: in the copy they
-    /// lie side by side. Once it is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too many by as much.
+    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
+    /// they lie side by side. Once the copy is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
     #[must_use]
     pub fn to_filter(&self) -> BloomFilter {
-        let (lanes, k, kernel, seed, keys) = self.into_parts();
+        let Self { lanes, k, kernel, seed, keys, .. } = *self;
         let blocks = match lanes {
             Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
             Lanes::Short(short) => short.to_blocks(),
         };
-        // Without keys a filter may be given another seed, so damaged bytes must not say so.
+        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
         let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
         BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
 }
 
-/// Whether the filters answer alike: same blocks, bits, k and seed.
+/// Equal filters have the same blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.k == other.k

@@ -1,18 +1,18 @@
-//! Key bytes to the 64-bit hash that decides everything else.
+//! From key bytes to the 64-bit hash that determines everything else.
 #![forbid(unsafe_code)]
 
 use crate::error::HashChanged;
 
-/// Identifies, in standalone bytes, the hash below: wyhash version 1 with the mixed seed.
+/// Identifies the hash below in standalone bytes: wyhash version 1 with the mixed seed.
 pub(crate) const HASH_ID: u8 = 1;
 
-/// What [`check_output`] finds as long as the hash is the one that stored filters were made with. Stored in
-/// standalone bytes.
+/// What [`check_output`] computes as long as the hash is the one that stored filters were made with. Standalone bytes
+/// contain it.
 pub(crate) const CHECK_VALUE: u64 = 0xe140_d1c4_cbbb_69dd;
 const CHECK_TEXT: &[u8; 64] = b"The hash of every prefix of this text, each seeded by the last..";
 
-/// A filter's seed, mixed so that no seed is weak: unmixed, wyhash gives 0 for every key of up to eight bytes
-/// under the seed 0xa0761d6478bd642f.
+/// A filter's seed, mixed so that no seed is weak: unmixed, wyhash returns 0 for every key of up to eight bytes under
+/// the seed 0xa0761d6478bd642f.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed {
     given: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// Seed 0, already mixed: opening a filter over an SSTable's bytes hashes nothing but the key.
+    /// Seed 0, mixed in advance: opening a filter in an SSTable's bytes then hashes nothing, and a lookup only its key.
     pub(crate) const DEFAULT: Self = Self { given: 0, mixed: 0xf17c_7ce9_b98c_9801 };
 
     #[inline]
@@ -42,11 +42,11 @@ impl Seed {
     }
 }
 
-/// The hash by which a filter with this `seed` places `key`: 64 well-mixed bits, the same on every CPU.
+/// Hashes `key` as a filter with this `seed` does: 64 well-mixed bits, the same on every CPU.
 ///
-/// For callers that probe many filters with one key: hash it once, then use the `*_hash` methods. The default
-/// seed of every filter is 0. Costs about 4 ns for keys of up to 64 bytes; not meant to resist an attacker who
-/// chooses keys, even where the seed is secret: some keys have the same hash under every seed.
+/// To probe many filters with one key, hash it once, then use the `*_hash` methods. The default seed of every filter is
+/// 0. Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
+/// secret: some keys have the same hash under every seed.
 ///
 /// # Examples
 ///
@@ -61,11 +61,11 @@ pub fn hash_key(key: impl AsRef<[u8]>, seed: u64) -> u64 {
     Seed::new(seed).hash(key.as_ref())
 }
 
-/// Makes a weak 64-bit hash, or an integer key, fit for the `*_hash` methods.
+/// Mixes a weak 64-bit hash, or an integer key, for use with the `*_hash` methods.
 ///
-/// Those need 64 well-mixed bits, and the high ones pick the block: integers as they are, an identity hash, or a
-/// 32-bit hash zero-extended would put every key into one block. Different inputs give different outputs. One
-/// step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); about 1 ns.
+/// These methods need 64 well-mixed bits, and the high bits pick the block: plain integers, identity hashes or
+/// zero-extended 32-bit hashes would put every key into one block. Different inputs give different outputs. One step of
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); takes about 1 ns.
 ///
 /// # Examples
 ///
@@ -84,9 +84,10 @@ pub fn mix(weak: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Refuses to work on stored filters with a `wyhash` crate whose output is not the one that they were made with.
+/// Fails if the output of the `wyhash` crate is not the one that stored filters were made with.
 ///
-/// The hash treats keys by their length, so every length up to two rounds is in the check. About 0.3 µs.
+/// The hash takes different steps for different key lengths, so the check covers every length up to two rounds. Takes
+/// about 0.3 µs.
 pub(crate) fn check_output() -> Result<(), HashChanged> {
     let found = (0..=CHECK_TEXT.len())
         .fold(Seed::mixed(0).mixed, |hash, length| wyhash::wyhash(&CHECK_TEXT[..length], hash));
@@ -97,8 +98,8 @@ pub(crate) fn check_output() -> Result<(), HashChanged> {
 mod tests {
     use super::*;
 
-    /// What SECURITY.md says: a zero factor takes the seed out of the product. Part of the format, so not to be mended
-    /// within version 1.
+    /// As SECURITY.md says: a zero factor removes the seed from the product. This is part of the format, so it cannot
+    /// be fixed within version 1.
     #[test]
     fn some_keys_have_one_hash_under_every_seed() {
         let swapped = 0xe703_7ed1_a0b4_28db_u64.rotate_left(32).to_le_bytes();

@@ -1,7 +1,7 @@
-//! The definition: which block a hash falls in and which bits it has there.
+//! The definition: which block a hash falls in, and which bits it has there.
 //!
-//! Plain scalar code, to be read beside `docs/format.md`. Kernels must agree with it bit for bit and share no
-//! code with it, so that no mistake can be common to both.
+//! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit and share no code with
+//! [`mask`], so that no bug can be in both.
 #![forbid(unsafe_code)]
 
 use crate::error::SizingError;
@@ -11,7 +11,7 @@ const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Multiplier of the second word.
 const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// Probes per key, 1 to 16. Checked here and nowhere below.
+/// Probes per key, 1 to 16. Checked here, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeCount(u8);
 
@@ -32,13 +32,13 @@ impl ProbeCount {
     }
 }
 
-/// The block of a hash: the high word of hash × n_blocks, so any block count serves and none needs a modulo.
+/// The block of a hash: the high word of hash × n_blocks, which works for any number of blocks and needs no modulo.
 #[inline]
 pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     ((u128::from(hash) * n_blocks as u128) >> 64) as usize
 }
 
-/// The words of a hash that say where its probes are.
+/// The two words of a hash that determine where its probes are.
 #[inline]
 pub(crate) fn words(hash: u64) -> (u64, u64) {
     let first = hash.wrapping_mul(FIRST);
@@ -47,8 +47,8 @@ pub(crate) fn words(hash: u64) -> (u64, u64) {
 
 /// The bits of a hash in its block, as eight lanes.
 ///
-/// The k lanes from the rotation on, in a circle, have one bit each, taken from the first word; probes past the
-/// eighth go round a second time and take theirs from the second word.
+/// The k lanes from the rotation on, wrapping around, get one bit each, placed by the first word. Probes past the
+/// eighth go round a second time, placed by the second word.
 #[inline]
 pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
     let (first, second) = words(hash);
@@ -66,7 +66,7 @@ pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
 mod tests {
     use super::*;
 
-    /// The whole filter would be 4 GiB to 256 TiB; 1024 neighbouring blocks of it behave as the whole does.
+    /// The whole filter would take 4 GiB to 256 TiB; 1024 neighbouring blocks behave as the whole does.
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_a_window_of_a_filter_of_any_size() {
@@ -104,11 +104,11 @@ mod tests {
                 }
             }
             let ratio = positives as f64 / probes as f64 / model;
-            assert!((0.95..=1.05).contains(&ratio), "2^{log2_blocks} blocks: {ratio:.4} of the model's rate");
+            assert!((0.95..=1.05).contains(&ratio), "2^{log2_blocks} blocks: {ratio:.4} of the model's FPR");
         }
     }
 
-    /// [`block_index`] for more blocks than this machine's memory has.
+    /// [`block_index`] for more blocks than this machine's memory holds.
     fn index(hash: u64, n_blocks: u64) -> u64 {
         ((u128::from(hash) * u128::from(n_blocks)) >> 64) as u64
     }

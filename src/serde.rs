@@ -1,4 +1,4 @@
-//! serde for the filters, each as its standalone bytes: whatever the data format, what is stored is checked as a file is.
+//! serde for the filters, each as its standalone bytes: whatever the data format, the bytes are checked as a file is.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -9,64 +9,50 @@ use serde_core::ser::{Error as _, Serialize, Serializer};
 
 #[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
-use crate::error::{DecodeError, HashChanged};
+use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
-/// Serializes `$of` by what `$write` appends, and deserializes it by `$read`.
+/// Serializes a filter with its `write_standalone`, and deserializes it with its `from_standalone`.
 macro_rules! as_standalone_bytes {
-    ($name:literal, [$($of:tt)*] $([$($generic:tt)*])?, $write:expr, $read:expr) => {
-        impl $(<$($generic)*: AsRef<[u8]>>)? Serialize for $($of)* {
+    ($filter:ident $(<$item:ident>)?) => {
+        impl $(<$item: AsRef<[u8]>>)? Serialize for $filter $(<$item>)? {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let write: fn(&Self, &mut Vec<u8>) -> Result<(), HashChanged> = $write;
                 let mut bytes = Vec::new();
-                write(self, &mut bytes).map_err(S::Error::custom)?;
+                self.write_standalone(&mut bytes).map_err(S::Error::custom)?;
                 serializer.serialize_bytes(&bytes)
             }
         }
 
-        impl<'de $(, $($generic)*: AsRef<[u8]> + TryFrom<Vec<u8>>)?> Deserialize<'de> for $($of)* {
+        impl<'de $(, $item: AsRef<[u8]> + TryFrom<Vec<u8>>)?> Deserialize<'de> for $filter $(<$item>)? {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_bytes(Bytes { name: $name, read: $read })
+                deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: Self::from_standalone })
             }
         }
     };
 }
 
-as_standalone_bytes!(
-    "BloomFilter",
-    [BloomFilter],
-    BloomFilter::write_standalone,
-    BloomFilter::from_standalone
-);
-#[cfg(target_has_atomic = "64")]
-as_standalone_bytes!(
-    "BloomFilter",
-    [AtomicBloomFilter],
-    |filter, out| filter.to_filter().write_standalone(out),
-    |bytes| BloomFilter::from_standalone(bytes).map(AtomicBloomFilter::from)
-);
-as_standalone_bytes!(
-    "CountingBloomFilter",
-    [CountingBloomFilter],
-    CountingBloomFilter::write_standalone,
-    CountingBloomFilter::from_standalone
-);
-as_standalone_bytes!(
-    "ScalableBloomFilter",
-    [ScalableBloomFilter],
-    ScalableBloomFilter::write_standalone,
-    ScalableBloomFilter::from_standalone
-);
-as_standalone_bytes!("Frontier", [Frontier<T>] [T], Frontier::write_standalone, Frontier::from_standalone);
-as_standalone_bytes!(
-    "StandardBloomFilter",
-    [StandardBloomFilter],
-    StandardBloomFilter::write_standalone,
-    StandardBloomFilter::from_standalone
-);
+as_standalone_bytes!(BloomFilter);
+as_standalone_bytes!(CountingBloomFilter);
+as_standalone_bytes!(Frontier<T>);
+as_standalone_bytes!(ScalableBloomFilter);
+as_standalone_bytes!(StandardBloomFilter);
 
-/// Takes bytes, or a sequence of numbers where the data format knows no bytes.
+#[cfg(target_has_atomic = "64")]
+impl Serialize for AtomicBloomFilter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_filter().serialize(serializer)
+    }
+}
+
+#[cfg(target_has_atomic = "64")]
+impl<'de> Deserialize<'de> for AtomicBloomFilter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BloomFilter::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {
     name: &'static str,
     read: fn(&[u8]) -> Result<T, DecodeError>,
@@ -84,7 +70,7 @@ impl<'de, T> Visitor<'de> for Bytes<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
-        // Grown as numbers come, not by the length that the data claim.
+        // Grows as numbers arrive: the length that the data claim may be forged.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
             bytes.push(byte);

@@ -1,17 +1,17 @@
-//! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap, in a circle.
+//! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, lanes};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, combined, lanes};
 use crate::mask::block_index;
 
-/// The most lanes of a short filter. Beyond, whole blocks waste little.
+/// The most lanes of a short filter. Above that, whole blocks waste little.
 pub(crate) const MOST_LANES: usize = 63;
 
 /// A lane's bytes, little-endian.
 pub(crate) type Lane = [u8; 8];
 
-/// From the first lane of a block to that of the next: the largest power of two, up to whole blocks, that divides the
-/// number of lanes. Then every lane is in as many blocks as every other, and the hash picks each as often.
+/// Lanes from the start of one block to the start of the next: the largest power of two, at most a whole block, that
+/// divides the number of lanes. Every lane is then in equally many blocks, and hashes pick all of them equally often.
 #[inline]
 fn stride(n_lanes: usize) -> usize {
     1 << stride_log2(n_lanes)
@@ -22,7 +22,7 @@ fn stride_log2(n_lanes: usize) -> u32 {
     n_lanes.trailing_zeros().min(LANES.ilog2())
 }
 
-/// Blocks of a filter of so many lanes, short or not.
+/// Number of blocks of a filter with `n_lanes` lanes, short or not.
 #[inline]
 pub(crate) fn n_blocks(n_lanes: usize) -> usize {
     n_lanes >> stride_log2(n_lanes)
@@ -54,13 +54,13 @@ impl<'a> ShortLanes<'a> {
         self.0
     }
 
-    /// The first lane of the one block that a hash falls in: one of those that there are.
+    /// The first lane of the block that a hash falls in: an index below the number of lanes.
     #[inline]
     pub(crate) fn first_lane_of(self, hash: u64) -> usize {
         block_index(hash, self.n_blocks()) * stride(self.0.len())
     }
 
-    /// A copy of the one block that a hash falls in.
+    /// A copy of the block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> Block {
         self.block(block_index(hash, self.n_blocks()))
@@ -81,7 +81,7 @@ impl<'a> ShortLanes<'a> {
         block
     }
 
-    /// The filter of whole blocks that answers alike.
+    /// Whole blocks that return the same answers.
     pub(crate) fn to_blocks(self) -> Blocks {
         let mut blocks = Blocks::zeroed_or_abort(self.n_blocks());
         for (index, block) in blocks.as_mut_slice().iter_mut().enumerate() {
@@ -91,8 +91,8 @@ impl<'a> ShortLanes<'a> {
     }
 }
 
-/// Adds the keys of whole blocks to the lanes of a short filter that has as many blocks: to each lane, what those blocks
-/// have that share it.
+/// Merges whole blocks into the lanes of a short filter with as many blocks: each lane gets the bits of all blocks that
+/// share it.
 pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
     let stride = stride(united.len());
     for (index, block) in blocks.as_slice().iter().enumerate() {
@@ -107,13 +107,13 @@ pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
     }
 }
 
-/// The shortest filter that these blocks are, if they are one: what they share is the same in all.
+/// The shortest short filter that represents these blocks, if there is one: blocks that share a lane must agree in it.
 pub(crate) fn shortest<'a>(
     blocks: BlockSlice<'_>,
     room: &'a mut [Lane; MOST_LANES],
 ) -> Option<ShortLanes<'a>> {
     let n_blocks = blocks.as_slice().len();
-    // A number of lanes is that of its blocks, which is odd, times the stride.
+    // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
     let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
     let n_lanes = strides.map(|stride| stride * n_blocks).take_while(|n_lanes| *n_lanes <= MOST_LANES).find(
         |&n_lanes| {
@@ -126,7 +126,7 @@ pub(crate) fn shortest<'a>(
     Some(ShortLanes(&room[..n_lanes]))
 }
 
-/// The same for the union of two filters of as many blocks: what each has of its lanes.
+/// [`shortest`] for the union of two filters with the same number of blocks. Returns each filter's part of its lanes.
 pub(crate) fn shortest_of_both<'a>(
     ours: BlockSlice<'_>,
     theirs: BlockSlice<'_>,
@@ -137,9 +137,7 @@ pub(crate) fn shortest_of_both<'a>(
     let mut union = [[0; size_of::<Block>()]; MOST_LANES];
     let union = union.get_mut(..n_blocks)?;
     for (union, (ours, theirs)) in union.iter_mut().zip(ours.as_slice().iter().zip(theirs.as_slice())) {
-        for (union, (ours, theirs)) in union.iter_mut().zip(ours.iter().zip(theirs)) {
-            *union = ours | theirs;
-        }
+        *union = combined(ours, theirs, |ours, theirs| ours | theirs);
     }
     let n_lanes = shortest(BlockSlice::new(union)?, &mut rooms[0])?.as_slice().len();
     rooms.as_flattened_mut().fill(Lane::default());

@@ -1,4 +1,4 @@
-//! `BloomView`: the lookups of a filter over bytes that someone else owns.
+//! `BloomView`: lookups in bytes that someone else owns.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,7 +11,7 @@ use crate::mask::ProbeCount;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
-/// Opening compact bytes looks at their length and last byte; opening standalone bytes checks their footer. Neither
+/// Opening compact bytes checks their length and last byte; opening standalone bytes checks their footer. Neither
 /// allocates nor reads the lanes.
 ///
 /// # Examples
@@ -30,92 +30,76 @@ use crate::mask::ProbeCount;
 /// ```
 #[derive(Clone, Copy)]
 pub struct BloomView<'a> {
-    lanes: Lanes<'a>,
-    k: ProbeCount,
-    kernel: Kernel,
-    seed: Seed,
-    keys: Option<u64>,
-    /// `None` where the bytes carry none.
-    lanes_checksum: Option<u64>,
+    pub(crate) lanes: Lanes<'a>,
+    pub(crate) k: ProbeCount,
+    pub(crate) kernel: Kernel,
+    pub(crate) seed: Seed,
+    pub(crate) keys: Option<u64>,
+    /// `None` if the bytes contain no checksum.
+    pub(crate) lanes_checksum: Option<u64>,
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes: those of [`BloomFilter::write_compact`](crate::BloomFilter::write_compact), from a filter of seed 0.
+    /// Opens compact bytes, as written by [`BloomFilter::write_compact`](crate::BloomFilter::write_compact), of a
+    /// filter with seed 0.
     ///
-    /// Compact bytes lean on the length and checksum of what contains them: not every cut or flipped bit can be
-    /// seen here.
+    /// Compact bytes rely on the length and checksum of their container: not every cut or flipped bit is detected here.
     ///
     /// # Errors
     ///
-    /// If no filter has this length, or the version is unknown. A caller that must answer takes that for "may be
-    /// in".
+    /// If no filter has this length, or the version is unknown. A caller that must answer treats the key as possibly
+    /// present.
     #[inline]
     pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::from_compact_and_seed(bytes, Seed::DEFAULT)
+        Self::from_compact_with_seed(bytes, 0)
     }
 
     /// Opens compact bytes of a filter that was made with `seed`.
     ///
     /// # Errors
     ///
-    /// As [`from_compact`](Self::from_compact). A wrong seed goes unnoticed, and most lookups then answer `false`:
-    /// keep the seed where it cannot be lost, as in the name of the filter policy.
+    /// Those of [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return
+    /// `false`, even for inserted keys: store the seed where it cannot be lost, such as in the name of the filter
+    /// policy.
     #[inline]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
-        Self::from_compact_and_seed(bytes, Seed::new(seed))
-    }
-
-    #[inline]
-    fn from_compact_and_seed(bytes: &'a [u8], seed: Seed) -> Result<Self, DecodeError> {
         let (lanes, k) = encoding::read_compact(bytes)?;
-        Ok(Self::from_parts(lanes, k, Kernel::active(), seed, None))
+        let (kernel, seed) = (Kernel::active(), Seed::new(seed));
+        Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
-    /// Opens standalone bytes: those of [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone). The footer is checked, the lanes are not:
-    /// see [`verify`](Self::verify).
+    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone). Checks
+    /// the footer but not the lanes: see [`verify`](Self::verify).
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, their footer is damaged or of a newer version, or their keys were hashed by another
+    /// If the bytes were cut, if their footer is damaged or of a newer version, or if the keys were hashed by another
     /// function than this build's.
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, footer) = encoding::read_standalone(bytes)?;
-        let view = Self::from_parts(lanes, k, Kernel::active(), Seed::new(footer.seed), footer.known_keys);
-        Ok(Self { lanes_checksum: Some(footer.body_checksum), ..view })
+        let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
+        let (keys, lanes_checksum) = (footer.known_keys, Some(footer.body_checksum));
+        Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
     }
 
-    pub(crate) fn from_parts(
-        lanes: Lanes<'a>,
-        k: ProbeCount,
-        kernel: Kernel,
-        seed: Seed,
-        keys: Option<u64>,
-    ) -> Self {
-        Self { lanes, k, kernel, seed, keys, lanes_checksum: None }
-    }
-
-    /// Reads all lanes and compares them with their checksum. Without one, in compact bytes, there is nothing to
-    /// compare: `Ok`.
+    /// Reads all lanes and compares them with their checksum. Returns `Ok` if there is none, as in compact bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::BodyChecksum`] if the lanes are damaged: the filter may then answer `false` for keys that
-    /// were inserted.
+    /// [`DecodeError::BodyChecksum`] if the lanes are damaged: lookups may then return `false` for keys that were
+    /// inserted.
     pub fn verify(&self) -> Result<(), DecodeError> {
         self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
     }
 
-    pub(crate) fn into_parts(self) -> (Lanes<'a>, ProbeCount, Kernel, Seed, Option<u64>) {
-        (self.lanes, self.k, self.kernel, self.seed, self.keys)
-    }
-
-    /// The view with another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    /// Replaces the fastest kernel with another: for tests and benchmarks. The answers stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// Whether `key` may have been inserted: `false` is certain. See [`BloomFilter::contains`](crate::BloomFilter::contains).
+    /// Returns whether `key` is possibly present. `false` means definitely absent. See
+    /// [`BloomFilter::contains`](crate::BloomFilter::contains).
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
@@ -130,8 +114,8 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
-    /// Faster than one by one from about eight keys on.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
+    /// one by one from about eight keys on.
     ///
     /// # Panics
     ///
@@ -148,12 +132,13 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Starts loading the cache line of a hash, to be looked up a little later. See [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
+    /// Starts loading the cache line of a hash that you will look up a little later. See
+    /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
             Lanes::Blocks(blocks) => kernel::prefetch(blocks.block_of(hash)),
-            // Those at the circle's end are with the trailer, which opening has read, and at its start.
+            // A block that wraps around lies at the end, with the trailer that opening has read, and at the start.
             Lanes::Short(short) => {
                 kernel::prefetch(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
             }
@@ -166,7 +151,8 @@ impl<'a> BloomView<'a> {
         self.k.get()
     }
 
-    /// Blocks of 64 bytes. Those of a short filter, of fewer than 64 lanes of 8 bytes, may overlap.
+    /// Number of blocks of 64 bytes. The blocks of a short filter, which has fewer than 64 lanes of 8 bytes, may
+    /// overlap.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         match self.lanes {
@@ -175,7 +161,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// What keys are hashed with.
+    /// Seed of the hash.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -187,7 +173,8 @@ impl<'a> BloomView<'a> {
         self.kernel
     }
 
-    /// Distinct keys, where the bytes say so. See [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
+    /// Number of distinct keys, if the bytes contain it. See
+    /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }

@@ -1,38 +1,33 @@
-//! Section 4: compact bytes, for use inside a container.
+//! Section 4 of the format: compact bytes, for use inside a container.
 
 use alloc::vec::Vec;
 
 use super::footer::{VERSION, check_version};
-use super::{LANE_BYTES, Lanes, with_fewest_lanes};
+use super::{Lanes, with_fewest_lanes};
 use crate::blocks::{BlockSlice, LANES};
 use crate::error::DecodeError;
 use crate::mask::ProbeCount;
-use crate::short;
+use crate::short::{self, Lane, MOST_LANES};
 
 pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeCount) {
-    with_fewest_lanes(blocks, |lanes| {
-        out.reserve(lanes.as_bytes().len() + 1);
-        out.extend_from_slice(lanes.as_bytes());
-    });
-    out.push(trailer(k));
+    with_fewest_lanes(blocks, |lanes| write(out, lanes.as_bytes(), k));
 }
 
-/// [`write_compact`] of blocks that are to share so many lanes: fewer than they have, or all.
+/// [`write_compact`] with `n_lanes` lanes: fewer than the blocks have, which then share them, or all.
 pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
-    let start = out.len();
-    out.reserve(n_lanes * LANE_BYTES + 1);
     if n_lanes.is_multiple_of(LANES) {
-        out.extend_from_slice(blocks.as_slice().as_flattened());
+        write(out, blocks.as_slice().as_flattened(), k);
     } else {
-        out.resize(start + n_lanes * LANE_BYTES, 0);
-        let (lanes, _) = out[start..].as_chunks_mut();
+        let lanes = &mut [Lane::default(); MOST_LANES][..n_lanes];
         short::unite(blocks, lanes);
+        write(out, lanes.as_flattened(), k);
     }
-    out.push(trailer(k));
 }
 
-fn trailer(k: ProbeCount) -> u8 {
-    (VERSION << 4) | (k.get() - 1) as u8
+fn write(out: &mut Vec<u8>, lanes: &[u8], k: ProbeCount) {
+    out.reserve(lanes.len() + 1);
+    out.extend_from_slice(lanes);
+    out.push((VERSION << 4) | (k.get() - 1) as u8);
 }
 
 pub(crate) fn compact_bytes(blocks: BlockSlice<'_>) -> usize {

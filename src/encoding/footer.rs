@@ -11,10 +11,10 @@ use crate::hash;
 /// The version that this crate writes, and the newest that it reads.
 pub(crate) const VERSION: u8 = 1;
 const FOOTER_BYTES: usize = StandaloneFooter::BYTES;
-/// Stored in place of a number of keys that is not known.
+/// Stored if the number of keys is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
-/// What standalone bytes hold, by their last eight bytes.
+/// The kind of filter in standalone bytes, identified by the last eight bytes.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandaloneKind {
@@ -33,12 +33,13 @@ pub enum StandaloneKind {
 impl StandaloneKind {
     const ALL: [Self; 5] = [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier];
 
-    /// The kind that the last eight bytes name; `None` for bytes that end otherwise. Nothing else is checked.
+    /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
     }
 
-    /// As in PNG's: a byte that is no text, the name, and the line ends that a text-mode transfer would change.
+    /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
+    /// change.
     fn magic(self) -> [u8; 8] {
         match self {
             Self::Blocked => *b"\x89bloom\r\n",
@@ -50,7 +51,7 @@ impl StandaloneKind {
     }
 }
 
-/// The footer of a single filter's standalone bytes: what they hold, without opening them.
+/// The footer of a single filter's standalone bytes: describes the filter without opening it.
 ///
 /// # Examples
 ///
@@ -76,9 +77,9 @@ pub struct StandaloneFooter {
     pub size: u64,
     /// Probes per key.
     pub k: u32,
-    /// What keys were hashed with.
+    /// Seed of the hash.
     pub seed: u64,
-    /// Distinct keys, if known.
+    /// Number of distinct keys, if known.
     pub known_keys: Option<u64>,
     /// XXH64 of the bytes before the footer.
     pub body_checksum: u64,
@@ -88,21 +89,21 @@ impl StandaloneFooter {
     /// Bytes in a footer.
     pub const BYTES: usize = 64;
 
-    /// Reads the footer at the end of `bytes`, of which the last 64 suffice. Size and k are as stored: opening the
+    /// Reads the footer at the end of `bytes`. The last 64 bytes are enough. Size and k are as stored: opening the
     /// filter checks them.
     ///
     /// # Errors
     ///
-    /// If the bytes are shorter, end otherwise, are damaged or of a newer version, or if their keys were placed by
-    /// another hash. [`DecodeError::Magic`] for a scalable filter or a frontier, whose footers have other fields:
-    /// [`StandaloneKind::of`] recognises them.
+    /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged
+    /// or of a newer version, or if another hash placed the keys. [`DecodeError::Magic`] for a scalable filter or a
+    /// frontier, whose footers have other fields: [`StandaloneKind::of`] recognises them.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
         split_filter(bytes, kind).map(|(_, footer)| footer)
     }
 
-    /// Of a filter whose bytes before the footer are `body`.
+    /// The footer of a filter whose bytes before it are `body`.
     pub(crate) fn new(
         kind: StandaloneKind,
         size: u64,
@@ -132,7 +133,7 @@ impl StandaloneFooter {
         new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
     }
 
-    /// Refuses a body of another length than the stored size has.
+    /// Fails if the body is not as long as the stored size requires.
     pub(crate) fn check_size(&self, expected: Option<u64>, body: &[u8]) -> Result<(), DecodeError> {
         if expected == Some(body.len() as u64) { Ok(()) } else { Err(self.wrong_size(body)) }
     }
@@ -152,7 +153,8 @@ impl StandaloneFooter {
     }
 }
 
-/// Appends a filter's body and footer. Fails rather than let a filter that another hash made leave the process.
+/// Appends a filter's body and footer. Fails if this build's hash differs from the format's, so that no filter made
+/// with another hash leaves the process.
 pub(crate) fn write_filter(
     out: &mut Vec<u8>,
     body: &[u8],
@@ -187,7 +189,7 @@ pub(crate) fn split_filter(
     Ok((body, StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum }))
 }
 
-/// The words, their checksum and the magic.
+/// A footer: the words, their checksum and the magic.
 pub(crate) fn signed(words: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
     let words = words.map(u64::to_le_bytes);
     let checksum = xxh64(words.as_flattened(), 0).to_le_bytes();
@@ -195,7 +197,7 @@ pub(crate) fn signed(words: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES
     bytemuck::cast([a, b, c, d, e, f, checksum, kind.magic()])
 }
 
-/// The bytes before the footer, and its words before their checksum. The first byte of the last word is the version.
+/// The bytes before the footer, and the words before its checksum. The first byte of the last word is the version.
 pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 6]), DecodeError> {
     let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
     let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;

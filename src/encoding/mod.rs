@@ -1,4 +1,4 @@
-//! Bytes in and out, as `docs/format.md` specifies them. The formats of the variants are beside the variants.
+//! Encoding and decoding, as `docs/format.md` specifies. The formats of the variants are in the variants' own files.
 #![forbid(unsafe_code)]
 
 mod compact;
@@ -50,14 +50,14 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Calls `read` with the fewest lanes that stand for these blocks.
+/// Calls `read` with the fewest lanes that represent these blocks.
 pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, read: impl FnOnce(Lanes<'_>) -> T) -> T {
     let mut room = [Lane::default(); MOST_LANES];
     read(short::shortest(blocks, &mut room).map_or(Lanes::Blocks(blocks), Lanes::Short))
 }
 
-/// The same for two filters of as many blocks: calls `read` with each filter's part of the fewest lanes that stand for
-/// their union.
+/// The same for two filters with the same number of blocks: calls `read` with each filter's part of the fewest lanes
+/// that represent their union.
 pub(crate) fn with_fewest_lanes_of_both<T>(
     ours: BlockSlice<'_>,
     theirs: BlockSlice<'_>,
