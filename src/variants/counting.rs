@@ -24,12 +24,12 @@ use crate::mask::{ProbeCount, block_index, words};
 ///
 /// - *Remove only keys that were inserted, and as often as they were inserted.* Then no remaining key is ever lost, and
 ///   the bits are those of a filter of the remaining keys, except where counters are saturated. Removing a key that was
-///   never inserted is refused if the filter can see that, which is always except with probability
-///   [`estimated_fpr`](BloomFilter::estimated_fpr). In that case, a false positive, the counters of other keys are
-///   decremented: at 10 bits per key about four of them are lost, that is, reported as "definitely absent".
+///   never inserted changes nothing, except with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Such a false
+///   positive decrements the counters of other keys: at 10 bits per key about four of them are lost, that is, reported
+///   as "definitely absent".
 /// - *Counters saturate at 15.* How many more keys a saturated counter has seen is unknown, so it is never decremented,
 ///   and its bit stays set until [`clear`](Self::clear): no key is lost, and some more false positives remain.
-///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do: a counter of theirs is
+///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do: their number in a counter is
 ///   Poisson with mean k divided by the bits per key, and at 1 % one counter in 4·10^15 gets that far. Four bits are
 ///   therefore enough, as Fan, Cao, Almeida and Broder found, who introduced counting filters ("Summary cache", 2000).
 ///
@@ -211,8 +211,8 @@ impl CountingBloomFilter {
         for_each_bit(hash, k, |at| count_up(counters, at));
     }
 
-    /// Removes `key` once. Returns `false`, and changes nothing, if the key is definitely absent; `true` if it was
-    /// possibly present.
+    /// Removes `key` once. Returns whether it was possibly present; `false` means definitely absent, and nothing is
+    /// changed then.
     ///
     /// Do not remove a key that was never inserted, or that was removed as often as it was inserted: see [what happens
     /// otherwise](Self). Costs as much as an insert.
