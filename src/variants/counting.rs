@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
@@ -294,8 +294,7 @@ impl CountingBloomFilter {
     /// Number of counters that have reached 15 and stay there: their bits are no longer cleared. With many of them the
     /// false-positive rate keeps rising; clear or rebuild the filter. Reads all counters.
     pub fn saturated_counters(&self) -> u64 {
-        let halves =
-            self.counters.as_slice().as_slice().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
+        let halves = self.counters().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
         halves.map(|count| u64::from(count == SATURATED)).sum()
     }
 
@@ -314,7 +313,7 @@ impl CountingBloomFilter {
     /// Bytes of memory that bits and counters take.
     #[inline]
     pub fn size_bytes(&self) -> usize {
-        self.filter.size_bytes() + size_of_val(self.counters.as_slice().as_slice())
+        self.filter.size_bytes() + size_of_val(self.counters())
     }
 
     /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
@@ -324,9 +323,13 @@ impl CountingBloomFilter {
     }
 
     #[inline]
+    fn counters(&self) -> &[Counters] {
+        self.counters.as_slice().as_slice().as_flattened().as_chunks().0
+    }
+
+    #[inline]
     fn counters_of(&self, hash: u64) -> &Counters {
-        let (counters, _) = self.counters.as_slice().as_slice().as_flattened().as_chunks();
-        &counters[block_index(hash, self.n_blocks())]
+        &self.counters()[block_index(hash, self.n_blocks())]
     }
 
     #[inline]
@@ -344,7 +347,7 @@ impl CountingBloomFilter {
     /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
     /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        let counters = self.counters.as_slice().as_slice().as_flattened();
+        let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
         let footer =
             StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
@@ -383,19 +386,18 @@ impl CountingBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (body, footer) = encoding::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        footer.check_size(footer.size.checked_mul(size_of::<Counters>() as u64), body)?;
+        let n_bytes = footer.size.checked_mul(size_of::<Counters>() as u64).filter(|&n_bytes| n_bytes != 0);
+        footer.check_size(n_bytes, body)?;
         footer.verify(body)?;
-        let (counters, _) = body.as_chunks();
-        let counters = BlockSlice::new(counters).ok_or(footer.wrong_size(body))?;
-        let (groups, _) = body.as_chunks();
-        let mut blocks = Blocks::zeroed_or_abort(groups.len());
-        for (block, counters) in blocks.as_mut_slice().iter_mut().zip(groups) {
+        let counters = Blocks::from_bytes(body);
+        let mut blocks = Blocks::zeroed_or_abort(counters.len() / COUNTER_BLOCKS);
+        for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {
             *block = bits(counters);
         }
         // An empty filter accepts another seed, so forged bytes must not claim to be empty.
-        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.is_zero());
+        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.as_slice().is_zero());
         let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
-        Ok(Self { filter, counters: Blocks::from_slice(counters) })
+        Ok(Self { filter, counters })
     }
 }
 
@@ -418,9 +420,7 @@ impl From<CountingBloomFilter> for BloomFilter {
 /// Equal if both give the same answers, and will after the same inserts and removes: same blocks, counters, k and seed.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.k() == other.k()
-            && self.seed() == other.seed()
-            && self.counters.as_slice().as_slice() == other.counters.as_slice().as_slice()
+        self.k() == other.k() && self.seed() == other.seed() && self.counters() == other.counters()
     }
 }
 
@@ -428,9 +428,7 @@ impl Eq for CountingBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for CountingBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 

@@ -66,6 +66,16 @@ enum Filter {
     Growing(ScalableBloomFilter),
 }
 
+/// Evaluates `$value` for the filter of either kind.
+macro_rules! of_either {
+    ($filter:expr, |$name:ident| $value:expr) => {
+        match $filter {
+            Filter::Fixed($name) => $value,
+            Filter::Growing($name) => $value,
+        }
+    };
+}
+
 /// The capacity of a growing frontier. No fixed filter has room for so many items.
 const UNLIMITED: u64 = u64::MAX;
 
@@ -123,10 +133,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
     pub fn push(&mut self, item: T) -> bool {
         let key = item.as_ref();
-        let is_new = match &mut self.filter {
-            Filter::Fixed(filter) => filter.insert(key),
-            Filter::Growing(filter) => filter.insert(key),
-        };
+        let is_new = of_either!(&mut self.filter, |filter| filter.insert(key));
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
@@ -161,10 +168,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// Whether [`push`](Self::push) would drop `item`: always `true` for an item that was pushed; for any other,
     /// `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
     pub fn seen(&self, item: impl AsRef<[u8]>) -> bool {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.contains(item),
-            Filter::Growing(filter) => filter.contains(item),
-        }
+        of_either!(&self.filter, |filter| filter.contains(item))
     }
 
     /// Iterates over the items in the queue, in the order in which they will come out.
@@ -174,10 +178,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     /// The seed that items are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     pub fn seed(&self) -> u64 {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.seed(),
-            Filter::Growing(filter) => filter.seed(),
-        }
+        of_either!(&self.filter, |filter| filter.seed())
     }
 
     /// Items that were new when they were pushed: those popped and those still in the queue.
@@ -193,19 +194,13 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     /// Bytes of memory that the filter takes, without the queue.
     pub fn size_bytes(&self) -> usize {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.size_bytes(),
-            Filter::Growing(filter) => filter.size_bytes(),
-        }
+        of_either!(&self.filter, |filter| filter.size_bytes())
     }
 
     /// The probability that [`push`](Self::push) drops an item that is new: exact for the filter's current bits. Reads
     /// the whole filter.
     pub fn estimated_fpr(&self) -> f64 {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.estimated_fpr(),
-            Filter::Growing(filter) => filter.estimated_fpr(),
-        }
+        of_either!(&self.filter, |filter| filter.estimated_fpr())
     }
 
     /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in
@@ -270,10 +265,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     fn filter_bytes(&self) -> Result<Vec<u8>, HashChanged> {
         let mut bytes = Vec::new();
-        match &self.filter {
-            Filter::Fixed(filter) => filter.write_standalone(&mut bytes)?,
-            Filter::Growing(filter) => filter.write_standalone(&mut bytes)?,
-        }
+        of_either!(&self.filter, |filter| filter.write_standalone(&mut bytes))?;
         Ok(bytes)
     }
 
@@ -383,9 +375,7 @@ fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
 impl<T: AsRef<[u8]>> Extend<T> for Frontier<T> {
     /// Calls [`push`](Frontier::push) for each item.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.push(item);
-        }
+        items.into_iter().for_each(|item| _ = self.push(item));
     }
 }
 
@@ -400,10 +390,7 @@ impl<'a, T> IntoIterator for &'a Frontier<T> {
 
 impl<T> fmt::Debug for Frontier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let filter: &dyn fmt::Debug = match &self.filter {
-            Filter::Fixed(filter) => filter,
-            Filter::Growing(filter) => filter,
-        };
+        let filter: &dyn fmt::Debug = of_either!(&self.filter, |filter| filter);
         f.debug_struct("Frontier")
             .field("len", &self.queue.len())
             .field("accepted", &self.accepted)

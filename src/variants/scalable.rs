@@ -107,18 +107,12 @@ const MOST_FILTERS: f64 = 64.0;
 
 impl Plan {
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(SizingError::Fpr { value: fpr });
-        }
-        if fpr < SCALABLE_MIN_FPR {
-            return Err(SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR });
-        }
-        if !(2..=16).contains(&growth) {
-            return Err(SizingError::Growth { value: growth });
-        }
-        if !(0.5..1.0).contains(&tightening) {
-            return Err(SizingError::Tightening { value: tightening });
-        }
+        let check = |is_valid: bool, error| is_valid.then_some(()).ok_or(error);
+        check(fpr > 0.0 && fpr < 1.0, SizingError::Fpr { value: fpr })?;
+        let too_low = SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR };
+        check(fpr >= SCALABLE_MIN_FPR, too_low)?;
+        check((2..=16).contains(&growth), SizingError::Growth { value: growth })?;
+        check((0.5..1.0).contains(&tightening), SizingError::Tightening { value: tightening })?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of those that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
@@ -280,16 +274,12 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let mut found = found.iter_mut();
-        kernel::each_ahead(
-            hashes,
-            |later| self.prefetch_large(later),
-            |hash| {
-                if let Some(found) = found.next() {
-                    *found = self.contains_hash(hash);
-                }
-            },
-        );
+        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
+                self.prefetch_large(later);
+            }
+            *found = self.contains_hash(hash);
+        }
     }
 
     /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
@@ -392,40 +382,31 @@ impl ScalableBloomFilter {
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
+        let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
         let (mut rest, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, keys, initial_capacity, fpr, tightening, last] = words;
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
-        if reserved != [0; 6] {
-            return Err(wrong("reserved bytes", last >> 16));
-        }
+        check(reserved == [0; 6], "reserved bytes", last >> 16)?;
         let mut plan = Plan::new(initial_capacity, fpr, growth, tightening).map_err(|error| match error {
             SizingError::Growth { .. } => wrong("growth", growth.into()),
             SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
             _ => wrong("false-positive rate, in bits,", fpr.to_bits()),
         })?;
         let mut filters = Vec::new();
-        for _ in 0..n_filters {
-            if rest.is_empty() {
-                return Err(wrong("number of filters", n_filters));
-            }
+        while !rest.is_empty() && (filters.len() as u64) < n_filters {
             let (before, filter) = encoding::split_last_standalone(rest)?;
             filters.push(BloomFilter::from_standalone(filter)?);
             rest = before;
         }
         filters.reverse();
-        let Some(newest) = filters.last().filter(|_| rest.is_empty()) else {
-            return Err(wrong("number of filters", n_filters));
-        };
+        check(rest.is_empty() && filters.len() as u64 == n_filters, "number of filters", n_filters)?;
+        let newest = filters.last().ok_or(wrong("number of filters", n_filters))?;
         // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
         let (k, seed) = (newest.k(), newest.seed());
         for filter in &filters {
-            if filter.k() != k {
-                return Err(wrong("k", filter.k().into()));
-            }
-            if filter.seed() != seed {
-                return Err(wrong("seed", filter.seed()));
-            }
+            check(filter.k() == k, "k", filter.k().into())?;
+            check(filter.seed() == seed, "seed", filter.seed())?;
         }
         plan.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
         // The size of the next filter follows from this: forged bytes must not make it large relative to the newest.
@@ -433,9 +414,7 @@ impl ScalableBloomFilter {
         let bits_per_key = (newest.n_blocks() * BLOCK_BYTES) as f64 * 8.0 / plan.capacity(last) as f64;
         let reaches =
             |fpr| sizing::fpr((1.01 * bits_per_key).min(MAX_BITS_PER_KEY), k).is_ok_and(|rate| rate <= fpr);
-        if initial_capacity == 0 || !reaches(plan.fpr(last)) {
-            return Err(wrong("initial capacity", initial_capacity));
-        }
+        check(initial_capacity != 0 && reaches(plan.fpr(last)), "initial capacity", initial_capacity)?;
         let room = plan.total_capacity(filters.len()).checked_sub(keys);
         let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;
         Ok(Self { filters, plan, room, seed: Seed::new(seed) })
@@ -454,9 +433,7 @@ impl Eq for ScalableBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for ScalableBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 

@@ -218,16 +218,11 @@ impl StandardBloomFilter {
     }
 
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
-        if self.size_bits != other.size_bits {
-            return Err(MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits });
-        }
-        if self.k != other.k {
-            return Err(MismatchError::Probes { ours: self.k(), theirs: other.k() });
-        }
-        if self.seed != other.seed {
-            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
-        }
-        Ok(())
+        let check = |is_same: bool, error| is_same.then_some(()).ok_or(error);
+        let bits = MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits };
+        check(self.size_bits == other.size_bits, bits)?;
+        check(self.k == other.k, MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
+        check(self.seed == other.seed, MismatchError::Seed { ours: self.seed(), theirs: other.seed() })
     }
 
     fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
@@ -293,8 +288,7 @@ impl StandardBloomFilter {
     ///
     /// If the filters differ in size, k or seed.
     pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        let [_, _, union] = self.joint_ones(other);
+        let [_, _, union] = self.joint_ones(other)?;
         Ok(estimate::standard_keys(union, self.size_bits, self.k()))
     }
 
@@ -306,8 +300,7 @@ impl StandardBloomFilter {
     ///
     /// If the filters differ in size, k or seed.
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        Ok(estimate::common_standard_keys(self.joint_ones(other), self.size_bits, self.k()))
+        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.size_bits, self.k()))
     }
 
     /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
@@ -321,14 +314,12 @@ impl StandardBloomFilter {
     }
 
     /// Ones in this filter, in the other, and in their union.
-    fn joint_ones(&self, other: &Self) -> [u64; 3] {
-        let mut ones = [0; 3];
-        for (ours, theirs) in self.lanes().zip(other.lanes()) {
-            for (ones, lane) in ones.iter_mut().zip([ours, theirs, ours | theirs]) {
-                *ones += u64::from(lane.count_ones());
-            }
-        }
-        ones
+    fn joint_ones(&self, other: &Self) -> Result<[u64; 3], MismatchError> {
+        self.check_match(other)?;
+        let ones = |lane: u64| u64::from(lane.count_ones());
+        Ok(self.lanes().zip(other.lanes()).fold([0; 3], |[a, b, union], (ours, theirs)| {
+            [a + ones(ours), b + ones(theirs), union + ones(ours | theirs)]
+        }))
     }
 
     /// The bits, 64 at a time, in the CPU's own byte order.
@@ -390,8 +381,8 @@ impl StandardBloomFilter {
         let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
         let k = footer.probe_count(StandardProbeCount::new)?;
         let size_bits = footer.size;
-        let n_lanes = Some(size_bits.div_ceil(64)).filter(|&n_lanes| n_lanes != 0);
-        footer.check_size(n_lanes.and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES as u64)), lanes)?;
+        let n_bytes = size_bits.div_ceil(64) * LANE_BYTES as u64;
+        footer.check_size(Some(n_bytes).filter(|&n_bytes| n_bytes != 0), lanes)?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !size_bits.is_multiple_of(64) && last_lane >> (size_bits % 64) != 0 {
@@ -407,10 +398,7 @@ impl StandardBloomFilter {
 /// Equal if both give the same answers: same size, bits, k and seed.
 impl PartialEq for StandardBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.size_bits == other.size_bits
-            && self.k == other.k
-            && self.seed == other.seed
-            && self.bytes() == other.bytes()
+        self.check_match(other).is_ok() && self.bytes() == other.bytes()
     }
 }
 
@@ -418,9 +406,7 @@ impl Eq for StandardBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for StandardBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 
