@@ -20,15 +20,15 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// An insert writes k places. Use it where bits are expensive: for a filter that is sent over a network, or for a
 /// false-positive rate so low that blocks need many more bits.
 ///
-/// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with others, and those would be
-/// lost: reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts how many
-/// keys set each bit and supports removal, at five times the memory. The filter cannot be folded either: its sizes have
-/// no common factor.
+/// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
+/// would be lost: reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts
+/// how many keys set each bit and supports removal, at five times the memory. The filter cannot be folded either: its
+/// sizes have no common factor.
 ///
-/// The probes are specified in `docs/format.md`, section 7: the key's 64-bit hash gives two words, and probe i is h1 +
-/// i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of (i³ − i)/6
-/// (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). All arithmetic is in 64 bits, so the
-/// false-positive rate holds for billions of keys.
+/// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
+/// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
+/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). All arithmetic is in 64
+/// bits, so the false-positive rate holds for billions of keys.
 ///
 /// # Examples
 ///
