@@ -239,7 +239,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// Those of the writer, and [`HashChanged`] as an error of kind [`Other`](std::io::ErrorKind::Other), before
+    /// Those of the writer. [`HashChanged`] comes as an error of kind [`Other`](std::io::ErrorKind::Other), before
     /// anything is written.
     ///
     /// # Examples
