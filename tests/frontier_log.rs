@@ -1,4 +1,4 @@
-//! A frontier that is past its plan says so once, whatever becomes of it.
+//! A frontier over capacity warns once, even if it is saved and restored.
 
 use std::sync::Mutex;
 
@@ -28,7 +28,7 @@ fn push(frontier: &mut Frontier<String>, items: u64) {
 }
 
 #[test]
-fn a_frontier_past_its_plan_warns_once() {
+fn a_frontier_over_capacity_warns_once() {
     log::set_logger(&WARNINGS).unwrap();
     log::set_max_level(LevelFilter::Warn);
     let warnings = || WARNINGS.0.lock().unwrap().clone();
@@ -44,14 +44,14 @@ fn a_frontier_past_its_plan_warns_once() {
     assert_eq!(
         warnings(),
         [
-            "WARN: a frontier made for 100 items has taken more: it drops new items more often than was asked for; make it \
-          for more items, or let it grow"
+            "WARN: a frontier for 100 items is over capacity and drops more new items than requested: make it larger, \
+             or let it grow"
         ]
     );
     assert!(!frontier.push("0".to_owned()));
     push(&mut frontier, 50);
     push(&mut restored(&frontier), 50);
-    assert_eq!(warnings().len(), 1, "not again");
+    assert_eq!(warnings().len(), 1, "warned again");
     push(&mut before, 50);
-    assert_eq!(warnings().len(), 2, "one that was saved before it had warned");
+    assert_eq!(warnings().len(), 2, "restored from before the warning");
 }

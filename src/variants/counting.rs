@@ -1,10 +1,10 @@
-//! `CountingBloomFilter`: keys can be taken out.
+//! `CountingBloomFilter`: a filter that supports removal.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
@@ -12,28 +12,28 @@ use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::{ProbeCount, block_index, words};
 
-/// A [`BloomFilter`] from which keys can be taken out: it counts, in four bits for each bit, the keys that set it.
+/// A [`BloomFilter`] that supports removal: for each bit, a counter of four bits counts the keys that set it.
 ///
-/// Lookups read a plain filter that is kept beside the counters, so they cost and answer what [`BloomFilter`]'s do,
-/// and [`as_filter`](Self::as_filter) lends it. The price is memory and changes: five times the memory, 50 bits per
-/// key at 1 %, and four cache lines of counters beside the one of bits for each insert and remove, which take about
-/// ten times as long as a plain insert. Take it where keys come and go and a filter cannot be built anew; where it
-/// can, as in an SSTable's compaction, that is smaller and faster.
+/// Lookups read a plain filter that is kept beside the counters: same cost and same answers as [`BloomFilter`], and
+/// [`as_filter`](Self::as_filter) borrows it. You pay in memory and in updates. It takes five times the memory, 50 bits
+/// per key at 1 %. Each insert and remove touches four cache lines of counters as well as the one of bits, and takes
+/// about ten times as long as a plain insert. Use it where keys come and go and the filter cannot be rebuilt. Where it
+/// can, as in an SSTable's compaction, rebuilding a plain filter is smaller and faster.
 ///
-/// What a caller must keep to, and what happens otherwise:
+/// Two rules, and what happens if you break them:
 ///
-/// - *Remove what was inserted, as often as it was inserted.* Then no key that remains is ever lost, and the bits are
-///   those of a filter of the remaining keys, but for counters at their end. A key that was never inserted is refused
-///   where that can be seen, which is all but a share of [`estimated_fpr`](BloomFilter::estimated_fpr) of them. Such
-///   a false positive takes one off the counters of other keys, about four of which are then lost at 10 bits per key:
-///   answered "certainly not in".
-/// - *Counters end at 15, and stay there.* How many more keys one has seen is not known, so it never counts down
-///   again, and its bit stays set until [`clear`](Self::clear): no key is lost, some more false positives remain. The
-///   same key 15 times over does that; distinct keys next to never, for a counter of them is Poisson, its mean k
-///   divided by the bits per key: at 1 % one counter in 4·10^15 gets so far. Four bits are thus enough, as Fan, Cao,
-///   Almeida and Broder found, who had the idea ("Summary cache", 2000).
+/// - *Remove only keys that were inserted, and as often as they were inserted.* Then no remaining key is ever lost, and
+///   the bits are those of a filter of the remaining keys, except where counters are saturated. Removing a key that was
+///   never inserted changes nothing, except with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Such a false
+///   positive decrements the counters of other keys: at 10 bits per key about four of them are lost, that is, reported
+///   as "definitely absent".
+/// - *Counters saturate at 15.* How many more keys a saturated counter has seen is unknown, so it is never decremented,
+///   and its bit stays set until [`clear`](Self::clear): no key is lost, and some more false positives remain.
+///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do: their number in a counter is
+///   Poisson with mean k divided by the bits per key, and at 1 % one counter in 4·10^15 gets that far. Four bits are
+///   therefore enough, as Fan, Cao, Almeida and Broder found, who introduced counting filters ("Summary cache", 2000).
 ///
-/// The counters are those of `docs/format.md`, section 8.
+/// The counters are specified in `docs/format.md`, section 8.
 ///
 /// # Examples
 ///
@@ -45,25 +45,25 @@ use crate::mask::{ProbeCount, block_index, words};
 /// open.insert("session 18");
 /// assert!(open.remove("session 17"));
 /// assert!(!open.contains("session 17") && open.contains("session 18"));
-/// assert!(!open.remove("session 17"), "certainly not in, so nothing was changed");
+/// assert!(!open.remove("session 17"), "definitely absent, so nothing changed");
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[derive(Clone)]
 pub struct CountingBloomFilter {
-    /// A bit is set where its counter is not zero, and nowhere else.
+    /// A bit is set if and only if its counter is not zero.
     filter: BloomFilter,
-    /// For each block of the filter, [`COUNTER_BLOCKS`].
+    /// [`COUNTER_BLOCKS`] for each block of the filter.
     counters: Blocks,
 }
 
-/// Blocks of counters for each block of bits.
+/// Blocks of counters per block of bits.
 const COUNTER_BLOCKS: usize = 4;
 
-/// The counters of a block, two to a byte: counter c is that of bit `c % 64` of lane `c / 64`, and lies in byte
-/// `c / 2`, in the low half if c is even.
+/// The counters of a block, two to a byte. Counter c counts bit `c % 64` of lane `c / 64`; it is in byte `c / 2`, in
+/// the low half if c is even.
 type Counters = [u8; COUNTER_BLOCKS * BLOCK_BYTES];
 
-/// A counter that is this high stays so.
+/// A counter that reaches this value stays there.
 const SATURATED: u8 = 15;
 
 fn counter(counters: &Counters, at: usize) -> u8 {
@@ -76,7 +76,7 @@ fn count_up(counters: &mut Counters, at: usize) {
     counters[at / 2] += one << (4 * (at % 2));
 }
 
-/// Counts down what is above zero; whether it has become zero.
+/// Decrements a counter that is above zero. Returns whether it is now zero.
 #[inline]
 fn count_down(counters: &mut Counters, at: usize) -> bool {
     let count = counter(counters, at);
@@ -84,14 +84,14 @@ fn count_down(counters: &mut Counters, at: usize) -> bool {
     count == 1
 }
 
-/// Calls `with` for each bit of [`mask`](crate::mask::mask), by the number of its counter.
-// Tried: a walk over the set bits of the mask's lanes. An insert then takes 26 ns in place of 13, for which lanes
-// have none is anyone's guess (16 KiB, k = 6; Zen 5, 2026-11).
+/// Calls `with` for each bit of [`mask`](crate::mask::mask), with the index of its counter.
+// Tried: a walk over the set bits of the mask's lanes. An insert then takes 26 ns instead of 13, because which lanes
+// are empty is unpredictable (16 KiB, k = 6; Zen 5, 2026-11).
 #[inline(always)]
 fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
     let (first, second) = words(hash);
     let rotation = first >> 61;
-    // Of six bits each, from the lane of the first probe on, in a circle.
+    // Six bits per lane, rotated so that the lane of the first probe comes first.
     let in_lanes = |word: u64| {
         let bits = (word >> 13) & ((1 << 48) - 1);
         (bits >> (6 * rotation)) | (bits << (48 - 6 * rotation))
@@ -105,7 +105,7 @@ fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
         first >>= 6;
     }
     for probe in 8..k {
-        // The two probes of a lane may be the same bit.
+        // Both probes of a lane may be the same bit.
         if difference % 64 != 0 {
             with(counter(probe, second));
         }
@@ -115,42 +115,41 @@ fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
 }
 
 impl CountingBloomFilter {
-    /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, while it holds no more
-    /// than `expected_keys` distinct keys. [`Sizing::for_fpr`](crate::Sizing::for_fpr) says how many blocks that
-    /// takes.
+    /// Creates an empty filter with a false-positive rate of at most `fpr`, while it holds no more than `expected_keys`
+    /// distinct keys. [`Sizing::for_fpr`](crate::Sizing::for_fpr) returns the number of blocks.
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for bits and counters cannot be
-    /// had.
+    /// allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_counters(BloomFilter::with_fpr(expected_keys, fpr)?)
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, as
-    /// [`BloomFilter::with_bits_per_key`] has them. The counters take four times as many on top.
+    /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, sized as
+    /// [`BloomFilter::with_bits_per_key`] sizes it. The counters take four times as much memory on top.
     ///
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
-    /// for bits and counters cannot be had.
+    /// for bits and counters cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_counters(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?)
     }
 
-    /// An empty filter of `n_blocks` blocks of 64 bytes and 256 bytes of counters for each, with `k` probes per key,
-    /// 1 to 16.
+    /// Creates an empty filter of `n_blocks` blocks of 64 bytes, each with 256 bytes of counters, and `k` probes per
+    /// key, 1 to 16.
     ///
     /// # Errors
     ///
-    /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be had.
+    /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         Self::with_counters(BloomFilter::with_blocks(n_blocks, k)?)
     }
 
     fn with_counters(filter: BloomFilter) -> Result<Self, SizingError> {
         let counters = Blocks::zeroed(COUNTER_BLOCKS * filter.n_blocks()).map_err(|error| match error {
-            // In blocks of the filter, as they were asked for.
+            // In blocks of the filter, the unit of the request.
             SizingError::Blocks { n_blocks, most } => SizingError::Blocks {
                 n_blocks: n_blocks / COUNTER_BLOCKS as u64,
                 most: most / COUNTER_BLOCKS as u64,
@@ -160,25 +159,25 @@ impl CountingBloomFilter {
         Ok(Self { counters, filter })
     }
 
-    /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
-    /// present another does not.
+    /// Sets the seed, 0 by default. Another seed places keys differently, which makes the filters' false positives
+    /// independent.
     ///
     /// # Panics
     ///
-    /// If keys have been inserted since the filter was made or cleared, also if they have been removed again.
+    /// If keys have been inserted since the filter was created or cleared, even if they have been removed again.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { filter: self.filter.with_seed(seed), ..self }
     }
 
-    /// The filter with another kernel than the fastest: for tests and benchmarks. Bits and counters stay the same.
+    /// Uses another kernel than the fastest, for tests and benchmarks. Bits and counters stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { filter: self.filter.with_kernel(kernel), ..self }
     }
 
-    /// Adds `key`, once more if it is in already; whether that changed a bit. If not, [`contains`](Self::contains)
-    /// was `true` already.
+    /// Inserts `key`, once more if it is present already. Returns whether a bit changed; if not,
+    /// [`contains`](Self::contains) was already `true`.
     ///
     /// Reads and writes one cache line of bits and up to four of counters; does not allocate.
     #[inline]
@@ -186,16 +185,16 @@ impl CountingBloomFilter {
         self.insert_hash(self.filter.hash(key.as_ref()))
     }
 
-    /// [`insert`](Self::insert) by hash, that of [`hash_key`](crate::hash_key) or another of 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash: that of [`hash_key`](crate::hash_key), or any other 64 well-mixed bits.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.raise_counters(hash);
         self.filter.insert_hash(hash)
     }
 
-    /// Adds many keys by hash: faster than one by one where the counters are larger than the caches.
+    /// Inserts many keys by hash. Faster than single inserts where the counters are larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        // Lines on their way are four times as many as in a plain filter: at 64 keys ahead, for 1 MiB of bits, they push
-        // each other out of the first cache.
+        // A key has four times as many lines here as in a plain filter: prefetched 64 keys ahead, with 1 MiB of bits,
+        // they evict each other from the L1 cache.
         self.filter.insert_batch(hashes);
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + kernel::AHEAD) {
@@ -212,11 +211,11 @@ impl CountingBloomFilter {
         for_each_bit(hash, k, |at| count_up(counters, at));
     }
 
-    /// Takes out `key`, once: whether it may have been in, and is in once less. `false` is certain, and then nothing
-    /// is changed.
+    /// Removes `key` once. Returns whether it was possibly present; `false` means definitely absent, and nothing is
+    /// changed then.
     ///
-    /// Of a key that was never inserted, or removed as often, this must not be asked: see
-    /// [what happens otherwise](Self). Costs what an insert costs.
+    /// Do not remove a key that was never inserted, or that was removed as often as it was inserted: see [what happens
+    /// otherwise](Self). Costs as much as an insert.
     #[inline]
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.remove_hash(self.filter.hash(key.as_ref()))
@@ -234,11 +233,11 @@ impl CountingBloomFilter {
         true
     }
 
-    /// How often `key` may have been inserted and not been removed: at least as often as it was, or 15 for 15 times
-    /// and more. 0 is certain, and is where [`contains`](Self::contains) is `false`.
+    /// How often `key` was inserted and not removed: never less than the true count, except that counts end at 15. 0
+    /// means definitely absent, and is returned exactly where [`contains`](Self::contains) is `false`.
     ///
-    /// It is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005): other keys can
-    /// make it higher than the truth, but not lower. For a key never inserted it is 0, but for a share of
+    /// It is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005): other keys
+    /// can make it too high, but not too low. For a key never inserted it is 0, except with probability
     /// [`estimated_fpr`](BloomFilter::estimated_fpr).
     #[inline]
     pub fn count(&self, key: impl AsRef<[u8]>) -> u32 {
@@ -253,10 +252,10 @@ impl CountingBloomFilter {
         least.into()
     }
 
-    /// Whether `key` may be in: `false` is certain.
+    /// Whether `key` is possibly present: `false` means definitely absent.
     ///
-    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](BloomFilter::estimated_fpr).
-    /// Hashes the key and reads one cache line; does not allocate.
+    /// For a key never inserted, returns `true` with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Hashes
+    /// the key and reads one cache line; does not allocate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.filter.contains(key)
@@ -269,8 +268,8 @@ impl CountingBloomFilter {
         self.filter.contains_hash(hash)
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may be in. Faster than one by
-    /// one from about eight keys on.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
+    /// single lookups from about eight keys on.
     ///
     /// # Panics
     ///
@@ -279,24 +278,23 @@ impl CountingBloomFilter {
         self.filter.contains_batch(hashes, found);
     }
 
-    /// The bits as a plain filter: for estimates, for lookups by other code, and to write bytes of a fifth of the
-    /// size where keys need not be taken out any more.
+    /// Borrows the bits as a plain filter: for estimates, for lookups by other code, and to write bytes of a fifth of
+    /// the size where keys need not be removed any more.
     #[inline]
     pub fn as_filter(&self) -> &BloomFilter {
         &self.filter
     }
 
-    /// Takes out all keys; size, k and seed stay. Saturated counters start anew as well.
+    /// Removes all keys and resets saturated counters. Size, k and seed stay.
     pub fn clear(&mut self) {
         self.filter.clear();
         self.counters.as_mut_slice().fill([0; BLOCK_BYTES]);
     }
 
-    /// Counters that have come to 15, and stay there: their bits are not cleared any more. Where they are many, the
-    /// filter takes more and more missing keys for present, and should be cleared or built anew. Reads all counters.
+    /// Number of counters that have reached 15 and stay there: their bits are no longer cleared. With many of them the
+    /// false-positive rate keeps rising; clear or rebuild the filter. Reads all counters.
     pub fn saturated_counters(&self) -> u64 {
-        let halves =
-            self.counters.as_slice().as_slice().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
+        let halves = self.counters().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
         halves.map(|count| u64::from(count == SATURATED)).sum()
     }
 
@@ -306,28 +304,32 @@ impl CountingBloomFilter {
         self.filter.k()
     }
 
-    /// Blocks of 64 bytes, for each of which there are 256 bytes of counters.
+    /// Blocks of 64 bytes; each has 256 bytes of counters.
     #[inline]
     pub fn n_blocks(&self) -> usize {
         self.filter.n_blocks()
     }
 
-    /// Bytes that bits and counters take in memory.
+    /// Bytes of memory that bits and counters take.
     #[inline]
     pub fn size_bytes(&self) -> usize {
-        self.filter.size_bytes() + size_of_val(self.counters.as_slice().as_slice())
+        self.filter.size_bytes() + size_of_val(self.counters())
     }
 
-    /// What keys are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.filter.seed()
     }
 
     #[inline]
+    fn counters(&self) -> &[Counters] {
+        self.counters.as_slice().as_slice().as_flattened().as_chunks().0
+    }
+
+    #[inline]
     fn counters_of(&self, hash: u64) -> &Counters {
-        let (counters, _) = self.counters.as_slice().as_slice().as_flattened().as_chunks();
-        &counters[block_index(hash, self.n_blocks())]
+        &self.counters()[block_index(hash, self.n_blocks())]
     }
 
     #[inline]
@@ -337,36 +339,36 @@ impl CountingBloomFilter {
         &mut counters[index]
     }
 
-    /// Appends the filter's standalone bytes: its counters, 256 bytes for each block, and a footer of 64 bytes with
-    /// version, size, k, seed and checksums. The bits follow from the counters.
+    /// Appends the filter's standalone bytes: its counters, 256 bytes per block, and a footer of 64 bytes with version,
+    /// size, k, seed and checksums. The bits follow from the counters.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
-    /// Nothing is appended then.
+    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
+    /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        let counters = self.counters.as_slice().as_slice().as_flattened();
+        let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
         let footer =
             StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
         encoding::write_filter(out, counters, footer)
     }
 
-    /// The bytes of [`write_standalone`](Self::write_standalone).
+    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
     ///
     /// # Panics
     ///
-    /// Where that is an error.
+    /// Where [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
-    /// The filter of standalone bytes: those of [`to_standalone`](Self::to_standalone). Both checksums are compared,
-    /// and memory is taken after that: a quarter more than the bytes.
+    /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
+    /// then allocates a quarter more memory than the bytes take.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version, or their keys were hashed by another function than
+    /// If the bytes were cut, are damaged or of a newer version, or if their keys were hashed by another function than
     /// this build's.
     ///
     /// # Examples
@@ -384,23 +386,22 @@ impl CountingBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (body, footer) = encoding::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        footer.check_size(footer.size.checked_mul(size_of::<Counters>() as u64), body)?;
+        let n_bytes = footer.size.checked_mul(size_of::<Counters>() as u64).filter(|&n_bytes| n_bytes != 0);
+        footer.check_size(n_bytes, body)?;
         footer.verify(body)?;
-        let (counters, _) = body.as_chunks();
-        let counters = BlockSlice::new(counters).ok_or(footer.wrong_size(body))?;
-        let (groups, _) = body.as_chunks();
-        let mut blocks = Blocks::zeroed_or_abort(groups.len());
-        for (block, counters) in blocks.as_mut_slice().iter_mut().zip(groups) {
+        let counters = Blocks::from_bytes(body);
+        let mut blocks = Blocks::zeroed_or_abort(counters.len() / COUNTER_BLOCKS);
+        for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {
             *block = bits(counters);
         }
-        // Without keys a filter may be given another seed, so forged bytes must not say so.
-        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.is_zero());
+        // An empty filter accepts another seed, so forged bytes must not claim to be empty.
+        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.as_slice().is_zero());
         let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
-        Ok(Self { filter, counters: Blocks::from_slice(counters) })
+        Ok(Self { filter, counters })
     }
 }
 
-/// The bits whose counters are not zero.
+/// The bits of a block: those whose counters are not zero.
 fn bits(counters: &Counters) -> Block {
     let (of_bytes, _) = counters.as_chunks::<4>();
     core::array::from_fn(|byte| {
@@ -409,19 +410,17 @@ fn bits(counters: &Counters) -> Block {
     })
 }
 
-/// The bits alone, in the same memory: a filter from which keys cannot be taken out.
+/// Keeps the bits alone, in the same memory: a filter from which keys cannot be removed.
 impl From<CountingBloomFilter> for BloomFilter {
     fn from(counting: CountingBloomFilter) -> Self {
         counting.filter
     }
 }
 
-/// Whether the filters answer alike, and will after the same inserts and removes: same blocks, counters, k and seed.
+/// Equal if both give the same answers, and will after the same inserts and removes: same blocks, counters, k and seed.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.k() == other.k()
-            && self.seed() == other.seed()
-            && self.counters.as_slice().as_slice() == other.counters.as_slice().as_slice()
+        self.k() == other.k() && self.seed() == other.seed() && self.counters() == other.counters()
     }
 }
 
@@ -429,9 +428,7 @@ impl Eq for CountingBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for CountingBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 
@@ -455,7 +452,7 @@ mod tests {
 
     #[test]
     fn the_walk_meets_each_bit_of_the_mask_once() {
-        // In one of 64 hashes and more, two probes of a lane are the same bit.
+        // In at least one of 64 hashes, both probes of a lane are the same bit.
         for hash in (0..2_000).map(mix).chain([0, 1, u64::MAX]) {
             for k in 1..=16 {
                 let mut lanes = [0; LANES];

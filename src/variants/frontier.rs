@@ -1,4 +1,4 @@
-//! `Frontier`: a queue of what is to be visited, which takes nothing that it has seen before.
+//! `Frontier`: a crawler's queue that accepts each item once.
 #![forbid(unsafe_code)]
 
 use alloc::collections::{VecDeque, vec_deque};
@@ -14,25 +14,27 @@ use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::filter::BloomFilter;
 use crate::variants::ScalableBloomFilter;
 
-/// The queue of a crawler: first in, first out, and nothing twice.
+/// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
+/// extensible Web crawler", 1999).
 ///
-/// [`push`](Self::push) takes an item that was never pushed before, and drops any other. A Bloom filter knows what was
-/// pushed, in place of a set of all items: 1.24 bytes for each at 1 %, 1.95 at 0.1 %, however long the items are. For a
-/// million URLs of 71 bytes in the mean that is 1.24 or 1.95 MB, where a `HashSet<String>` takes 124 MB. Besides, only
-/// the items that are still to come lie in memory, and room for the most that ever were.
+/// [`push`](Self::push) queues an item that was never pushed before and drops any other. Instead of a set of all items,
+/// a Bloom filter remembers what was pushed: 1.24 bytes per item at 1 %, 1.95 at 0.1 %, however long the items are. For
+/// a million URLs of 71 bytes on average that is 1.24 or 1.95 MB, where a `HashSet<String>` takes 124 MB. The queue
+/// holds only the items still to be popped, with room for the most that it ever held.
 ///
-/// The price: `push` takes a new item for one that was seen, drops it, and it is *never visited*. The probability grows
-/// from 0 to the `fpr` asked for, as the frontier fills to the number of items that it was made for; of so many items less
-/// than a fifth of `fpr` are lost where that is 2 % or less: 0.17 % at 1 %, 0.015 % at 0.1 %. No item comes out twice. Whoever chooses the
-/// items can choose some for which another is dropped: the hash resists accidents, not attackers.
+/// The price is false positives: `push` may take a new item for one already seen and drop it, and the item is *never
+/// visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all items
+/// up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2 % or less: 0.17 % of the items at 1 %, 0.015 %
+/// at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier drop
+/// another: the hash resists accidents, not attackers.
 ///
-/// What tells items apart, and what is saved of them, are the bytes of `AsRef<[u8]>`: those of a `String`, a `Vec<u8>`,
-/// or a type of your own. Normalize URLs before they are pushed.
+/// Items are compared, and saved, as the bytes of `AsRef<[u8]>`: those of a `String`, a `Vec<u8>`, or a type of your
+/// own. Normalize URLs before you push them.
 ///
-/// [`Frontier::with_fpr`] is of fixed size. Past the number of items that it was made for it works on, and drops more than
-/// was asked: [`is_over_capacity`](Self::is_over_capacity) tells so, and with the feature `log` one warning does.
-/// [`Frontier::growing`] keeps the rate for any number of items. That takes two to five times the memory, most just after it has grown, and a push
-/// touches a cache line in each of its filters.
+/// [`Frontier::with_fpr`] has a fixed size. Past its capacity it keeps working and drops more new items than requested:
+/// [`is_over_capacity`](Self::is_over_capacity) reports that, and so does one warning with the feature `log`.
+/// [`Frontier::growing`] keeps the false-positive rate for any number of items. It takes two to five times the memory,
+/// most just after it has grown, and each push touches a cache line in each of its filters.
 ///
 /// # Examples
 ///
@@ -64,42 +66,52 @@ enum Filter {
     Growing(ScalableBloomFilter),
 }
 
-/// The capacity of a filter that grows. No fixed one has room for so many.
+/// Evaluates `$value` for the filter of either kind.
+macro_rules! of_either {
+    ($filter:expr, |$name:ident| $value:expr) => {
+        match $filter {
+            Filter::Fixed($name) => $value,
+            Filter::Growing($name) => $value,
+        }
+    };
+}
+
+/// The capacity of a growing frontier. No fixed filter has room for so many items.
 const UNLIMITED: u64 = u64::MAX;
 
-/// Of the length before each item.
+/// Size of the length that precedes each item.
 const LENGTH_BYTES: usize = 8;
 
 /// An empty queue, a filter of one lane, and two footers.
 const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::BYTES;
 
 impl<T: AsRef<[u8]>> Frontier<T> {
-    /// An empty frontier that drops at most a share `fpr` of new items, as long as no more than `expected_items` are
-    /// pushed. Takes the memory of a [`BloomFilter::with_fpr`].
+    /// Creates an empty frontier of fixed size, which drops new items with a probability of at most `fpr` until more
+    /// than `expected_items` have been accepted. Takes the memory of a [`BloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
-    /// had.
+    /// allocated.
     pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, SizingError> {
         let filter = Filter::Fixed(BloomFilter::with_fpr(expected_items, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
 
-    /// An empty frontier that drops at most a share `fpr` of new items, however many are pushed. Takes the memory and time
-    /// of a [`ScalableBloomFilter::with_fpr`].
+    /// Creates an empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are
+    /// pushed. Takes the memory and time of a [`ScalableBloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
-    /// `initial_capacity` items cannot be had.
+    /// `initial_capacity` items cannot be allocated.
     pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
 
-    /// The frontier with another seed than 0: what it drops of new items are then others. A crawl that is repeated with
-    /// another seed visits what the last one missed.
+    /// Sets the seed, 0 by default. With another seed the frontier drops other new items, so a second crawl with
+    /// another seed visits what the first one missed.
     ///
     /// # Panics
     ///
@@ -113,27 +125,24 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         Self { filter, ..self }
     }
 
-    /// Queues `item` unless it was seen before; whether it was queued.
+    /// Queues `item` unless it was seen before. Returns whether it was queued.
     ///
-    /// `true`: it is new, and will come out once. `false`: it was dropped. It was pushed before, or, with probability
-    /// [`estimated_fpr`](Self::estimated_fpr), it is new and will never come out.
+    /// `true`: the item is new and will come out once. `false`: it was dropped. Either it was pushed before, or, with
+    /// probability [`estimated_fpr`](Self::estimated_fpr), it is new and will never come out.
     ///
-    /// Hashes the item and touches one cache line of the filter, of each of its parts if it grows.
+    /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
     pub fn push(&mut self, item: T) -> bool {
         let key = item.as_ref();
-        let is_new = match &mut self.filter {
-            Filter::Fixed(filter) => filter.insert(key),
-            Filter::Growing(filter) => filter.insert(key),
-        };
+        let is_new = of_either!(&mut self.filter, |filter| filter.insert(key));
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
-            // Not by a flag: so a frontier that was saved after it had warned does not warn again.
+            // By the count and not by a flag, so that a frontier saved after its warning does not warn again.
             #[cfg(feature = "log")]
             if self.accepted.checked_sub(1) == Some(self.capacity) {
                 log::warn!(
-                    "a frontier made for {} items has taken more: it drops new items more often than was asked for; make it \
-                     for more items, or let it grow",
+                    "a frontier for {} items is over capacity and drops more new items than requested: make it larger, \
+                     or let it grow",
                     self.capacity
                 );
             }
@@ -141,78 +150,66 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         is_new
     }
 
-    /// The item that was pushed first of those that have not come out. It stays seen.
+    /// Removes and returns the oldest item in the queue. It stays seen.
     pub fn pop(&mut self) -> Option<T> {
         self.queue.pop_front()
     }
 
-    /// Items that are to come out.
+    /// Items in the queue.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether no item is to come out.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether [`push`](Self::push) would drop `item`: for an item that was pushed `true`, for any other `false` but with
-    /// probability [`estimated_fpr`](Self::estimated_fpr).
+    /// Whether [`push`](Self::push) would drop `item`: always `true` for an item that was pushed; for any other,
+    /// `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
     pub fn seen(&self, item: impl AsRef<[u8]>) -> bool {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.contains(item),
-            Filter::Growing(filter) => filter.contains(item),
-        }
+        of_either!(&self.filter, |filter| filter.contains(item))
     }
 
-    /// The items that are to come out, in that order.
+    /// Iterates over the items in the queue, in the order in which they will come out.
     pub fn iter(&self) -> vec_deque::Iter<'_, T> {
         self.queue.iter()
     }
 
-    /// What items are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    /// The seed that items are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     pub fn seed(&self) -> u64 {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.seed(),
-            Filter::Growing(filter) => filter.seed(),
-        }
+        of_either!(&self.filter, |filter| filter.seed())
     }
 
-    /// Items that were new when they were pushed: those that came out and those that are to come.
+    /// Items that were new when they were pushed: those popped and those still in the queue.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// Whether the frontier has taken more items than it was made for, and so drops new ones more often than was asked for.
-    /// Never, if it grows.
+    /// Whether the frontier has accepted more items than it was made for, and so drops new ones more often than
+    /// requested. Always `false` if it grows.
     pub fn is_over_capacity(&self) -> bool {
         self.accepted > self.capacity
     }
 
-    /// Bytes that the filter takes in memory: all but the queue.
+    /// Bytes of memory that the filter takes, without the queue.
     pub fn size_bytes(&self) -> usize {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.size_bytes(),
-            Filter::Growing(filter) => filter.size_bytes(),
-        }
+        of_either!(&self.filter, |filter| filter.size_bytes())
     }
 
-    /// The probability that [`push`](Self::push) drops an item that is new: exact for the filter as it is. Reads the
-    /// whole filter.
+    /// The probability that [`push`](Self::push) drops an item that is new: exact for the filter's current bits. Reads
+    /// the whole filter.
     pub fn estimated_fpr(&self) -> f64 {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.estimated_fpr(),
-            Filter::Growing(filter) => filter.estimated_fpr(),
-        }
+        of_either!(&self.filter, |filter| filter.estimated_fpr())
     }
 
-    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in `docs/format.md`,
-    /// section 10. [`save`](Self::save) writes them without a second copy of the queue in memory.
+    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in
+    /// `docs/format.md`, section 10. [`save`](Self::save) writes them without a second copy of the queue in memory.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: other builds would not find the keys. Nothing is appended
-    /// then.
+    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
+    /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         let filter = self.filter_bytes()?;
         self.encode(&filter, |part| {
@@ -221,27 +218,29 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         })
     }
 
-    /// The bytes of [`write_standalone`](Self::write_standalone).
+    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
     ///
     /// # Panics
     ///
-    /// Where that is an error.
+    /// Where [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
-    /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Item by item:
-    /// wrap a file in a [`BufWriter`](std::io::BufWriter). Allocates a copy of the filter, not of the queue. With the
+    /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Requires the
     /// feature `std`.
     ///
-    /// The bytes hold what is queued and what was seen. An item that was popped is seen and no longer queued: finish
-    /// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
-    /// rename it over the old one; the example `crawl` does so with a library.
+    /// Writes item by item: wrap a file in a [`BufWriter`](std::io::BufWriter). Allocates a copy of the filter, not of
+    /// the queue.
+    ///
+    /// The bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish visiting it
+    /// before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and rename it
+    /// over the old one; the example `crawl` does so with a library.
     ///
     /// # Errors
     ///
-    /// Those of the writer, and [`HashChanged`] as an error of kind [`Other`](std::io::ErrorKind::Other), before anything
-    /// is written.
+    /// Those of the writer. [`HashChanged`] comes as an error of kind [`Other`](std::io::ErrorKind::Other), before
+    /// anything is written.
     ///
     /// # Examples
     ///
@@ -266,10 +265,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     fn filter_bytes(&self) -> Result<Vec<u8>, HashChanged> {
         let mut bytes = Vec::new();
-        match &self.filter {
-            Filter::Fixed(filter) => filter.write_standalone(&mut bytes)?,
-            Filter::Growing(filter) => filter.write_standalone(&mut bytes)?,
-        }
+        of_either!(&self.filter, |filter| filter.write_standalone(&mut bytes))?;
         Ok(bytes)
     }
 
@@ -294,13 +290,13 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 }
 
 impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
-    /// The frontier of standalone bytes: those of [`to_standalone`](Self::to_standalone). Its items are made from their
-    /// bytes by `TryFrom<Vec<u8>>`, which `String` and `Vec<u8>` implement.
+    /// Reads a frontier from the standalone bytes of [`to_standalone`](Self::to_standalone). `TryFrom<Vec<u8>>`, which
+    /// `String` and `Vec<u8>` implement, makes the items from their bytes.
     ///
     /// # Errors
     ///
     /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or then has
-    /// different ones; if the keys were placed by another hash than this build's.
+    /// different ones; if the keys were hashed by another function than this build's.
     ///
     /// # Examples
     ///
@@ -323,14 +319,14 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }
-        // The count goes on from here: past half the range it might overflow.
+        // The restored count keeps rising: above half the range it might overflow.
         if accepted < items || accepted > u64::MAX / 2 {
             return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
         }
         encoding::verify(body, checksum)?;
         let wrong_queue = DecodeError::Queue { items, queue_bytes, found_bytes: body.len() as u64 };
         let (mut rest, filter) = split_at(body, queue_bytes).ok_or(wrong_queue)?;
-        // Grown as items come: a forged count must not allocate.
+        // Grown item by item: a forged count must not allocate.
         let mut queue = VecDeque::new();
         for index in 0..items {
             let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or(wrong_queue)?;
@@ -348,20 +344,21 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
             Filter::Fixed(BloomFilter::from_standalone(filter)?)
         };
         let frontier = Self { queue, filter, capacity, accepted };
-        // An item that the filter does not know would be accepted again, and visited twice.
+        // An item missing from the filter would be accepted again and visited twice.
         match frontier.iter().position(|item| !frontier.seen(item)) {
             Some(index) => Err(DecodeError::Item { index: index as u64 }),
             None => Ok(frontier),
         }
     }
 
-    /// Reads a frontier that [`save`](Self::save) wrote, to the end of the input. Allocates as much as the input in
-    /// addition to the frontier. With the feature `std`.
+    /// Reads a frontier that [`save`](Self::save) wrote, to the end of the input. Requires the feature `std`.
+    ///
+    /// Allocates as much as the input in addition to the frontier.
     ///
     /// # Errors
     ///
-    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] as
-    /// [`from_standalone`](Self::from_standalone).
+    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] where
+    /// [`from_standalone`](Self::from_standalone) returns an error.
     #[cfg(feature = "std")]
     pub fn restore(mut input: impl std::io::Read) -> Result<Self, RestoreError> {
         let mut bytes = Vec::new();
@@ -370,17 +367,15 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     }
 }
 
-/// `None` where there are fewer bytes.
+/// `None` if there are fewer than `at` bytes.
 fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(at).ok()?)
 }
 
 impl<T: AsRef<[u8]>> Extend<T> for Frontier<T> {
-    /// [`push`](Frontier::push) for each.
+    /// Calls [`push`](Frontier::push) for each item.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        for item in items {
-            self.push(item);
-        }
+        items.into_iter().for_each(|item| _ = self.push(item));
     }
 }
 
@@ -395,10 +390,7 @@ impl<'a, T> IntoIterator for &'a Frontier<T> {
 
 impl<T> fmt::Debug for Frontier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let filter: &dyn fmt::Debug = match &self.filter {
-            Filter::Fixed(filter) => filter,
-            Filter::Growing(filter) => filter,
-        };
+        let filter: &dyn fmt::Debug = of_either!(&self.filter, |filter| filter);
         f.debug_struct("Frontier")
             .field("len", &self.queue.len())
             .field("accepted", &self.accepted)

@@ -1,15 +1,16 @@
-//! Other members of the family than the crate's own [`BloomFilter`](crate::BloomFilter), for other needs.
+//! Variants of [`BloomFilter`](crate::BloomFilter), for other needs.
 //!
-//! They take the same keys, hashes and seeds, and keep the same promises: a key that was inserted is found, the bits are
-//! the same on every CPU, and malformed bytes are an error.
+//! All take the same keys, hashes and seeds, and give the same guarantees: a key that was inserted is found, the bits
+//! are the same on every CPU, and malformed bytes are an error. [`BloomFilter`](crate::BloomFilter) is the right choice
+//! unless a row below describes your case.
 //!
-//! | filter | when to take it | bits per key at 1 %, 0.1 %, 0.01 % | cache misses per lookup, at most |
+//! | if | use | bits per key at 1 %, 0.1 %, 0.01 % | cache misses per lookup, at most |
 //! |---|---|---|---|
-//! | [`BloomFilter`](crate::BloomFilter) | nearly always: one cache line per key, SIMD | 9.93, 15.59, 22.09 | 1 |
-//! | [`StandardBloomFilter`] | memory or bandwidth is scarcer than time, or the rate is below 0.01 % | 9.59, 14.38, 19.17 | k: 7, 10, 13 |
-//! | [`CountingBloomFilter`] | keys must be taken out again, and the filter cannot be built anew | 49.7, 78.0, 110.5 | 1 |
-//! | [`ScalableBloomFilter`] | nobody knows how many keys will come | at 100 times the guess 21.2, 29.8, 40.0 | filters: 7 at 100 times the guess |
-//! | [`Frontier`] | a queue that takes nothing twice, for crawlers: over a `BloomFilter`, or a filter that grows | as its filter | as its filter |
+//! | none of the below applies | [`BloomFilter`](crate::BloomFilter): one cache line per key, SIMD | 9.93, 15.59, 22.09 | 1 |
+//! | memory or bandwidth is scarcer than time, or you need a false-positive rate below 0.01 % | [`StandardBloomFilter`]: probes anywhere | 9.59, 14.38, 19.17 | k: 7, 10, 13 |
+//! | keys must be removed, and the filter cannot be rebuilt | [`CountingBloomFilter`]: a counter for each bit | 49.7, 78.0, 110.5 | 1 |
+//! | the number of keys is unknown | [`ScalableBloomFilter`]: adds filters as keys come | 21.2, 29.8, 40.0 at 100 times the initial capacity | one per filter: 7 at 100 times the initial capacity |
+//! | a crawler needs a queue that accepts each item once | [`Frontier`]: a queue over a `BloomFilter`, or over a filter that grows | as its filter | as its filter |
 #![forbid(unsafe_code)]
 
 mod counting;

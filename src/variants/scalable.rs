@@ -1,4 +1,4 @@
-//! `ScalableBloomFilter`: a cascade of filters, for keys whose number nobody knows.
+//! `ScalableBloomFilter`: a series of filters that grows with an unknown number of keys.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -14,38 +14,42 @@ use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
 
-/// A filter that grows with its keys and keeps the false-positive rate asked for, however many come.
+/// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
-/// It is a cascade of [`BloomFilter`]s: once one has the keys that it was sized for, the next is made, twice as large and
-/// of 0.85 times the rate. The rates are those of a geometric series whose sum is the rate asked for (Almeida, Baquero,
-/// Preguiça and Hutchison, "Scalable Bloom filters", 2007), and so an upper bound of the rate of all together,
-/// 1 − Π(1 − rate). A lookup hashes the key once and asks all filters with one mask.
+/// It is a series of [`BloomFilter`]s: when one holds the keys that it was sized for, the next is added, twice as large
+/// and with 0.85 times the false-positive rate. These rates form a geometric series whose sum is the requested rate
+/// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom filters", 2007). The sum is an upper bound of the
+/// false-positive rate of all filters together, 1 − Π(1 − rate). A lookup hashes the key once and probes all filters
+/// with one mask.
 ///
 /// # Or one filter, folded
 ///
-/// Where the most keys that may come are known, size a [`BloomFilter`] for these and
-/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in: best with a power of two blocks, which fold to any
-/// other. A lookup stays one cache line, and the memory is taken at once, but only until the filter is folded. At 1 %,
-/// memory beside that of a filter made for just these keys, and rate beside the one asked for:
+/// If you know the most keys that may come, size a [`BloomFilter`] for them and
+/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best: it folds to any
+/// other. A lookup still touches one cache line. All memory is allocated at once, but only until the filter is folded.
+/// At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate (FPR) relative to the
+/// requested one:
 ///
-/// | keys, by the initial capacity | 1 | 10 | 100 |
+/// | keys, as a multiple of the initial capacity | 1 | 10 | 100 |
 /// |---|---|---|---|
 /// | scalable: filters, that is cache lines per lookup | 1 | 4 | 7 |
-/// | memory | 1.46 | 2.35 | 2.14 |
-/// | rate | 0.15 | 0.38 | 0.61 |
-/// | one filter, sized for 100 times the guess: memory | 100 | 10 | 1 |
-/// | one of a power of two blocks, folded: memory | 1.3 | 1.1 | 1.7 |
-/// | rate | 0.31 | 0.79 | 0.10 |
+/// | scalable: memory | 1.46 | 2.35 | 2.14 |
+/// | scalable: FPR | 0.15 | 0.38 | 0.61 |
+/// | one filter, sized for 100 times the initial capacity: memory | 100 | 10 | 1 |
+/// | the same with a power of two blocks, then folded: memory | 1.3 | 1.1 | 1.7 |
+/// | the same with a power of two blocks, then folded: FPR | 0.31 | 0.79 | 0.10 |
 ///
-/// A scalable filter takes most memory just after it has grown: 4.5 times that of one filter with one key over the first
-/// guess, 3.3 to 3.7 times at the later steps. At 0.1 and 0.01 % and 100 times the guess it takes 1.91 and 1.81 times.
+/// A scalable filter takes the most memory just after it has grown: 4.5 times that of one filter with one key over the
+/// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
+/// and 1.81 times at 0.01 %.
 ///
-/// A lookup in seven filters at 1 % takes 2.5 times that in one by key, 6.2 times by hash, at 0.1 % 2.3 and 4.5 times, for
-/// missing keys as for present ones. Where the filters are larger than the caches, it is 2.6 and 4.4 times at 78 MB, 3.5
-/// and 5.7 times at 260 MB. (Zen 5, keys of 16 bytes, two busy cores, 2026-11.) A step takes time as well, for the model
-/// that sizes the next filter: 0.7 ms at 1 %, 20 ms at 0.01 %.
+/// At 1 %, a lookup in seven filters takes 2.5 times as long as in one filter if you look up by key, and 6.2 times if by
+/// hash; at 0.1 %, 2.3 and 4.5 times. That holds for absent and present keys. Where the filters are larger than the
+/// caches, it takes 2.6 and 4.4 times as long at 78 MB, 3.5 and 5.7 times at 260 MB. (Zen 5, keys of 16 bytes, two busy
+/// cores, 2026-11.) Adding a filter takes time as well, for the model that sizes it: 0.7 ms at 1 %, 20 ms at 0.01 %.
 ///
-/// A initial capacity that is far too low costs lookups: each doubling is a filter. One that is too high costs its memory.
+/// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
+/// high costs its memory.
 ///
 /// # Examples
 ///
@@ -66,12 +70,12 @@ pub struct ScalableBloomFilter {
     /// Oldest first, at least one. All have the same k, kernel and seed.
     filters: Vec<BloomFilter>,
     plan: Plan,
-    /// How many more keys the newest takes.
+    /// How many more keys the newest filter takes.
     room: u64,
     seed: Seed,
 }
 
-/// How large each filter is, and of what rate.
+/// The capacity and the false-positive rate of each filter.
 #[derive(Clone, Copy, PartialEq)]
 struct Plan {
     /// Keys of the first filter, at least 1.
@@ -79,12 +83,12 @@ struct Plan {
     fpr: f64,
     growth: u8,
     tightening: f64,
-    /// Of all filters, so that a lookup makes one mask.
+    /// The same for all filters, so that a lookup computes one mask.
     k: ProbeCount,
 }
 
-/// Memory by that of one filter for the keys at 1 %, at 10, 100 and 10,000 times the initial capacity, the mean over that
-/// range, of as many keys in each power of ten, and the most:
+/// Memory relative to one filter for the same keys at 1 %: at 10, 100 and 10,000 times the initial capacity, the mean
+/// over that range with as many key counts in each power of ten, and the most:
 ///
 /// | growth, tightening | 10 | 100 | 10,000 | mean | most |
 /// |---|---|---|---|---|---|
@@ -95,28 +99,22 @@ struct Plan {
 /// | 2, the rates a/((i + a)(i + a + 1)), a = 5 | 2.42 | 2.26 | 3.40 | 2.68 | 4.38 |
 /// | 4, 0.85 | 3.23 | 5.53 | 3.83 | 3.68 | 7.32 |
 ///
-/// A growth of 1.5 takes a mean of 2.34, but ten filters in place of seven at 100 times the guess.
+/// A growth of 1.5 takes a mean of 2.34, but ten filters instead of seven at 100 times the initial capacity.
 const GROWTH: u8 = 2;
 const TIGHTENING: f64 = 0.85;
-/// More filters than a process can have: the last of them would be of 2^63 keys.
+/// More filters than a process can have: the last would hold 2^63 keys.
 const MOST_FILTERS: f64 = 64.0;
 
 impl Plan {
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(SizingError::Fpr { value: fpr });
-        }
-        if fpr < SCALABLE_MIN_FPR {
-            return Err(SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR });
-        }
-        if !(2..=16).contains(&growth) {
-            return Err(SizingError::Growth { value: growth });
-        }
-        if !(0.5..1.0).contains(&tightening) {
-            return Err(SizingError::Tightening { value: tightening });
-        }
-        // The textbook's, −log2 of the rate, for the fifth filter. From one filter to twenty that takes within 2 % of
-        // the bits that each filter's own best k would.
+        let check = |is_valid: bool, error| is_valid.then_some(()).ok_or(error);
+        check(fpr > 0.0 && fpr < 1.0, SizingError::Fpr { value: fpr })?;
+        let too_low = SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR };
+        check(fpr >= SCALABLE_MIN_FPR, too_low)?;
+        check((2..=16).contains(&growth), SizingError::Growth { value: growth })?;
+        check((0.5..1.0).contains(&tightening), SizingError::Tightening { value: tightening })?;
+        // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
+        // that this takes are within 2 % of those that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
         Ok(Self {
@@ -128,21 +126,21 @@ impl Plan {
         })
     }
 
-    /// Keys of the filter of this index.
+    /// Keys of the filter with this index.
     fn capacity(&self, index: usize) -> u64 {
         (0..index).fold(self.initial_capacity, |capacity, _| capacity.saturating_mul(self.growth.into()))
     }
 
-    /// Keys of so many filters.
+    /// Keys of the first `n_filters` filters.
     fn total_capacity(&self, n_filters: usize) -> u64 {
         (0..n_filters).fold(0, |total: u64, index| total.saturating_add(self.capacity(index)))
     }
 
-    /// Rate of the filter of this index. Those of 64 filters add up to at most `fpr`: a geometric series, and for each
-    /// filter the lowest rate of its k.
+    /// False-positive rate of the filter with this index. Those of 64 filters add up to at most `fpr`: a geometric
+    /// series, plus the lowest rate that k reaches for each filter.
     fn fpr(&self, index: usize) -> f64 {
         let lowest = sizing::fpr(MAX_BITS_PER_KEY, self.k.get()).unwrap_or(MIN_FPR);
-        // Below 0 where other writers chose a k that cannot reach the rate.
+        // Below 0 where another writer chose a k that cannot reach the rate.
         let shared = (self.fpr - MOST_FILTERS * lowest).max(0.0) * (1.0 - self.tightening);
         lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
@@ -158,23 +156,25 @@ impl Plan {
 }
 
 impl ScalableBloomFilter {
-    /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, however many keys it holds.
-    /// It takes memory for `initial_capacity` keys, and more as they come.
+    /// Creates an empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory
+    /// for `initial_capacity` keys, and more as they come.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be had.
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be allocated.
     pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_growth(initial_capacity, fpr, GROWTH, TIGHTENING)
     }
 
-    /// [`with_fpr`](Self::with_fpr) with filters that each hold `growth` times the keys of the one before, at
-    /// `tightening` times its rate. The defaults are 2 and 0.85. The nearer to 1 the tightening, the more filters share
-    /// the rate: with few of them, each is then larger than it need be.
+    /// [`with_fpr`](Self::with_fpr) with filters that each hold `growth` times the keys of the previous one, at
+    /// `tightening` times its false-positive rate. The defaults are 2 and 0.85.
+    ///
+    /// The nearer `tightening` is to 1, the more filters share the requested rate, and with few filters each is larger
+    /// than necessary.
     ///
     /// # Errors
     ///
-    /// As [`with_fpr`](Self::with_fpr), and if `growth` is not 2 to 16, or `tightening` not at least 0.5 and below 1.
+    /// As [`with_fpr`](Self::with_fpr); also if `growth` is not 2 to 16, or `tightening` is below 0.5 or not below 1.
     pub fn with_growth(
         initial_capacity: usize,
         fpr: f64,
@@ -186,7 +186,7 @@ impl ScalableBloomFilter {
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
 
-    /// The filter with another seed than 0: see [`BloomFilter::with_seed`].
+    /// Sets the seed, 0 by default: see [`BloomFilter::with_seed`].
     ///
     /// # Panics
     ///
@@ -197,17 +197,18 @@ impl ScalableBloomFilter {
         Self { filters, seed: Seed::new(seed), ..self }
     }
 
-    /// The filter with another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses another kernel than the fastest, for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
         Self { filters, ..self }
     }
 
-    /// Adds `key`; whether it was new. If not, [`contains`](Self::contains) was `true` already, and nothing changes.
+    /// Inserts `key`. Returns whether it was new; if not, [`contains`](Self::contains) was already `true`, and nothing
+    /// changes.
     ///
-    /// Where the newest filter is full, sizes a larger one by the model, which takes 0.7 ms at 1 % and 20 ms at 0.01 %, and
-    /// allocates it: aborts where memory is out, as `Vec` does.
+    /// If the newest filter is full, sizes a larger one by the model, which takes 0.7 ms at 1 % and 20 ms at 0.01 %,
+    /// and allocates it. Aborts if out of memory, as `Vec` does.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
@@ -230,7 +231,7 @@ impl ScalableBloomFilter {
         is_new
     }
 
-    /// Adds many keys by hash: faster than one by one once the filters are large.
+    /// Inserts many keys by hash. Faster than single inserts once the filters are large.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         for (at, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(at + kernel::AHEAD) {
@@ -243,16 +244,16 @@ impl ScalableBloomFilter {
     #[cold]
     fn grow(&mut self) {
         let index = self.filters.len();
-        // What no address space holds does not fit in memory either.
+        // A size beyond the address space is out of memory as well.
         let n_blocks = self.plan.n_blocks(index).unwrap_or(usize::MAX);
         self.filters.extend(self.filters.first().map(|first| first.empty_or_abort(n_blocks)));
         self.room = self.plan.capacity(index);
     }
 
-    /// Whether `key` may have been inserted: `false` is certain.
+    /// Whether `key` is possibly present: `false` means definitely absent.
     ///
-    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the
-    /// key and reads a cache line of each filter; does not allocate.
+    /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
+    /// and reads one cache line of each filter; does not allocate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
@@ -264,24 +265,20 @@ impl ScalableBloomFilter {
         BloomFilter::any_contains_hash(&self.filters, hash)
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted. Faster than
-    /// one by one once the filters are large.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
+    /// single lookups once the filters are large.
     ///
     /// # Panics
     ///
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let mut found = found.iter_mut();
-        kernel::each_ahead(
-            hashes,
-            |later| self.prefetch_large(later),
-            |hash| {
-                if let Some(found) = found.next() {
-                    *found = self.contains_hash(hash);
-                }
-            },
-        );
+        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
+                self.prefetch_large(later);
+            }
+            *found = self.contains_hash(hash);
+        }
     }
 
     /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
@@ -290,21 +287,21 @@ impl ScalableBloomFilter {
         self.filters.iter().for_each(|filter| filter.prefetch(hash));
     }
 
-    /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core cannot hold.
+    /// [`prefetch`](Self::prefetch) in the filters that are too large for the caches close to a core.
     #[inline]
     fn prefetch_large(&self, hash: u64) {
         let is_large = |filter: &&BloomFilter| filter.n_blocks() >= kernel::LARGE_BLOCKS;
         self.filters.iter().rev().take_while(is_large).for_each(|filter| filter.prefetch(hash));
     }
 
-    /// Takes out all keys, and gives back the memory of all filters but the first.
+    /// Removes all keys and frees the memory of all filters but the first.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
         self.filters.iter_mut().for_each(BloomFilter::clear);
         self.room = self.plan.capacity(0);
     }
 
-    /// How many keys were new when they were inserted: the distinct keys, less the false positives among them.
+    /// Keys that were new when they were inserted: the distinct keys, less the false positives among them.
     pub fn inserted_keys(&self) -> u64 {
         self.plan.total_capacity(self.filters.len()) - self.room
     }
@@ -314,35 +311,35 @@ impl ScalableBloomFilter {
         &self.filters
     }
 
-    /// Bytes that the blocks of all filters take in memory.
+    /// Bytes of memory that the blocks of all filters take.
     pub fn size_bytes(&self) -> usize {
         self.filters.iter().map(BloomFilter::size_bytes).sum()
     }
 
-    /// What keys are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
     }
 
-    /// The false-positive rate asked for.
+    /// The requested false-positive rate.
     pub fn fpr(&self) -> f64 {
         self.plan.fpr
     }
 
-    /// The probability that a key never inserted is taken for present: 1 − Π(1 − [rate](BloomFilter::estimated_fpr) of
-    /// each filter), for the bits as they are. Reads all filters.
+    /// The probability that a lookup of a key never inserted returns `true`: 1 − Π(1 −
+    /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
     pub fn estimated_fpr(&self) -> f64 {
         1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
     }
 
     /// Appends the filter's standalone bytes: those of its filters, oldest first, and a footer of 64 bytes with their
-    /// number, the number of keys, what was asked for, and a checksum.
+    /// number, the number of keys, the requested parameters and a checksum.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
-    /// Nothing is appended then.
+    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
+    /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         self.filters.iter().try_for_each(|filter| filter.write_standalone(out))?;
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
@@ -353,21 +350,21 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// The bytes of [`write_standalone`](Self::write_standalone).
+    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
     ///
     /// # Panics
     ///
-    /// Where that is an error.
+    /// Where [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
-    /// The filter of standalone bytes: those of [`to_standalone`](Self::to_standalone). It grows on as if it had never
-    /// been written. All checksums are compared.
+    /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
+    /// filter keeps growing as if it had never been written.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version, or their keys were hashed by another function than
+    /// If the bytes were cut, are damaged or of a newer version, or if their keys were hashed by another function than
     /// this build's.
     ///
     /// # Examples
@@ -384,71 +381,58 @@ impl ScalableBloomFilter {
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
+        let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
         let (mut rest, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, keys, initial_capacity, fpr, tightening, last] = words;
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
-        if reserved != [0; 6] {
-            return Err(wrong("reserved bytes", last >> 16));
-        }
+        check(reserved == [0; 6], "reserved bytes", last >> 16)?;
         let mut plan = Plan::new(initial_capacity, fpr, growth, tightening).map_err(|error| match error {
             SizingError::Growth { .. } => wrong("growth", growth.into()),
             SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
             _ => wrong("false-positive rate, in bits,", fpr.to_bits()),
         })?;
         let mut filters = Vec::new();
-        for _ in 0..n_filters {
-            if rest.is_empty() {
-                return Err(wrong("number of filters", n_filters));
-            }
+        while !rest.is_empty() && (filters.len() as u64) < n_filters {
             let (before, filter) = encoding::split_last_standalone(rest)?;
             filters.push(BloomFilter::from_standalone(filter)?);
             rest = before;
         }
         filters.reverse();
-        let Some(newest) = filters.last().filter(|_| rest.is_empty()) else {
-            return Err(wrong("number of filters", n_filters));
-        };
-        // One hash and one mask serve them all: in a filter that has others, keys would be lost.
+        check(rest.is_empty() && filters.len() as u64 == n_filters, "number of filters", n_filters)?;
+        let newest = filters.last().ok_or(wrong("number of filters", n_filters))?;
+        // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
         let (k, seed) = (newest.k(), newest.seed());
         for filter in &filters {
-            if filter.k() != k {
-                return Err(wrong("k", filter.k().into()));
-            }
-            if filter.seed() != seed {
-                return Err(wrong("seed", filter.seed()));
-            }
+            check(filter.k() == k, "k", filter.k().into())?;
+            check(filter.seed() == seed, "seed", filter.seed())?;
         }
         plan.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
-        // What the next filter takes follows from this: forged bytes must not make it large beside the newest.
+        // The size of the next filter follows from this: forged bytes must not make it large relative to the newest.
         let last = filters.len() - 1;
         let bits_per_key = (newest.n_blocks() * BLOCK_BYTES) as f64 * 8.0 / plan.capacity(last) as f64;
         let reaches =
             |fpr| sizing::fpr((1.01 * bits_per_key).min(MAX_BITS_PER_KEY), k).is_ok_and(|rate| rate <= fpr);
-        if initial_capacity == 0 || !reaches(plan.fpr(last)) {
-            return Err(wrong("initial capacity", initial_capacity));
-        }
+        check(initial_capacity != 0 && reaches(plan.fpr(last)), "initial capacity", initial_capacity)?;
         let room = plan.total_capacity(filters.len()).checked_sub(keys);
         let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;
         Ok(Self { filters, plan, room, seed: Seed::new(seed) })
     }
 }
 
-/// Whether the filters answer and grow alike: same filters, number of keys, and what was asked for.
+/// Equal if both give the same answers and grow alike: same filters, number of keys and requested parameters.
 impl PartialEq for ScalableBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.filters == other.filters && self.plan == other.plan && self.room == other.room
     }
 }
 
-/// Its numbers are numbers.
+/// No float in it is NaN.
 impl Eq for ScalableBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for ScalableBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 
@@ -468,10 +452,10 @@ mod tests {
     use crate::mask::mask;
 
     const KEYS: u64 = 1_000_000_000;
-    /// How many such windows a filter has.
+    /// Windows of this size in a filter.
     const WINDOWS: u64 = 4_000;
 
-    /// The blocks of a filter in which the hashes from `first` on fall, a window's worth.
+    /// The blocks of a filter that a window's worth of hashes, from `first` on, fall in.
     struct Window {
         n_blocks: u64,
         first_block: u64,
@@ -485,8 +469,8 @@ mod tests {
         }
     }
 
-    /// The cascade would be 2.6 GB. A hash falls in the same part of each of its filters, so that a window of all shows
-    /// what lookups there see.
+    /// The whole filter would take 2.6 GB. A hash falls in the same part of each of its filters, so a window of all of
+    /// them shows what lookups there see.
     #[test]
     #[cfg(target_pointer_width = "64")]
     #[cfg_attr(miri, ignore = "hours under miri")]
@@ -528,7 +512,7 @@ mod tests {
                     }
                 }
             }
-            // The blocks at the window's ends have lost the keys beyond them.
+            // The blocks at the window's ends lack the keys beyond them.
             let margin = u64::MAX / sizes[0];
             for _ in 0..120_000 {
                 let hash = first + margin + next() % (span - 2 * margin);
@@ -543,7 +527,7 @@ mod tests {
         let ratio = positives as f64 / lookups as f64 / model;
         #[cfg(feature = "std")]
         std::println!(
-            "{KEYS} keys in 6 filters: {ratio:.4} of the model, {:.3} of what was asked",
+            "{KEYS} keys in 6 filters: {ratio:.4} of the model, {:.3} of the requested rate",
             model / plan.fpr
         );
         assert!((0.95..=1.05).contains(&ratio), "{ratio:.4} of the model's rate");

@@ -13,22 +13,22 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
-/// It needs the least bits of all Bloom filters: 9.59 per key for 1 %, 14.38 for 0.1 %, 19.17 for 0.01 %, where
+/// It needs the fewest bits of all Bloom filters: 9.59 per key for 1 %, 14.38 for 0.1 %, 19.17 for 0.01 %.
 /// [`BloomFilter`](crate::BloomFilter), which keeps a key's probes in one cache line, needs 9.93, 15.59 and 22.09. The
-/// price is time. A lookup of a present key reads k places, each a cache miss once the filter is larger than the caches;
-/// one of a missing key stops at the first bit that is clear, which takes 2 reads in the mean of a filter that is half
-/// full. An insert writes k places. Take it where bits are dear: a filter that is sent over a network, or one whose rate
-/// is so low that blocks pay much for it.
+/// price is time. A lookup of a present key reads k places, each a cache miss once the filter is larger than the
+/// caches. A lookup of an absent key stops at the first clear bit, after 2 reads on average if the filter is half full.
+/// An insert writes k places. Use it where bits are expensive: for a filter that is sent over a network, or for a
+/// false-positive rate so low that blocks need many more bits.
 ///
-/// Keys cannot be taken out. To clear the bits of one key would clear bits that it shares with others, and those would
-/// be answered "certainly not in": lost. [`CountingBloomFilter`](crate::variants::CountingBloomFilter), which counts how
-/// many keys set each bit, can do it, at five times the memory. Neither can it be folded: its sizes have nothing in
-/// common.
+/// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
+/// would be lost: reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts
+/// how many keys set each bit and supports removal, at five times the memory. The filter cannot be folded either: its
+/// sizes have no common factor.
 ///
-/// The probes are those of `docs/format.md`, section 7: the key's 64-bit hash gives two words, and probe i is
+/// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
-/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). All of it is in 64 bits, so
-/// the rate holds for billions of keys.
+/// (i³ − i)/6 (Dillinger and Manolios, "Bloom filters in probabilistic verification", 2004). All arithmetic is in 64
+/// bits, so the false-positive rate holds for billions of keys.
 ///
 /// # Examples
 ///
@@ -44,7 +44,7 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// ```
 #[derive(Clone)]
 pub struct StandardBloomFilter {
-    /// The bits, and zeros to the end of the last block.
+    /// The bits, then zeros to the end of the last block.
     blocks: Blocks,
     size_bits: u64,
     k: StandardProbeCount,
@@ -53,15 +53,16 @@ pub struct StandardBloomFilter {
     keys: Option<u64>,
 }
 
-/// h2 is the hash times this: 2^64 · (√2 − 1). Even, so that 1 + i times it is odd and each probe alone a permutation of
-/// the hashes, as uniform as they are.
+/// h2 is the hash times this: 2^64 · (√2 − 1). It is even, so 1 + i times it is odd, and each single probe is a
+/// permutation of the hashes, as uniform as they are.
 const SECOND: u64 = 0x6A09_E667_F3BC_C908;
-/// What the steps between probes grow by: 2^64 ÷ the golden ratio, made odd.
+/// The growth of the steps between probes: 2^64 ÷ the golden ratio, made odd.
 const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The bits of a hash, below `size_bits`.
-// Tried: h1 + i·h2 alone. Where h2 is next to nothing all probes are one bit; 1.5 keys in m are like that or nearly,
-// which costs 11 % of the rate at 1,000 keys and 0.01 %, and half the rate again at 10,000 keys and one in a million.
+// Tried: h1 + i·h2 alone. If h2 is almost 0, all probes hit one bit. That is the case, or nearly, for 1.5 keys in m. It
+// makes the false-positive rate 11 % higher at 1,000 keys and 0.01 %, and 50 % higher at 10,000 keys and one in a
+// million.
 #[inline]
 fn probes(hash: u64, size_bits: u64, k: StandardProbeCount) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
@@ -74,38 +75,39 @@ fn probes(hash: u64, size_bits: u64, k: StandardProbeCount) -> impl Iterator<Ite
     })
 }
 
-/// The byte of a bit, and its place there.
+/// The byte of a bit, and its mask in that byte.
 #[inline]
 fn place(bit: u64) -> (usize, u8) {
     ((bit / 8) as usize, 1 << (bit % 8))
 }
 
 impl StandardBloomFilter {
-    /// An empty filter that answers "may be in" for at most a share `fpr` of missing keys, once it holds
-    /// `expected_keys` distinct keys. [`StandardSizing::for_fpr`] says which size that is.
+    /// Creates an empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys.
+    /// [`StandardSizing::for_fpr`] returns the size.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::STANDARD_MIN_FPR`] and 1, or memory for the filter cannot be had.
+    /// If `fpr` is not between [`sizing::STANDARD_MIN_FPR`] and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the k that is best for it.
+    /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the best k for it.
     ///
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
-    /// had.
+    /// allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
-    /// An empty filter of `size_bits`, any number from 1, with `k` probes per key, 1 to [`sizing::STANDARD_MAX_K`].
+    /// Creates an empty filter of `size_bits` bits, any number from 1, with `k` probes per key, 1 to
+    /// [`sizing::STANDARD_MAX_K`].
     ///
     /// # Errors
     ///
-    /// If `size_bits` or `k` is out of range, or memory for the filter cannot be had.
+    /// If `size_bits` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing { size_bits, k })
     }
@@ -120,8 +122,8 @@ impl StandardBloomFilter {
         })
     }
 
-    /// The filter with another seed than 0: keys are then placed differently, so that what one filter takes for
-    /// present another does not.
+    /// Sets the seed, 0 by default. Another seed places keys differently, which makes the filters' false positives
+    /// independent.
     ///
     /// # Panics
     ///
@@ -132,13 +134,13 @@ impl StandardBloomFilter {
         Self { seed: Seed::new(seed), ..self }
     }
 
-    /// Adds `key`; whether that changed a bit. If not, [`contains`](Self::contains) was `true` already.
+    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) was already `true`.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
     }
 
-    /// [`insert`](Self::insert) by hash, that of [`hash_key`](crate::hash_key) or another of 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash: that of [`hash_key`](crate::hash_key), or any other 64 well-mixed bits.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
@@ -152,17 +154,17 @@ impl StandardBloomFilter {
         changed != 0
     }
 
-    /// Adds many keys by hash.
+    /// Inserts many keys by hash.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         for &hash in hashes {
             self.insert_hash(hash);
         }
     }
 
-    /// Whether `key` may have been inserted: `false` is certain.
+    /// Whether `key` is possibly present: `false` means definitely absent.
     ///
-    /// For a key never inserted the answer is `true` with probability [`estimated_fpr`](Self::estimated_fpr).
-    /// Hashes the key and reads up to k cache lines; does not allocate.
+    /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
+    /// and reads up to k cache lines; does not allocate.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.seed.hash(key.as_ref()))
@@ -178,13 +180,14 @@ impl StandardBloomFilter {
         })
     }
 
-    /// Looks up many keys by hash: `found[i]` becomes whether the key of `hashes[i]` may have been inserted.
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
     /// # Panics
     ///
     /// If the slices differ in length.
-    // Tried: asking for the lines of later keys. Of all probes, missing keys take three times as long and present ones a
-    // third of the time; of the first two, both take longer. A CPU runs ahead by itself, over lookups that end early.
+    // Tried: prefetching the lines of later keys. With all probes prefetched, absent keys take three times as long and
+    // present ones a third of the time; with the first two, both take longer. A CPU already runs ahead over lookups
+    // that end early.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         for (found, &hash) in found.iter_mut().zip(hashes) {
@@ -192,37 +195,34 @@ impl StandardBloomFilter {
         }
     }
 
-    /// Adds all keys of `other`, bit for bit as if each had been inserted.
+    /// Inserts all keys of `other`: bit for bit as if each had been inserted.
     ///
     /// # Errors
     ///
-    /// If the filters differ in size, k or seed; nothing is changed then.
+    /// If the filters differ in size, k or seed. Nothing is changed then.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours |= theirs)
     }
 
-    /// Keeps what both filters may contain. Keys that are in both stay; the false-positive rate is at most that of
-    /// either, but above that of a filter built of the common keys, and [`estimated_keys`](Self::estimated_keys) reads
-    /// too high from then on: ask for [`estimated_intersection`](Self::estimated_intersection) before.
+    /// Keeps what is possibly present in both filters. Keys inserted into both stay.
+    ///
+    /// The false-positive rate is at most that of either filter, but above that of a filter built from the common keys.
+    /// [`estimated_keys`](Self::estimated_keys) is too high from then on: call
+    /// [`estimated_intersection`](Self::estimated_intersection) first.
     ///
     /// # Errors
     ///
-    /// If the filters differ in size, k or seed; nothing is changed then.
+    /// If the filters differ in size, k or seed. Nothing is changed then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours &= theirs)
     }
 
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
-        if self.size_bits != other.size_bits {
-            return Err(MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits });
-        }
-        if self.k != other.k {
-            return Err(MismatchError::Probes { ours: self.k(), theirs: other.k() });
-        }
-        if self.seed != other.seed {
-            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
-        }
-        Ok(())
+        let check = |is_same: bool, error| is_same.then_some(()).ok_or(error);
+        let bits = MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits };
+        check(self.size_bits == other.size_bits, bits)?;
+        check(self.k == other.k, MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
+        check(self.seed == other.seed, MismatchError::Seed { ours: self.seed(), theirs: other.seed() })
     }
 
     fn combine(&mut self, other: &Self, combine: impl Fn(&mut u8, u8)) -> Result<(), MismatchError> {
@@ -234,7 +234,7 @@ impl StandardBloomFilter {
         Ok(())
     }
 
-    /// Takes out all keys; size, k and seed stay.
+    /// Removes all keys. Size, k and seed stay.
     pub fn clear(&mut self) {
         self.blocks.as_mut_slice().fill([0; BLOCK_BYTES]);
         self.keys = Some(0);
@@ -246,66 +246,65 @@ impl StandardBloomFilter {
         self.k.get()
     }
 
-    /// The bits among which keys are placed: m of the formulas.
+    /// The number of bits that keys are placed in: m in the formulas.
     #[inline]
     pub fn size_bits(&self) -> u64 {
         self.size_bits
     }
 
-    /// Bytes that the bits take in memory, whole cache lines.
+    /// Bytes of memory that the bits take, in whole cache lines.
     #[inline]
     pub fn size_bytes(&self) -> usize {
         self.bytes().len()
     }
 
-    /// What keys are hashed with, 0 unless [`with_seed`](Self::with_seed) set it.
+    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
     }
 
-    /// Distinct keys, where that is known exactly: of an empty filter, and where the bytes of
-    /// [`from_standalone`](Self::from_standalone) say so. See [`estimated_keys`](Self::estimated_keys) for others.
+    /// The number of distinct keys, if it is known exactly: for an empty filter, and where the bytes given to
+    /// [`from_standalone`](Self::from_standalone) store it. For other filters see
+    /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }
 
-    /// Share of bits that are set, 0 to 1: about one half at the best k. Reads the whole filter.
+    /// Fraction of bits that are set, 0 to 1: about one half at the best k. Reads the whole filter.
     pub fn fill_ratio(&self) -> f64 {
         self.ones() as f64 / self.size_bits as f64
     }
 
-    /// How many distinct keys were inserted, estimated from the bits: −m/k · ln(1 − fill ratio). [`KeyEstimate`] says how
-    /// good that is, and when there is none. Reads the whole filter.
+    /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
+    /// describes how accurate that is, and when there is no estimate. Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
         estimate::standard_keys(self.ones(), self.size_bits, self.k())
     }
 
-    /// How many distinct keys are in one of two filters or in both. Reads both filters, does not allocate.
+    /// Estimates how many distinct keys are in either filter or in both. Reads both filters; does not allocate.
     ///
     /// # Errors
     ///
     /// If the filters differ in size, k or seed.
     pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        let [_, _, union] = self.joint_ones(other);
+        let [_, _, union] = self.joint_ones(other)?;
         Ok(estimate::standard_keys(union, self.size_bits, self.k()))
     }
 
-    /// How many distinct keys are in both of two filters, and 0 where the bits would say less. Two large filters with few
-    /// keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters, does
-    /// not allocate.
+    /// Estimates how many distinct keys are in both filters: 0 where the bits would give less. For two large filters
+    /// with few common keys, [the error is large](KeyEstimate#keys-that-two-filters-have-in-common). Reads both
+    /// filters; does not allocate.
     ///
     /// # Errors
     ///
     /// If the filters differ in size, k or seed.
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.check_match(other)?;
-        Ok(estimate::common_standard_keys(self.joint_ones(other), self.size_bits, self.k()))
+        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.size_bits, self.k()))
     }
 
-    /// The probability that a key never inserted is taken for present: the fill ratio to the power of k. Reads the
-    /// whole filter.
+    /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
+    /// the whole filter.
     pub fn estimated_fpr(&self) -> f64 {
         sizing::power_of(self.fill_ratio(), self.k())
     }
@@ -314,18 +313,16 @@ impl StandardBloomFilter {
         self.lanes().map(|lane| u64::from(lane.count_ones())).sum()
     }
 
-    /// Ones of this filter, of the other and of their union.
-    fn joint_ones(&self, other: &Self) -> [u64; 3] {
-        let mut ones = [0; 3];
-        for (ours, theirs) in self.lanes().zip(other.lanes()) {
-            for (ones, lane) in ones.iter_mut().zip([ours, theirs, ours | theirs]) {
-                *ones += u64::from(lane.count_ones());
-            }
-        }
-        ones
+    /// Ones in this filter, in the other, and in their union.
+    fn joint_ones(&self, other: &Self) -> Result<[u64; 3], MismatchError> {
+        self.check_match(other)?;
+        let ones = |lane: u64| u64::from(lane.count_ones());
+        Ok(self.lanes().zip(other.lanes()).fold([0; 3], |[a, b, union], (ours, theirs)| {
+            [a + ones(ours), b + ones(theirs), union + ones(ours | theirs)]
+        }))
     }
 
-    /// The bits 64 at a time, in the CPU's own order of bytes.
+    /// The bits, 64 at a time, in the CPU's own byte order.
     fn lanes(&self) -> impl Iterator<Item = u64> {
         let (lanes, _) = self.bytes().as_chunks();
         lanes.iter().copied().map(u64::from_ne_bytes)
@@ -337,12 +334,12 @@ impl StandardBloomFilter {
     }
 
     /// Appends the filter's standalone bytes: its bits in lanes of 8 bytes, and a footer of 64 bytes with version,
-    /// size, k, seed, count of keys if known, and checksums.
+    /// size, k, seed, number of keys if known, and checksums.
     ///
     /// # Errors
     ///
-    /// If the build's `wyhash` crate has changed its output: where another build reads them, the bytes would lie.
-    /// Nothing is appended then.
+    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
+    /// appended then.
     pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
         let lanes = &self.bytes()[..self.size_bits.div_ceil(64) as usize * LANE_BYTES];
         let (k, seed) = (self.k(), self.seed());
@@ -351,21 +348,21 @@ impl StandardBloomFilter {
         encoding::write_filter(out, lanes, footer)
     }
 
-    /// The bytes of [`write_standalone`](Self::write_standalone).
+    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
     ///
     /// # Panics
     ///
-    /// Where that is an error.
+    /// Where [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
 
-    /// The filter of standalone bytes: those of [`to_standalone`](Self::to_standalone). Both checksums are compared, and
-    /// memory is taken after that: as much as the bytes, in whole cache lines.
+    /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
+    /// then allocates as much memory as the bytes take, in whole cache lines.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version, or their keys were hashed by another function than
+    /// If the bytes were cut, are damaged or of a newer version, or if their keys were hashed by another function than
     /// this build's.
     ///
     /// # Examples
@@ -384,27 +381,24 @@ impl StandardBloomFilter {
         let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
         let k = footer.probe_count(StandardProbeCount::new)?;
         let size_bits = footer.size;
-        let n_lanes = Some(size_bits.div_ceil(64)).filter(|&n_lanes| n_lanes != 0);
-        footer.check_size(n_lanes.and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES as u64)), lanes)?;
+        let n_bytes = size_bits.div_ceil(64) * LANE_BYTES as u64;
+        footer.check_size(Some(n_bytes).filter(|&n_bytes| n_bytes != 0), lanes)?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !size_bits.is_multiple_of(64) && last_lane >> (size_bits % 64) != 0 {
             return Err(DecodeError::Footer { field: "number of bits", found: size_bits });
         }
         let blocks = Blocks::from_bytes(lanes);
-        // Without keys a filter may be given another seed, so forged bytes must not say so.
+        // An empty filter accepts another seed, so forged bytes must not claim to be empty.
         let keys = footer.known_keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
         Ok(Self { blocks, size_bits, k, seed: Seed::new(footer.seed), keys })
     }
 }
 
-/// Whether the filters answer alike: same size, bits, k and seed.
+/// Equal if both give the same answers: same size, bits, k and seed.
 impl PartialEq for StandardBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.size_bits == other.size_bits
-            && self.k == other.k
-            && self.seed == other.seed
-            && self.bytes() == other.bytes()
+        self.check_match(other).is_ok() && self.bytes() == other.bytes()
     }
 }
 
@@ -412,9 +406,7 @@ impl Eq for StandardBloomFilter {}
 
 impl<K: AsRef<[u8]>> Extend<K> for StandardBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 
@@ -463,10 +455,10 @@ mod tests {
         }
     }
 
-    /// A hash whose probe number `probe` is made of this word: each probe is a permutation of the hashes.
+    /// The hash whose probe number `probe` is made from this word: each probe is a permutation of the hashes.
     fn hash_of(word: u64, probe: u64) -> u64 {
         let factor = probe.wrapping_mul(SECOND).wrapping_add(1);
-        // Newton's iteration, whose right bits double: 3, 6, 12, 24, 48, 96.
+        // Newton's iteration, which doubles the correct bits: 3, 6, 12, 24, 48, 96.
         let inverse = (0..5).fold(factor, |inverse, _| {
             inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)))
         });
@@ -474,13 +466,13 @@ mod tests {
         word.wrapping_sub(growth.wrapping_mul(THIRD)).wrapping_mul(inverse)
     }
 
-    /// The lowest word whose bit this is.
+    /// The lowest word that gives this bit.
     fn first_word(bit: u64, size_bits: u64) -> u128 {
         (u128::from(bit) << 64).div_ceil(u128::from(size_bits))
     }
 
-    /// Whether a missing key is found in a filter of `keys` random ones, of which only those are drawn that set a bit
-    /// that it looks at: as many as in the whole filter would, and with all their probes.
+    /// Whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a bit
+    /// probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
     fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: StandardProbeCount) -> bool {
         let mut wanted: Vec<u64> = probes(random.next(), size_bits, k).collect();
         wanted.sort_unstable();
@@ -514,14 +506,13 @@ mod tests {
         is_set.iter().all(|is_set| *is_set)
     }
 
-    /// The whole filter would be 1 GiB to 640 TiB; what a lookup sees of it is the windows of one bit that it probes,
-    /// and the keys that fall in them. Past that, keys of the same hash are seen: in 2^60 bits, a hundredth of all
-    /// lookups.
+    /// The whole filter would take 1 GiB to 640 TiB. A lookup sees only the windows of one bit that it probes, and the
+    /// keys that fall in them. Beyond that size, keys of equal hash show: in 2^60 bits, in a hundredth of all lookups.
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_the_windows_of_a_filter_of_any_size() {
         for log2_bits in [33, 52] {
-            // Not a power of two either.
+            // Also a size that is not a power of two.
             for size_bits in [1 << log2_bits, (1 << log2_bits) + (1 << (log2_bits - 2)) + 12_345] {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
                     let k = StandardProbeCount::new(k).unwrap();
@@ -544,7 +535,7 @@ mod tests {
         }
     }
 
-    /// The formula of `docs/format.md`, beside which [`probes`] adds up.
+    /// [`probes`] adds up; this is the formula of `docs/format.md`.
     #[test]
     fn probes_are_those_of_the_formula() {
         for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
