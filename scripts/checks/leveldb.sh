@@ -1,4 +1,4 @@
-# The filter policy in the C++ LevelDB: its tests, under the sanitizers and valgrind as well, and its benchmark.
+# The filter policy in the C++ LevelDB: its tests, also under the sanitizers and valgrind, and its benchmark.
 
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
@@ -14,15 +14,15 @@ leveldb() {
     step "$scratch/c++-watched" 20000
     step "$scratch/c-watched"
 
-    install valgrind valgrind || { skip "the tests under valgrind" "it could not be installed"; return; }
-    # LevelDB's own thread never ends, and its stack is "possibly lost".
+    install valgrind valgrind || { skip "tests under valgrind" "it could not be installed"; return; }
+    # LevelDB's background thread never ends, and valgrind reports its stack as "possibly lost".
     local valgrind=(valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite,indirect
         --show-leak-kinds=definite,indirect)
     step "${valgrind[@]}" "$scratch/c++" 500
     step "${valgrind[@]}" "$scratch/c" 2000
 }
 
-# Arguments are the numbers of keys in the databases.
+# Arguments are the numbers of keys in the databases, one database each.
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
