@@ -32,6 +32,7 @@ fuzz_one() {
         grep -E '^(Done|stat::)' "$log" | sed "s/^/$target: /"
     else
         cat "$log"
+        echo "$target FAILED"
         return 1
     fi
 }
