@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Reads compilers' assembly: what a function or its loop consists of.
+"""Checks the instructions of a function or of its loops in a compiler's assembly.
 
-loops.py check BUILD FILE...          asserts the lines of standard input that begin with BUILD, each
+loops.py check BUILD FILE...          checks the lines of standard input that begin with BUILD, each of the form
 
     BUILD FUNCTION SCOPE MNEMONIC...
 
-    SCOPE is `whole`, or `loop`: the shortest way round from each instruction of the first mnemonic back to itself.
-    Mnemonics are regular expressions. Whatever the scope, it may not call, divide or panic.
+    SCOPE is `whole`, or `loop`: the shortest cycle from each instruction of the first mnemonic back to itself.
+    MNEMONICs are regular expressions; each must match an instruction in the scope, which must not call, divide or panic.
 
-loops.py cut FUNCTION MNEMONIC FILE...   prints that loop, the shortest where there are several
+loops.py cut FUNCTION MNEMONIC FILE...   prints the shortest loop with that mnemonic
 
-    FUNCTION is the end of a Rust path, as `kernel::avx2::contains`, or an unmangled name.
+    FUNCTION is the end of a Rust path, such as `kernel::avx2::contains`, or an unmangled name.
 """
 
 import re
@@ -60,7 +60,7 @@ class Function:
         return sorted({tuple(sorted(loop)): loop for loop in loops if loop}.values(), key=len)
 
     def leads_to(self, at):
-        """The first instruction from here that calls, returns or decides."""
+        """The first instruction from here that calls, returns or branches conditionally."""
         while not self.has(at, f"{CALL}|{NO_RETURN}") or self.has(at, "jmp|b"):
             after = [*self.next(at)]
             if len(after) != 1:
@@ -94,7 +94,7 @@ def functions(files):
 
 def named(path, files):
     mangled = "".join(f"{len(name)}{name}" for name in path.split("::"))
-    # What follows is a hash, or the types that a generic function is made for.
+    # A hash follows, or the types of a generic instance.
     pattern = rf".*{mangled}(17h[0-9a-f]+E|[A-Z].*)?" if "::" in path else re.escape(path)
     return [function for function in functions(files) if re.fullmatch(pattern, function.name)]
 
@@ -102,7 +102,7 @@ def named(path, files):
 def faults(function, part, mnemonics):
     for mnemonic in mnemonics:
         if not any(function.has(at, mnemonic) for at in part):
-            yield f"lacks {mnemonic}"
+            yield f"no {mnemonic}"
     for what, mnemonic in ("calls", CALL), ("divides", DIVISION):
         for at in part:
             if function.has(at, mnemonic):
@@ -122,12 +122,12 @@ def check(build, files):
         _, path, scope, *mnemonics = row
         found = named(path, files)
         if not found:
-            print(f"FAILED {build}: there is no function {path}")
+            print(f"FAILED {build}: function {path} not found")
             failed = True
         for function in found:
             everything = range(len(function.lines))
             parts = [everything] if scope == "whole" else function.loops(mnemonics[0])
-            wrong = [] if parts else [f"lacks {mnemonics[0]} in a loop"]
+            wrong = [] if parts else [f"no loop with {mnemonics[0]}"]
             for part in parts:
                 wrong += faults(function, part, mnemonics)
             if wrong:
@@ -143,12 +143,12 @@ def check(build, files):
 def cut(path, mnemonic, files):
     loops = [(loop, function) for function in named(path, files) for loop in function.loops(mnemonic)]
     if not loops:
-        sys.exit(f"{path}: no loop has {mnemonic}")
+        sys.exit(f"{path}: no loop with {mnemonic}")
     wrong = [[*faults(function, loop, [])] for loop, function in loops]
     if all(wrong):
         sys.exit(f"{path}: in each of its {len(loops)} loops, " + "; ".join(sum(wrong, [])))
     loop, function = min((found for found, wrong in zip(loops, wrong) if not wrong), key=lambda found: len(found[0]))
-    # Of a branch only the instruction counts: its target lies outside of what is printed.
+    # Branch targets lie outside of what is printed: keep only their labels.
     labels = {function.lines[at].split()[-1] for at in loop} & function.labels.keys()
     print("\n".join(sorted(f"{label}:" for label in labels)))
     print("\n".join(f"    {function.lines[at]}" for at in loop))

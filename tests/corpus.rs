@@ -31,17 +31,31 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
 }
 
 macro_rules! replay {
-    ($($target:ident)*) => {$(
-        #[test]
-        fn $target() {
-            replay(stringify!($target), |bytes| {
-                // What libfuzzer-sys does with its bytes.
-                if let Ok(input) = common::$target::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
-                    common::$target::check(input);
-                }
-            });
-        }
-    )*};
+    ($($target:ident)*) => {
+        const REPLAYED: &[&str] = &[$(stringify!($target)),*];
+
+        $(
+            #[test]
+            fn $target() {
+                replay(stringify!($target), |bytes| {
+                    // What libfuzzer-sys does with its bytes.
+                    if let Ok(input) = common::$target::Input::arbitrary_take_rest(Unstructured::new(bytes)) {
+                        common::$target::check(input);
+                    }
+                });
+            }
+        )*
+    };
 }
 
 replay!(decode lockstep model sizing variants);
+
+#[test]
+fn all_fuzz_targets_are_replayed() {
+    let manifest = format!("{}/fuzz/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(manifest).expect("the manifest of the fuzz targets");
+    let binaries = manifest.split("[[bin]]\n").skip(1);
+    let mut targets: Vec<_> = binaries.filter_map(|binary| binary.split('"').nth(1)).collect();
+    targets.sort_unstable();
+    assert_eq!(targets, REPLAYED);
+}

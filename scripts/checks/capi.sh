@@ -1,10 +1,11 @@
-# The C interface: what is installed, and its tests in C and C++, linked either way, under sanitizers and valgrind.
+# The C interface: its header, its installation, and its tests in C and C++, with the shared and the static library, under
+# sanitizers and valgrind.
 
 strict=(-Wall -Wextra -Werror -pedantic -g)
 
 capi() {
     local prefix=$scratch/usr
-    install g++ g++ make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler cannot be had"; return; }
+    install g++ g++ make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler is not available"; return; }
     step cargo clippy -p bloomline-capi --no-deps -- -D warnings
     step the_header_is_that_of_the_sources
     step make -C capi
@@ -17,7 +18,7 @@ capi() {
     read -ra static <<<"$(pkg-config --static --cflags --libs bloomline | sed 's/-lbloomline/-l:libbloomline.a/')"
     step c_and_cxx "$scratch/shared" "${shared[@]}"
     step c_and_cxx "$scratch/static" "${static[@]}"
-    # The test asks for more memory than there is, and for an error.
+    # The test requests more memory than there is, and expects an error.
     ASAN_OPTIONS=allocator_may_return_null=1 \
         step c_and_cxx "$scratch/sanitized" -fsanitize=address,undefined -fno-sanitize-recover=all "${shared[@]}"
     if install valgrind valgrind; then
@@ -31,11 +32,11 @@ capi() {
 }
 
 the_header_is_that_of_the_sources() {
-    # Another version may write the same otherwise.
+    # Other versions may format the header differently.
     local version=0.29.4
     [ "$(cbindgen --version 2>/dev/null)" = "cbindgen $version" ] ||
-        cargo install --locked --quiet --force --version "$version" cbindgen ||
-        { skip "the header" "cbindgen $version could not be installed"; return; }
+        cargo install --locked --quiet --debug --force --version "$version" cbindgen ||
+        { skip "comparing the header" "cbindgen $version could not be installed"; return; }
     (cd capi && cbindgen --quiet --config cbindgen.toml --crate bloomline-capi --output "$scratch/bloomline.h")
     diff capi/include/bloomline/bloomline.h "$scratch/bloomline.h"
 }
@@ -80,7 +81,7 @@ the_examples_run() {
     done
 }
 
-# Each brings the standard library.
+# Both bring the Rust standard library.
 beside_another_rust_library() {
     cat >"$scratch/other.rs" <<'END'
 #[unsafe(no_mangle)]

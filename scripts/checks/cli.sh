@@ -1,15 +1,15 @@
-# The command line: its tests, and its times beside those of the tools that it stands in for.
+# The command line: its tests, and a comparison with the tools that it replaces.
 
-# In release as well: `bench` fills 256 MiB.
+# Release mode also runs `bench`, which fills 256 MiB.
 cli() {
     step cargo test -p bloomline-cli --release
 }
 
-# Ten million lines of about 60 bytes, three in ten repeats; one million keys. All tools in the C locale, where they are
-# fastest, reading from the page cache and writing into a pipe. Each takes turns with the others, ROUNDS times (3), but for
-# grep, which takes minutes; the least time of each counts.
+# Ten million lines of about 60 bytes, three in ten of them repeats; one million keys. All tools run in the C locale, where
+# they are fastest, read from the page cache and write into a pipe. They take turns for ROUNDS rounds (3), except for grep,
+# which takes minutes and runs once; the least time of each counts.
 cli_bench() {
-    install mawk mawk && install /usr/bin/time time || { skip "the command line" "mawk or time could not be installed"; return; }
+    install mawk mawk && install /usr/bin/time time || { skip "comparing the command line" "mawk or time could not be installed"; return; }
     export LC_ALL=C
     cargo build --release --quiet -p bloomline-cli --bin bloomline --example lines
     local built=${CARGO_TARGET_DIR:-$root/target}/release rounds=${ROUNDS:-3} round
@@ -37,7 +37,7 @@ cli_bench() {
     same_lines
 }
 
-# `timed NAME COMMAND...`: a line of seconds by the clock, seconds of both cores, and KiB at most.
+# `timed NAME COMMAND...` appends a line to `times`: seconds of wall time, of user and system CPU time, and peak KiB.
 timed() {
     local name=$1
     shift
@@ -45,7 +45,7 @@ timed() {
     /usr/bin/time -q -a -o times -f "$name %e %U %S %M" "$@" | cat >/dev/null
 }
 
-# What awk prints, less a few.
+# dedup prints what awk prints, except for a few lines.
 same_lines() {
     mawk '!seen[$0]++' lines >awk.out
     "$bloomline" dedup lines >dedup.out
@@ -57,8 +57,8 @@ for expected in open("awk.out", "rb"):
         line = next(kept, None)
     else:
         dropped += 1
-assert line is None, "a line that awk does not print, or not there"
-print(f"\ndedup printed what awk printed, in the same order, less {dropped} lines.")
+assert line is None, "dedup printed a line that awk did not print at this point"
+print(f"\ndedup printed the lines that awk printed, in the same order, except for {dropped}.")
 assert dropped < 7_000_000 * 1e-6 + 6 * (7_000_000 * 1e-6) ** 0.5
 END_OF_PYTHON
 }

@@ -1,7 +1,7 @@
-# Checks of the code that the compiler makes.
+# Checks of the compiled code.
 
-# The assembly of bloomline and of a crate that uses it, as users build it: `compile DIR RUSTFLAGS CARGO-ARGUMENT...`.
-# One codegen unit, as where a function is inlined must not hang on how the crate happens to be split.
+# `compile DIR RUSTFLAGS CARGO-ARGUMENT...` writes the assembly of bloomline and of a crate that uses it, as users build it.
+# One codegen unit, so that inlining does not depend on how the crate is split.
 compile() {
     local dir=$1 flags=$2
     shift 2
@@ -48,8 +48,8 @@ END
 }
 
 asm() {
-    # BUILD FUNCTION SCOPE MNEMONIC...: see loops.py. Of a loop's mnemonics the first finds the loop.
-    # Past eight probes the two halves of an AVX-512 mask are put together by `vpternlogq`.
+    # BUILD FUNCTION SCOPE MNEMONIC...: see loops.py. The first mnemonic of a loop identifies it.
+    # Past eight probes `vpternlogq` combines the two halves of an AVX-512 mask.
     local expected='
 default    kernel::avx512::contains        whole  vpsrlvq vprolvq vpandq vpcmpneq[dq]
 default    kernel::avx512::insert          whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
@@ -78,25 +78,31 @@ x86-64-v4  count                           loop   vpcmpneq[dq] vpsrlvq vprolvq v
 x86-64-v4  view::BloomView::contains_batch loop   vprolvq vpsrlvq vpandq vpcmpneq[dq]
 '
     if [ "$(uname -m)" != x86_64 ]; then
-        skip "the kernels' instructions" "they are those of x86-64, and this machine is $(uname -m)"
+        skip "the kernels' instructions" "the expected ones are for x86-64, and this machine is $(uname -m)"
         return
     fi
-    local build flags failed=0
+    local build flags builds=() failed=0
     for build in default x86-64-v3 x86-64-v4; do
         flags=""
         [ "$build" = default ] || flags="-C target-cpu=$build"
-        compile "$scratch/$build" "$flags" build
+        compile "$scratch/$build" "$flags" build &
+        builds+=($!)
+    done
+    for build in "${builds[@]}"; do
+        wait "$build"
+    done
+    for build in default x86-64-v3 x86-64-v4; do
         python3 scripts/loops.py check "$build" "$scratch/$build"/target/release/deps/{bloomline,probe}-*.s \
             <<<"$expected" || failed=1
     done
     return "$failed"
 }
 
-# `modelled TRIPLE CPU FUNCTION MNEMONIC FILE...`: cycles of the loop for each instruction of that mnemonic in it.
+# `modelled TRIPLE CPU FUNCTION MNEMONIC FILE...` prints the cycles of the loop per instruction of that mnemonic in it.
 modelled() {
     local triple=$1 cpu=$2 function=$3 mnemonic=$4 loop cycles lookups
     shift 4
-    # Failures are passed on by hand: bash does not stop at them inside of a condition.
+    # In a condition, bash does not stop at failures: return them explicitly.
     loop=$(python3 scripts/loops.py cut "$function" "$mnemonic" "$@") || return 1
     lookups=$(grep -cE "^ +($mnemonic)( |$)" <<<"$loop")
     cycles=$(llvm-mca-22 -mtriple="$triple" -mcpu="$cpu" -iterations=1000 <<<"$loop" |
@@ -105,9 +111,9 @@ modelled() {
 }
 
 mca() {
-    install llvm-mca-22 llvm-22 || { skip "the models" "LLVM 22's llvm-mca could not be installed"; return; }
+    install llvm-mca-22 llvm-22 || { skip "modelled cycles" "LLVM 22's llvm-mca could not be installed"; return; }
     local failed=0 target toolchain deps cpu function mnemonic cycles
-    # TARGET CPU FUNCTION MNEMONIC, the last being one that each lookup has once.
+    # TARGET CPU FUNCTION MNEMONIC: each lookup has one instruction of that mnemonic.
     local expected='
 aarch64  neoverse-n1     count                           umulh
 aarch64  neoverse-v1     count                           umulh
@@ -128,7 +134,7 @@ x86_64   znver4          kernel::avx512::contains_batch  vpcmpneq[dq]
     for target in aarch64 x86_64; do
         deps=$scratch/$target/target/$target-unknown-linux-gnu/release/deps
         if ! toolchain=$(toolchain_with_std "$target-unknown-linux-gnu"); then
-            skip "$target" "no toolchain here has its standard library"
+            skip "$target" "no installed toolchain has its standard library"
             continue
         fi
         compile "$scratch/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"

@@ -1,19 +1,18 @@
-# The tests on CPUs that are not at hand, by QEMU in user mode. It says nothing about speed.
+# The tests on other CPUs, emulated by QEMU in user mode. Emulation shows results, not speed.
+# Arguments go to `cargo test`; without any, all tests run.
 
-# The arguments of each go to `cargo test`: which tests, all if there are none.
-
-# The same build on CPUs of several ages, each by the kernel that it should choose.
+# One build on several generations of CPUs, each of which must choose its own kernel.
 x86() {
-    [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "this is $(host)"; return; }
+    [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "the host is $(host)"; return; }
     install qemu-x86_64 qemu-user || { skip "other x86-64 CPUs" "qemu-user could not be installed"; return; }
     local cpu kernels
     if has_avx512; then
         EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference step tests "$@"
     else
-        # Not a skip that REQUIRED makes a failure: no machine can be made to have it.
-        echo "not covered: AVX-512, because this CPU has none, and QEMU cannot emulate it" >&2
+        # Not `skip`: REQUIRED must not fail for want of a CPU.
+        echo "not covered: AVX-512, because this CPU lacks it and QEMU cannot emulate it" >&2
     fi
-    # Without what QEMU cannot emulate, of which it would speak at every start.
+    # Without the features that QEMU cannot emulate, which it would warn about at every start.
     while read -r cpu kernels; do
         EXPECT_KERNELS=$kernels CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu $cpu" step tests "$@"
     done <<'END'
@@ -44,12 +43,12 @@ i686() {
 # `emulated CPU QEMU-NAME LIBC-PACKAGE KERNELS ARGUMENT...`
 emulated() {
     local cpu=$1 kernels=$4 toolchain target build
-    cross "$1" "$2" "$3" || { skip "$cpu" "a cross compiler, QEMU or the standard library cannot be had"; return; }
+    cross "$1" "$2" "$3" || { skip "$cpu" "a cross compiler, QEMU or the standard library is not available"; return; }
     shift 4
     RUSTUP_TOOLCHAIN=$toolchain EXPECT_KERNELS=$kernels RUSTC_BOOTSTRAP=1 step tests "${build[@]}" --target "$target" "$@"
 }
 
-# Makes ready to build and run for Linux on another CPU, with the toolchain and the arguments that it sets.
+# Prepares to build and run for Linux on another CPU: sets `target`, `toolchain` and `build`, and exports linker and runner.
 cross() {
     local cpu=$1 qemu=qemu-$2 libc=$3 variable
     target=$cpu-unknown-linux-gnu
@@ -59,13 +58,13 @@ cross() {
     export "${variable}_LINKER=$cpu-linux-gnu-gcc" "${variable}_RUNNER=$qemu -L /usr/$cpu-linux-gnu"
 }
 
-# The goldens and the agreement of the kernels, called from JavaScript.
+# The goldens and the agreement of the kernels, checked in a module that JavaScript calls.
 wasm() {
     local target=wasm32-unknown-unknown toolchain build flags
     command -v node >/dev/null || { skip "WebAssembly" "node is not installed"; return; }
-    toolchain_for "$target" std,panic_abort || { skip "WebAssembly" "its standard library cannot be had"; return; }
+    toolchain_for "$target" std,panic_abort || { skip "WebAssembly" "its standard library is not available"; return; }
     if [ ${#build[@]} != 0 ]; then
-        # The linker that comes with Rust need not come with every toolchain.
+        # Not every toolchain has the linker that comes with Rust.
         install wasm-ld-22 lld-22 || { skip "WebAssembly" "lld could not be installed"; return; }
         export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld-22
     fi
@@ -86,7 +85,7 @@ END
     cat >"$scratch/src/lib.rs" <<END
 use bloomline::{BloomFilter, BloomView, Kernel, mix};
 
-/// How many of the checks passed.
+/// The number of checks that passed.
 #[unsafe(no_mangle)]
 pub extern "C" fn passed() -> u32 {
     let golden = include_bytes!("$root/tests/golden/standalone-100-blocks.bin");

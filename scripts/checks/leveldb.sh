@@ -1,4 +1,4 @@
-# The filter policy in the C++ LevelDB: its tests, under the sanitizers and valgrind as well, and its benchmark.
+# The filter policy in the C++ LevelDB: its tests, also under the sanitizers and valgrind, and its benchmark.
 
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
@@ -6,23 +6,33 @@ leveldb() {
     local tests=capi/tests plain=(-O2) watched=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined)
     leveldb_build "$scratch/c++" "$tests/leveldb.cc" "${plain[@]}"
     leveldb_build "$scratch/c" "$tests/leveldb_c.c" "${plain[@]}"
-    step "$scratch/c++"
-    step "$scratch/c"
+    both "$scratch/c++" and "$scratch/c"
 
     leveldb_build "$scratch/c++-watched" "$tests/leveldb.cc" "${watched[@]}"
     leveldb_build "$scratch/c-watched" "$tests/leveldb_c.c" "${watched[@]}"
-    step "$scratch/c++-watched" 20000
-    step "$scratch/c-watched"
+    both "$scratch/c++-watched" 20000 and "$scratch/c-watched"
 
-    install valgrind valgrind || { skip "the tests under valgrind" "it could not be installed"; return; }
-    # LevelDB's own thread never ends, and its stack is "possibly lost".
+    install valgrind valgrind || { skip "tests under valgrind" "it could not be installed"; return; }
+    # LevelDB's background thread never ends, and valgrind reports its stack as "possibly lost".
     local valgrind=(valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite,indirect
         --show-leak-kinds=definite,indirect)
-    step "${valgrind[@]}" "$scratch/c++" 500
-    step "${valgrind[@]}" "$scratch/c" 2000
+    both "${valgrind[@]}" "$scratch/c++" 500 and "${valgrind[@]}" "$scratch/c" 2000
 }
 
-# Arguments are the numbers of keys in the databases.
+# `both COMMAND... and COMMAND...` runs two commands at once; each uses one core.
+both() {
+    local first=()
+    while [ "$1" != and ]; do
+        first+=("$1")
+        shift
+    done
+    shift
+    step "${first[@]}" &
+    step "$@"
+    wait $!
+}
+
+# Arguments are the numbers of keys in the databases, one database each.
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi

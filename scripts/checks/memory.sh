@@ -1,6 +1,6 @@
-# Memory and threads, watched by sanitizers and models.
+# Memory and threads, under sanitizers and models.
 
-# `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as users run the kernels.
+# `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.
 sanitized() {
     local sanitizer=$1
     shift
@@ -9,7 +9,7 @@ sanitized() {
 }
 
 address() {
-    # Tests ask for more memory than there is, and for an error.
+    # Tests request more memory than there is, and expect an error.
     export ASAN_OPTIONS=allocator_may_return_null=1
     sanitized address test --all-targets
     sanitized address test --features huge-pages --tests
@@ -19,10 +19,10 @@ address() {
     done
 }
 
-# Threads and uninitialised memory are seen only where the standard library is watched as well.
+# The thread and memory sanitizers need an instrumented standard library.
 with_own_std() {
     local sanitizer=$1 toolchain
-    toolchain=$(toolchain_with_source) || { skip "the $sanitizer sanitizer" "the library's source cannot be had"; return; }
+    toolchain=$(toolchain_with_source) || { skip "the $sanitizer sanitizer" "the standard library's source is not available"; return; }
     shift
     sanitized "$sanitizer" "+$toolchain" test -Zbuild-std "$@"
 }
@@ -39,10 +39,10 @@ loom() {
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --test loom
 }
 
-# It knows neither assembly nor vector instructions, and finds no CPU that has them.
+# Miri supports neither assembly nor these vector instructions, and detects a CPU without them.
 miri() {
     rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 && cargo +nightly miri --version >/dev/null 2>&1 ||
-        { skip "miri" "it is not among the components that can be had"; return; }
+        { skip "miri" "its component is not available for the nightly toolchain"; return; }
     EXPECT_KERNELS=portable,reference MIRIFLAGS=-Zmiri-env-forward=EXPECT_KERNELS cargo +nightly miri test --lib \
         --test bad_input --test goldens --test lockstep --test no_false_negatives --test sizing --test threads
 }

@@ -1,33 +1,48 @@
-# Checks of the tests themselves: what they reach, and what they would notice.
+# Checks of the tests themselves: what they reach, and what they detect.
 
-fuzz_targets=(decode lockstep model sizing variants)
+# The targets are the binaries of fuzz/Cargo.toml, as for `cargo fuzz list`; tests/corpus.rs replays the same list.
+fuzz_targets() {
+    sed -n '/^\[\[bin\]\]/,/^$/s/^name = "\(.*\)"/\1/p' fuzz/Cargo.toml
+}
 
-# `fuzz_build SANITIZER`: where the targets are then.
+# `fuzz_build SANITIZER` prints the folder of the built targets.
 fuzz_build() {
-    # Callers test the result, which turns `set -e` off in here.
+    # Callers test the result, which disables `set -e` in here.
     unstable cargo fuzz build --target "$(host)" --sanitizer "$1" --target-dir "fuzz/target/$1" >&2 || return 1
     echo "fuzz/target/$1/$(host)/release"
 }
 
 fuzz() {
-    local seconds=${1:-60} sanitizers=(${2:-address none}) sanitizer folder target
+    local seconds=${1:-60} sanitizers=(${2:-address none}) sanitizer folder
     install_cargo cargo-fuzz || { skip "fuzzing" "cargo-fuzz could not be installed"; return; }
     for sanitizer in "${sanitizers[@]}"; do
         folder=$(fuzz_build "$sanitizer") || return 1
-        for target in "${fuzz_targets[@]}"; do
-            mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
-            step "$folder/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
-                -max_total_time="$seconds" -print_final_stats=1
-        done
+        # One target per core.
+        export -f fuzz_one
+        fuzz_targets | xargs -P "$(nproc)" -I{} bash -c 'fuzz_one "$@"' _ {} "$folder" "$seconds" "$scratch/{}.log"
     done
 }
 
-# A file that reaches no new code is dropped; the smallest of those that reach the same is kept.
+# `fuzz_one TARGET FOLDER SECONDS LOG` prints the statistics at the end, and everything if the target fails.
+fuzz_one() {
+    local target=$1 folder=$2 seconds=$3 log=$4
+    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+    if "$folder/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
+        -max_total_time="$seconds" -print_final_stats=1 >"$log" 2>&1; then
+        grep -E '^(Done|stat::)' "$log" | sed "s/^/$target: /"
+    else
+        cat "$log"
+        echo "$target FAILED"
+        return 1
+    fi
+}
+
+# Drops inputs that reach no new code; of those that reach the same code, keeps the smallest.
 corpus() {
     local folder target
-    install_cargo cargo-fuzz || { skip "the corpus" "cargo-fuzz could not be installed"; return; }
+    install_cargo cargo-fuzz || { skip "minimising the corpus" "cargo-fuzz could not be installed"; return; }
     folder=$(fuzz_build none) || return 1
-    for target in "${fuzz_targets[@]}"; do
+    for target in $(fuzz_targets); do
         mkdir "$scratch/$target"
         "$folder/$target" -merge=1 -use_counters=0 "$scratch/$target" "fuzz/corpus/$target" 2>/dev/null
         rm -r "fuzz/corpus/$target"
@@ -36,40 +51,41 @@ corpus() {
     done
 }
 
-# TARGET | FILE | what is wrong then | the change, by sed
-planted_bugs() {
+# TARGET | FILE | the bug | the change, by sed
+injected_bugs() {
     cat <<'END'
-lockstep|src/kernel/avx512.rs|the last lane takes its bits from one place lower|s/49, 55);/49, 54);/
-lockstep|src/kernel/avx2.rs|two lanes are exchanged|s/37, 43, 49, 55/43, 37, 49, 55/
+lockstep|src/kernel/avx512.rs|the last lane takes its bits from one position lower|s/49, 55);/49, 54);/
+lockstep|src/kernel/avx2.rs|two lanes are swapped|s/37, 43, 49, 55/43, 37, 49, 55/
 lockstep|src/kernel/rows.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
 lockstep|src/kernel/portable.rs|probes past eight are not rotated|s/&rows\[rotation(first)\])),$/\&rows[0])),/;s/bits(second_word(first), &rows\[rotation(first)\])/bits(second_word(first), \&rows[0])/
 decode|src/blocks.rs|a lookup reads the next block|s/get_unchecked(index)/get_unchecked(index + 1)/
-decode|src/short.rs|65 lanes pass for a short filter|s/<= MOST_LANES \&\&/<= MOST_LANES + 2 \&\&/
-model|src/short.rs|a short filter of six lanes has its blocks one lane apart|s/    n_lanes.trailing_zeros().min(LANES.ilog2())/    if n_lanes == 6 { 0 } else { n_lanes.trailing_zeros().min(LANES.ilog2()) }/
-decode|src/encoding.rs|the footer's count of lanes is not checked|s/n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64)/n_lanes > lanes.len() as u64/
-decode|src/sstable/policy.rs|malformed bytes are taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
-decode|src/sstable/filter_block.rs|ranges of a filter block may be of 2^70 bytes|s/base_log2 >= 64/base_log2 >= 71/
-decode|src/sstable/filter_block.rs|a filter block that cannot be read is taken for "absent"|s/unwrap_or(true)/unwrap_or(false)/
-variants|src/variants/counting.rs|a counter at its end counts down|s/-= u8::from(count != SATURATED) <</-= 1 <</
-variants|src/variants/scalable.rs|the older half of the filters is not asked|s/any_contains_hash(&self.filters, hash)/any_contains_hash(\&self.filters[self.filters.len() \/ 2..], hash)/
-variants|src/variants/frontier.rs|what was pushed last comes out first|s/pop_front/pop_back/
-variants|src/variants/standard.rs|a filter is united with itself alone|s/|ours, theirs| \*ours |= theirs/|ours, _| *ours |= *ours/
-model|src/filter.rs|a filter folded by 7 stays as it is|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/
+decode|src/short.rs|65 lanes are accepted as a short filter|s/<= MOST_LANES \&\&/<= MOST_LANES + 2 \&\&/
+model|src/short.rs|the blocks of a six-lane short filter are one lane apart|s/    n_lanes.trailing_zeros().min(LANES.ilog2())/    if n_lanes == 6 { 0 } else { n_lanes.trailing_zeros().min(LANES.ilog2()) }/
+decode|src/encoding.rs|the footer's lane count is not checked|s/n_lanes.checked_mul(LANE_BYTES as u64) != Some(lanes.len() as u64)/n_lanes > lanes.len() as u64/
+decode|src/sstable/policy.rs|malformed bytes are reported as "definitely absent"|s/unwrap_or(true)/unwrap_or(false)/
+decode|src/sstable/filter_block.rs|a filter block may have ranges of 2^70 bytes|s/base_log2 >= 64/base_log2 >= 71/
+decode|src/sstable/filter_block.rs|keys are reported as "definitely absent" if the filter block cannot be read|s/unwrap_or(true)/unwrap_or(false)/
+variants|src/variants/counting.rs|a saturated counter counts down|s/-= u8::from(count != SATURATED) <</-= 1 <</
+variants|src/variants/scalable.rs|the older half of the filters is not queried|s/any_contains_hash(&self.filters, hash)/any_contains_hash(\&self.filters[self.filters.len() \/ 2..], hash)/
+variants|src/variants/frontier.rs|the item pushed last is popped first|s/pop_front/pop_back/
+variants|src/variants/standard.rs|a union ignores the other filter|s/|ours, theirs| \*ours |= theirs/|ours, _| *ours |= *ours/
+model|src/filter.rs|folding by 7 does nothing|s/if factor != 1 {/if factor != 1 \&\& factor != 7 {/
 model|src/filter.rs|the first block is not cleared|s/as_mut_slice().fill(/as_mut_slice()[1..].fill(/
-model|src/builder.rs|repeats are sought among the first key of 1024|s/suspects.contains_batch(hashes, found)/suspects.contains_batch(\&hashes[..1], \&mut found[..1])/
+model|src/builder.rs|repeats are looked for in only the first of 1024 keys|s/suspects.contains_batch(hashes, found)/suspects.contains_batch(\&hashes[..1], \&mut found[..1])/
 sizing|src/sizing.rs|blocks are rounded down|s/whole + u64::from((whole as f64) < x)/whole/
-sizing|src/sizing.rs|NaN passes for bits per key|s/value > 0.0 \&\& value <= MAX_BITS_PER_KEY/!(value <= 0.0 || value > MAX_BITS_PER_KEY)/
-sizing|src/sizing.rs|the seventh probe comes one bit per key late|s/10.207/11.207/
+sizing|src/sizing.rs|NaN is accepted as bits per key|s/value > 0.0 \&\& value <= MAX_BITS_PER_KEY/!(value <= 0.0 || value > MAX_BITS_PER_KEY)/
+sizing|src/sizing.rs|the seventh probe starts at one bit per key too many|s/10.207/11.207/
 END
 }
 
-# Each in a copy, from an empty corpus; `planted TARGET`: those of one target. Prints a Markdown table.
-planted() {
+# Injects each bug into a copy and fuzzes from an empty corpus; `injected TARGET`: only the bugs for one target. Prints a
+# Markdown table.
+injected() {
     local target file what change folder start found by failed=0 corpus
-    install_cargo cargo-fuzz || { skip "planted mistakes" "cargo-fuzz could not be installed"; return; }
+    install_cargo cargo-fuzz || { skip "injected bugs" "cargo-fuzz could not be installed"; return; }
     copy_sources
     cd "$scratch"
-    echo "| target | mistake | found after | by |"
+    echo "| target | bug | found after | by |"
     echo "|---|---|---|---|"
     while IFS='|' read -r target file what change; do
         sed "$change" "$root/$file" >"$file"
@@ -82,11 +98,11 @@ planted() {
         corpus=$(mktemp -d)
         start=$(date +%s.%N)
         if "$folder/$target" "$corpus" -max_total_time=60 -artifact_prefix="$corpus/" >"$scratch/log" 2>&1; then
-            echo "| $target | \`$file\`: $what | **not in 60 s** | |"
+            echo "| $target | \`$file\`: $what | **not found in 60 s** | |"
             failed=1
         else
             found=$(awk "BEGIN { printf \"%.1f\", $(date +%s.%N) - $start }")
-            # Anything else that ends a fuzzer is not the mistake.
+            # A fuzzer that stops for any other reason has not found the bug.
             if by=$(grep -m1 -oE 'AddressSanitizer: [a-z-]+|panicked at .*/[a-z_]+\.rs:[0-9]+' "$scratch/log"); then
                 echo "| $target | \`$file\`: $what | $found s | ${by##*/} |"
             else
@@ -96,17 +112,17 @@ planted() {
         fi
         rm -r "$corpus"
         cp "$root/$file" "$file"
-    done < <(planted_bugs | grep "^${1:-}" | if has_avx512; then cat; else grep -v avx512; fi)
+    done < <(injected_bugs | grep "^${1:-}" | if has_avx512; then cat; else grep -v avx512; fi)
     return "$failed"
 }
 
-# The NEON kernel's by emulation, as it is not compiled elsewhere.
+# Mutants of the NEON kernel run under emulation, since it is compiled for aarch64 only.
 mutants() {
     local toolchain target build
     install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
     has_avx512 || set -- --exclude src/kernel/avx512.rs "$@"
     cargo mutants --output target --exclude src/kernel/neon.rs "$@"
-    cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of NEON" "its tools cannot be had"; return; }
+    cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of the NEON kernel" "its tools are not available"; return; }
     RUSTUP_TOOLCHAIN=$toolchain CARGO_BUILD_TARGET=$target cargo mutants --no-config --output "target/$target" \
         --file src/kernel/neon.rs -- --release --test goldens --test lockstep
 }
@@ -117,7 +133,7 @@ coverage() {
     install_cargo cargo-llvm-cov || { skip "coverage" "cargo-llvm-cov could not be installed"; return; }
     if ! rustup component add llvm-tools >/dev/null 2>&1; then
         version=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
-        install "llvm-cov-$version" "llvm-$version" || { skip "coverage" "LLVM $version's tools cannot be had"; return; }
+        install "llvm-cov-$version" "llvm-$version" || { skip "coverage" "LLVM $version's tools are not available"; return; }
         export LLVM_COV=llvm-cov-$version LLVM_PROFDATA=llvm-profdata-$version
     fi
     unstable cargo llvm-cov --branch --features huge-pages --tests --ignore-filename-regex "$ignored" \

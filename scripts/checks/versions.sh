@@ -1,12 +1,17 @@
-# What users may combine: features, versions, targets, licences.
+# The features, versions and targets that users may combine, and the licences of the dependencies.
 
 features() {
-    install_cargo cargo-hack || { skip "the sets of features" "cargo-hack could not be installed"; return; }
-    cargo hack check --feature-powerset --no-dev-deps
-    RUSTFLAGS="-Ctarget-feature=+avx2" cargo check --no-default-features
+    local combinations=("") feature features
+    for feature in $(sed -n '/^\[features\]/,/^$/s/^\([a-z0-9-]*\) = .*/\1/p' Cargo.toml | grep -vx default); do
+        combinations+=("${combinations[@]/%/,$feature}")
+    done
+    for features in "${combinations[@]}"; do
+        step cargo check --quiet --no-default-features --features "${features#,}"
+    done
+    RUSTFLAGS="-Ctarget-feature=+avx2" step cargo check --no-default-features
 
     local target=thumbv7em-none-eabi toolchain build
-    toolchain_for "$target" core,alloc || { skip "a target without std" "its core library cannot be had"; return; }
+    toolchain_for "$target" core,alloc || { skip "a target without std" "its core library is not available"; return; }
     step unstable cargo "+$toolchain" check "${build[@]}" --no-default-features --target "$target"
 }
 
@@ -17,19 +22,19 @@ versions() {
         step cargo "+$oldest" check --all-features
         step cargo "+$oldest" check --no-default-features
     else
-        skip "Rust $oldest" "it cannot be had; clippy's incompatible_msrv has watched the standard library's part"
+        skip "Rust $oldest" "it is not available; clippy's incompatible_msrv still checks uses of the standard library"
     fi
     oldest_dependencies
     install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
     step cargo deny check licenses bans sources
 }
 
-# In a copy, as it rewrites Cargo.lock.
+# In a copy, because it rewrites Cargo.lock.
 oldest_dependencies() {
     copy_sources
     (
         cd "$scratch"
-        # The rivals ask for versions of their own.
+        # The other packages require versions of their own.
         sed -i 's/^members = .*/members = []/' Cargo.toml
         unstable cargo update --quiet -Zdirect-minimal-versions
         step cargo test --features huge-pages --lib --test goldens --test lockstep
