@@ -139,13 +139,13 @@ struct Probes {
 }
 
 impl Probes {
-    fn keys(self, k: u32) -> KeyEstimate {
-        let probes_per_key = f64::from(k);
-        let scale = self.bits / probes_per_key;
+    fn keys(probes: Option<Self>, k: u32) -> KeyEstimate {
+        let Some(Self { per_bit, variance, bits }) = probes else { return KeyEstimate::Unbounded };
+        let scale = bits / f64::from(k);
         KeyEstimate::About {
             // What is negative becomes 0.
-            keys: (self.per_bit * scale + 0.5) as u64,
-            standard_error: square_root(self.variance.max(0.0) * scale * scale + 1.0 / 12.0),
+            keys: (per_bit * scale + 0.5) as u64,
+            standard_error: square_root(variance.max(0.0) * scale * scale + 1.0 / 12.0),
         }
     }
 
@@ -154,7 +154,8 @@ impl Probes {
     /// The errors go together. Two martingales vary together by the probes that are made in both, so the covariance of
     /// a filter and the union is the filter's own variance, and that of the two filters is the variance that their
     /// common keys alone would have. What is left is var(union) − var(a) − var(b) + 2·var(common).
-    fn common(a: Self, b: Self, union: Self) -> Self {
+    fn common(a: Option<Self>, b: Option<Self>, union: Option<Self>) -> Option<Self> {
+        let (a, b, union) = (a?, b?, union?);
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
         // Of the smaller filter's variance, as much as the common keys have by the formula for independent bits: all of it
         // where rounding leaves nothing of that.
@@ -162,7 +163,7 @@ impl Probes {
         let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
         // Summed so that neither filter comes first.
         let variance = union.variance - (a.variance + b.variance) + 2.0 * share * smaller.variance;
-        Self { per_bit, variance, ..union }
+        Some(Self { per_bit, variance, ..union })
     }
 }
 
@@ -247,7 +248,7 @@ fn variance_per_bit(rho: f64) -> f64 {
 pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> KeyEstimate {
     let mut occupancy = Occupancy::NONE;
     lanes.for_each(|lane| occupancy.add(lane));
-    occupancy.probes(k).map_or(KeyEstimate::Unbounded, |probes| probes.keys(k))
+    Probes::keys(occupancy.probes(k), k)
 }
 
 /// The keys that are in both of two filters, by their lanes side by side.
@@ -258,25 +259,18 @@ pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Ke
         b.add(theirs);
         union.add(ours | theirs);
     }
-    common(a.probes(k), b.probes(k), union.probes(k), k)
+    Probes::keys(Probes::common(a.probes(k), b.probes(k), union.probes(k)), k)
 }
 
 /// The keys that set `ones` of the bits of a standard filter.
 pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> KeyEstimate {
-    probes_of_bits(ones, size_bits).map_or(KeyEstimate::Unbounded, |probes| probes.keys(k))
+    Probes::keys(probes_of_bits(ones, size_bits), k)
 }
 
 /// The keys that are in both of two standard filters, by the ones of each and of their union.
 pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u32) -> KeyEstimate {
     let probes = |ones| probes_of_bits(ones, size_bits);
-    common(probes(a), probes(b), probes(union), k)
-}
-
-fn common(a: Option<Probes>, b: Option<Probes>, union: Option<Probes>, k: u32) -> KeyEstimate {
-    match (a, b, union) {
-        (Some(a), Some(b), Some(union)) => Probes::common(a, b, union).keys(k),
-        _ => KeyEstimate::Unbounded,
-    }
+    Probes::keys(Probes::common(probes(a), probes(b), probes(union)), k)
 }
 
 /// √x for x > 0, neither tiny nor huge. `f64::sqrt` is not in `core`.

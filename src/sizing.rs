@@ -69,14 +69,7 @@ impl Sizing {
     /// If `n_blocks` or `k` is out of range.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         ProbeCount::new(k)?;
-        Self::checked(n_blocks as u64, k)
-    }
-
-    fn checked(n_blocks: u64, k: u32) -> Result<Self, SizingError> {
-        match usize::try_from(n_blocks) {
-            Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(Self { n_blocks, k }),
-            _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
-        }
+        Ok(Self { n_blocks: checked_blocks(n_blocks as u64)?, k })
     }
 
     /// The smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys.
@@ -101,7 +94,7 @@ impl Sizing {
         // At most 2^64 keys of 64 bits: 2^61 blocks, far below what a u64 holds.
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
         let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
-        Self::checked(n_blocks, best_k_clamped(bits_per_key))
+        Ok(Self { n_blocks: checked_blocks(n_blocks)?, k: best_k_clamped(bits_per_key) })
     }
 
     /// Bytes of the filter's [compact form](crate::BloomFilter::write_compact): 64 for each block and one more. For few
@@ -169,28 +162,14 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 ///
 /// If `fpr` is not between [`MIN_FPR`] and 1.
 pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(SizingError::Fpr { value: fpr });
-    }
-    if fpr < MIN_FPR {
-        return Err(SizingError::FprTooLow { value: fpr, lowest: MIN_FPR });
-    }
+    let fpr = checked_fpr(fpr, MIN_FPR)?;
     Ok(least_bits_per_key(|bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr))
 }
 
 /// The bits per key, in whole 32nds, at which `k` probes reach the rate `fpr`, or the most. A third of what
 /// [`bits_per_key`] costs at this k.
 pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
-    let (mut too_few, mut enough) = (0, 32 * MAX_BITS_PER_KEY as u32);
-    while enough - too_few > 1 {
-        let middle = (too_few + enough) / 2;
-        if model(f64::from(middle) / 32.0, k) <= fpr {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
-    f64::from(enough) / 32.0
+    bisected(0.0, MAX_BITS_PER_KEY, 1.0 / 32.0, |bits_per_key| model(bits_per_key, k) <= fpr)
 }
 
 /// Where `reaches` begins to be true, to a millionth.
@@ -200,20 +179,39 @@ fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     while !reaches(enough) {
         enough *= 2.0;
     }
-    let mut too_few = enough / 2.0;
-    while enough - too_few > 1e-6 * enough {
+    bisected(enough / 2.0, enough, 0.0, reaches)
+}
+
+/// Bits per key that are enough, at most `step` or a millionth more than some that are too few.
+fn bisected(mut too_few: f64, mut enough: f64, step: f64, reaches: impl Fn(f64) -> bool) -> f64 {
+    while enough - too_few > step.max(1e-6 * enough) {
         let middle = (too_few + enough) / 2.0;
-        if reaches(middle) {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
+        (too_few, enough) = if reaches(middle) { (too_few, middle) } else { (middle, enough) };
     }
     enough
 }
 
 pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
     if value > 0.0 && value <= MAX_BITS_PER_KEY { Ok(value) } else { Err(SizingError::BitsPerKey { value }) }
+}
+
+/// `value`, if it can be requested where the lowest false-positive rate is `lowest`.
+fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
+    if !(value > 0.0 && value < 1.0) {
+        Err(SizingError::Fpr { value })
+    } else if value < lowest {
+        Err(SizingError::FprTooLow { value, lowest })
+    } else {
+        Ok(value)
+    }
+}
+
+/// `n_blocks`, if a filter can have that many.
+fn checked_blocks(n_blocks: u64) -> Result<usize, SizingError> {
+    match usize::try_from(n_blocks) {
+        Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(n_blocks),
+        _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
+    }
 }
 
 fn best_k_clamped(bits_per_key: f64) -> u32 {
@@ -242,7 +240,7 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // By symmetry the rotation of the key that is looked up can be taken as zero. Each lane that it probes gives
     // a polynomial in the powers z^N; a term of the product is one choice in each lane.
     let terms: usize = (0..LANES).map(|lane| 1 + probes_in_lane(k, lane)).product();
-    let mut rate = 0.0;
+    let mut fpr = 0.0;
     for term in 0..terms {
         let mut coefficient = 1.0;
         let mut clear = [1.0; LANES];
@@ -267,9 +265,9 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
             (0..LANES).map(in_lane).product()
         };
         let mean_over_rotations = (0..LANES).map(one_key).sum::<f64>() / 8.0;
-        rate += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
+        fpr += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
     }
-    rate.clamp(0.0, 1.0)
+    fpr.clamp(0.0, 1.0)
 }
 
 /// The false-positive rate of these very bits: the mean, over blocks and rotations, of the product of the probed

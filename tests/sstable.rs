@@ -174,11 +174,11 @@ fn damage_is_named_and_hides_no_key() {
     assert_eq!(error(&with(3, b';')), FilterBlockError::Filter(DecodeError::Length { found: 2 }));
     assert_eq!(
         error(&with(16, 16)).to_string(),
-        "the filter block has 0 filters, and none at 2: it is of another table, or damaged"
+        "filter 2 of 0 does not exist: the filter block is damaged or of another table; rewrite the table"
     );
     assert_eq!(
         error(&with(12, 5)).to_string(),
-        "the filter block is damaged: a filter from 5 to 4 of 4 bytes"
+        "a filter at 5..4 of 4 bytes: the filter block is damaged or of another table; rewrite the table"
     );
 }
 
@@ -318,18 +318,21 @@ fn a_damaged_index_is_an_error() {
 #[test]
 fn errors_of_an_index_say_what_is_wrong() {
     let texts = [
-        (PartitionIndexError::TooShort { found: 3 }, "an index of partitions has at least 24 bytes, not 3"),
+        (
+            PartitionIndexError::TooShort { found: 3 },
+            "a partition index has at least 24 bytes, not 3: rewrite the table",
+        ),
         (
             PartitionIndexError::Version { found: 2 },
-            "the index is of version 2, this crate reads 1: upgrade it, or rewrite the table",
+            "index version 2, this crate reads 1: upgrade, or rewrite the table",
         ),
         (
             PartitionIndexError::Checksum { stored: 1, computed: 2 },
-            "the index is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
+            "wrong index checksum 0x0000000000000002, stored 0x0000000000000001: rewrite the table",
         ),
         (
             PartitionIndexError::Entries { n_entries: 7 },
-            "the index's 7 entries contradict each other, or their keys are not in order",
+            "the index's 7 entries conflict or are unsorted: rewrite the table",
         ),
     ];
     for (error, text) in texts {

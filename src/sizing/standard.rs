@@ -3,7 +3,9 @@
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-use super::{bits_per_key, ceil, checked_bits_per_key, exp_of_minus, least_bits_per_key};
+use super::{
+    bits_per_key, ceil, checked_bits_per_key, checked_blocks, checked_fpr, exp_of_minus, least_bits_per_key,
+};
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
@@ -17,10 +19,9 @@ pub(crate) struct StandardProbeCount(u8);
 
 impl StandardProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
-        if (1..=STANDARD_MAX_K).contains(&k) {
-            Ok(Self(k as u8))
-        } else {
-            Err(SizingError::StandardProbes { k })
+        match k {
+            1..=STANDARD_MAX_K => Ok(Self(k as u8)),
+            _ => Err(SizingError::StandardProbes { k }),
         }
     }
 
@@ -82,12 +83,7 @@ pub fn standard_parameters(fpr: f64) -> Result<Parameters, SizingError> {
 ///
 /// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
 pub fn standard_bits_per_key(fpr: f64) -> Result<f64, SizingError> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(SizingError::Fpr { value: fpr });
-    }
-    if fpr < STANDARD_MIN_FPR {
-        return Err(SizingError::FprTooLow { value: fpr, lowest: STANDARD_MIN_FPR });
-    }
+    let fpr = checked_fpr(fpr, STANDARD_MIN_FPR)?;
     Ok(least_bits_per_key(|bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= fpr))
 }
 
@@ -112,7 +108,7 @@ pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 /// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
 pub fn standard_fpr(size_bits: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
     if size_bits == 0 {
-        return Err(no_bits());
+        return Err(SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 });
     }
     StandardProbeCount::new(k).map(|k| exact(size_bits, keys, k))
 }
@@ -167,8 +163,8 @@ impl StandardSizing {
     /// If `size_bits` or `k` is out of range.
     pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
         StandardProbeCount::new(k)?;
-        blocks_for(size_bits)?;
-        Ok(Self { size_bits, k })
+        let sizing = Self { size_bits, k };
+        sizing.n_blocks().map(|_| sizing)
     }
 
     /// The least bits, but for one in a million, whose false-positive rate is at most `fpr` once they hold
@@ -182,19 +178,12 @@ impl StandardSizing {
     /// If `fpr` is not between [`STANDARD_MIN_FPR`], more with very many keys, and 1, or the filter is larger than the
     /// address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(SizingError::Fpr { value: fpr });
-        }
         let keys = expected_keys.max(1) as u64;
         let same_hash = keys as f64 / TWO_TO_64;
-        let lowest = STANDARD_MIN_FPR + same_hash;
-        if fpr < lowest {
-            return Err(SizingError::FprTooLow { value: fpr, lowest });
-        }
+        let fpr = checked_fpr(fpr, STANDARD_MIN_FPR + same_hash)?;
         // Rounding must not take it below the lowest.
         let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
-        let bits_per_key = standard_bits_per_key(of_bits)?;
-        let mut sizing = Self::for_bits_per_key(expected_keys, bits_per_key)?;
+        let mut sizing = Self::for_bits_per_key(expected_keys, standard_bits_per_key(of_bits)?)?;
         // The exact rate is above the approximate one by what a bit or two make good.
         let mut more = 1;
         while exact(sizing.size_bits, keys, StandardProbeCount::new(sizing.k)?) > of_bits {
@@ -232,20 +221,8 @@ impl StandardSizing {
 
     /// The blocks of memory that hold the bits.
     pub(crate) fn n_blocks(self) -> Result<usize, SizingError> {
-        blocks_for(self.size_bits)
+        checked_blocks(self.size_bits.div_ceil(8 * BLOCK_BYTES as u64))
     }
-}
-
-fn blocks_for(size_bits: u64) -> Result<usize, SizingError> {
-    let n_blocks = size_bits.div_ceil(8 * BLOCK_BYTES as u64);
-    usize::try_from(n_blocks)
-        .ok()
-        .filter(|n_blocks| (1..=MAX_BLOCKS).contains(n_blocks))
-        .ok_or(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 })
-}
-
-fn no_bits() -> SizingError {
-    SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 }
 }
 
 fn best_k(bits_per_key: f64) -> u32 {

@@ -51,7 +51,7 @@ pub struct FilterBlockBuilder<'p, P: Policy> {
     keys: P::Keys,
     has_keys: bool,
     filters: Vec<u8>,
-    starts: Vec<u64>,
+    starts: Vec<u32>,
 }
 
 impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
@@ -67,14 +67,8 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
     /// If `base_log2` is above 63.
     pub fn with_base_log2(policy: &'p P, base_log2: u8) -> Self {
         assert!(base_log2 < 64, "2^{base_log2} bytes are more than an offset counts");
-        Self {
-            policy,
-            base_log2,
-            keys: policy.keys(),
-            has_keys: false,
-            filters: Vec::new(),
-            starts: Vec::new(),
-        }
+        let (filters, starts) = (Vec::new(), Vec::new());
+        Self { policy, base_log2, keys: policy.keys(), has_keys: false, filters, starts }
     }
 
     /// The keys that follow are in the data block at this offset of the table. Takes memory for each range up to it: 4
@@ -87,9 +81,7 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
         let range = data_block_offset >> self.base_log2;
         let made = self.starts.len() as u64;
         assert!(made <= range, "data block {data_block_offset} follows one of filter {made}");
-        while (self.starts.len() as u64) < range {
-            self.make_filter();
-        }
+        (made..range).for_each(|_| self.make_filter());
     }
 
     /// Adds a key of the data block. Keys may repeat.
@@ -99,7 +91,8 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
     }
 
     fn make_filter(&mut self) {
-        self.starts.push(self.filters.len() as u64);
+        // Cut off only where `finish` returns an error.
+        self.starts.push(self.filters.len() as u32);
         if self.has_keys {
             self.policy.finish(&mut self.keys, &mut self.filters);
             self.has_keys = false;
@@ -115,12 +108,10 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
         if self.has_keys {
             self.make_filter();
         }
-        let end = self.filters.len() as u64;
-        let too_large = FilterBlockError::TooLarge { bytes: end };
+        let bytes = self.filters.len() as u64;
+        let end = u32::try_from(bytes).map_err(|_| FilterBlockError::TooLarge { bytes })?;
         let mut block = self.filters;
-        for offset in self.starts.into_iter().chain([end]) {
-            block.extend(u32::try_from(offset).map_err(|_| too_large)?.to_le_bytes());
-        }
+        block.extend(self.starts.into_iter().chain([end]).flat_map(u32::to_le_bytes));
         block.push(self.base_log2);
         Ok(block)
     }
@@ -272,32 +263,22 @@ pub enum FilterBlockError {
 impl fmt::Display for FilterBlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TooLarge { bytes } => write!(
-                f,
-                "the filters take {bytes} bytes, the format ends at {}: make smaller tables, or partition their filters",
-                u32::MAX
-            ),
-            Self::TooShort { found } => write!(f, "a filter block has at least 5 bytes, not {found}"),
-            Self::BaseLog2 { found } => {
-                write!(f, "the filter block is damaged: filters for each 2^{found} bytes")
-            }
-            Self::Offsets { start, end } => {
-                write!(f, "the filter block was cut or damaged: its offsets should lie from {start} to {end}")
-            }
-            Self::NoFilter { range, n_filters } => {
-                write!(
+            Self::TooLarge { bytes } => {
+                return write!(
                     f,
-                    "the filter block has {n_filters} filters, and none at {range}: it is of another table, or damaged"
-                )
+                    "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
+                    u32::MAX
+                );
             }
-            Self::NoKeys { range } => {
-                write!(f, "filter {range} is of no keys: the filter block is of another table, or damaged")
-            }
-            Self::Filters { start, end, bytes } => {
-                write!(f, "the filter block is damaged: a filter from {start} to {end} of {bytes} bytes")
-            }
-            Self::Filter(error) => error.fmt(f),
-        }
+            Self::TooShort { found } => write!(f, "a filter block has at least 5 bytes, not {found}"),
+            Self::BaseLog2 { found } => write!(f, "a filter block cannot have ranges of 2^{found} bytes"),
+            Self::Offsets { start, end } => write!(f, "filter offsets cannot lie at {start}..{end}"),
+            Self::NoFilter { range, n_filters } => write!(f, "filter {range} of {n_filters} does not exist"),
+            Self::NoKeys { range } => write!(f, "filter {range} is empty"),
+            Self::Filters { start, end, bytes } => write!(f, "a filter at {start}..{end} of {bytes} bytes"),
+            Self::Filter(error) => return error.fmt(f),
+        }?;
+        f.write_str(": the filter block is damaged or of another table; rewrite the table")
     }
 }
 

@@ -89,19 +89,16 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
     /// If the key is less than the last: lookups would ask the wrong partition for it.
     pub fn add_key(&mut self, key: impl AsRef<[u8]>) -> Option<Partition> {
         let key = key.as_ref();
-        let mut partition = None;
-        if self.n_keys == 0 {
-            self.first_key.extend_from_slice(key);
-        } else {
+        if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
                 Ordering::Less => (),
                 Ordering::Equal => return None,
                 Ordering::Greater => panic!("keys are added in the order of their bytes"),
             }
-            if self.n_keys == self.keys_per_partition {
-                partition = Some(self.cut());
-                self.first_key.extend_from_slice(key);
-            }
+        }
+        let partition = (self.n_keys == self.keys_per_partition).then(|| self.cut());
+        if self.n_keys == 0 {
+            self.first_key.extend_from_slice(key);
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
@@ -158,8 +155,9 @@ impl PartitionIndexBuilder {
     /// If the key is not above the last: lookups would ask the wrong partition. If `filter_offset + filter_bytes` is more
     /// than an offset counts.
     pub fn add(&mut self, first_key: impl AsRef<[u8]>, filter_offset: u64, filter_bytes: u64) {
-        let (first_key, filter_end) = (first_key.as_ref(), filter_offset.checked_add(filter_bytes));
-        let filter_end = filter_end.expect("a place in a file");
+        let first_key = first_key.as_ref();
+        let filter_end =
+            filter_offset.checked_add(filter_bytes).expect("filter_offset + filter_bytes exceeds 2^64 - 1");
         let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
         let is_next = self.entries.is_empty() || &self.keys[last_start..] < first_key;
         assert!(is_next, "partitions are added in the order of their keys");
@@ -230,11 +228,7 @@ impl<'a> PartitionIndex<'a> {
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.key(middle) <= key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+            (low, high) = if self.key(middle) <= key { (middle + 1, high) } else { (low, middle) };
         }
         let [_, start, end] = words(self.entries.get(low.saturating_sub(1))?);
         Some(start..end)
@@ -295,20 +289,16 @@ impl fmt::Display for PartitionIndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooShort { found } => {
-                write!(f, "an index of partitions has at least {FOOTER_BYTES} bytes, not {found}")
+                write!(f, "a partition index has at least 24 bytes, not {found}: rewrite the table")
             }
-            Self::Version { found } => write!(
-                f,
-                "the index is of version {found}, this crate reads {VERSION}: upgrade it, or rewrite the table"
-            ),
+            Self::Version { found } => {
+                write!(f, "index version {found}, this crate reads {VERSION}: upgrade, or rewrite the table")
+            }
             Self::Checksum { stored, computed } => {
-                write!(f, "the index is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
+                write!(f, "wrong index checksum {computed:#018x}, stored {stored:#018x}: rewrite the table")
             }
             Self::Entries { n_entries } => {
-                write!(
-                    f,
-                    "the index's {n_entries} entries contradict each other, or their keys are not in order"
-                )
+                write!(f, "the index's {n_entries} entries conflict or are unsorted: rewrite the table")
             }
         }
     }
