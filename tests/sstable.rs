@@ -127,7 +127,7 @@ fn ranges_have_the_size_that_the_block_says() {
 }
 
 #[test]
-#[should_panic(expected = "data block 2047 follows one of filter 2")]
+#[should_panic(expected = "data block 2047 comes after filter 2 was started")]
 fn a_data_block_before_the_last_is_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);
