@@ -182,7 +182,7 @@ impl StandardSizing {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`STANDARD_MIN_FPR`] plus `expected_keys` ÷ 2^64 and 1, or the filter is larger than the
+    /// If `fpr` is below [`STANDARD_MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         let keys = expected_keys.max(1) as u64;
