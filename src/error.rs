@@ -82,7 +82,9 @@ impl fmt::Display for SizingError {
             Self::BitsPerKey { value } => {
                 write!(f, "bits per key must be above 0 and at most {MAX_BITS_PER_KEY}, not {value}")
             }
-            Self::Fpr { value } => write!(f, "a false-positive rate must be between 0 and 1, not {value}"),
+            Self::Fpr { value } => {
+                write!(f, "a false-positive rate must be between 0 and 1, both excluded, not {value}")
+            }
             Self::FprTooLow { value, lowest } => write!(
                 f,
                 "a false-positive rate of {value:e} is out of reach: request at least {lowest:e}, which takes \

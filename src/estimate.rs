@@ -1,24 +1,26 @@
-//! How many keys are in there: estimates from the bits, each with its standard error.
+//! How many keys a filter holds: estimates from its bits, each with its standard error.
 //!
-//! In blocks, a lane of 64 bits is a coupon collector's album: one more probe in it finds a clear bit with probability
-//! (64 − x)/64 where x are set, so 64/64 + 64/63 + … (x terms) less the probes made is a martingale, whatever other
-//! lanes do. Its sum over all lanes is therefore without bias, and its variance the sum of what each probe adds,
-//! x/(64 − x), which is estimated without bias from the same x. Neither takes a model of how keys spread over blocks.
+//! In blocks, each lane of 64 bits is a coupon collector. With x of its bits set, one more probe finds a clear bit with
+//! probability (64 − x)/64, so 64/64 + 64/63 + … (x terms) minus the number of probes made is a martingale, whatever
+//! the other lanes do. Its sum over all lanes is therefore unbiased. Its variance is the sum of what each probe adds,
+//! x/(64 − x), and is estimated without bias from the same x. Neither needs a model of how keys spread over blocks.
 //!
-//! Tried: the logarithm of the share of clear bits, as for standard filters. Blocks that differ in their load make its
-//! error larger: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best that can be had of how
-//! many lanes have how many bits, found numerically, is better than the albums by 0.3 % at 0.6 probes per bit, 1.6 % at
-//! 1.5, 4 % at 2 and 8 % at 3; maximum likelihood under the model of blocks gains no more that simulation could show.
+//! Tried: the logarithm of the share of clear bits, as for standard filters. Its error is larger, because blocks differ
+//! in their load: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate from the
+//! number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3 % at 0.6
+//! probes per bit, 1.6 % at 1.5, 4 % at 2 and 8 % at 3. Maximum likelihood under the model of blocks showed no further
+//! gain in simulations.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
 use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 
-/// How many distinct keys there are, as the bits tell.
+/// The number of distinct keys in a filter, estimated from its bits, with a standard error.
 ///
-/// A filter does not count: a repeat looks like a key that is there already. Its bits tell how many different ones there
-/// were, with a standard error that is part of the estimate. For `n` keys in a filter with the best k it is, in percent,
+/// A filter does not count keys: a repeated key looks like any key that is already there. But its bits show how many
+/// distinct keys were inserted, with a standard error that is part of the estimate. With the best k, the standard error
+/// for `n` keys is, in percent of n,
 ///
 /// | bits per key | n = 1,000 | 10,000 | 100,000 | 1 million | 10 million |
 /// |---|---|---|---|---|---|
@@ -28,24 +30,29 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// | 16 | 0.63 | 0.20 | 0.063 | 0.020 | 0.0063 |
 /// | 24 | 0.51 | 0.16 | 0.051 | 0.016 | 0.0051 |
 ///
-/// or √((e^ρ − 1 − ρ) · m)/k keys with ρ = k·n/m, the probes per bit of m bits; in blocks 1 % more at ρ = 1, 4 % at
-/// 2 and 8 % at 3. Fewer than a hundred keys are off by more than four standard errors once in a thousand times or so,
-/// and five times in a thousand in a filter of few lanes that is nearly full.
+/// or √((e^ρ − 1 − ρ) · m)/k keys, where ρ = k·n/m is the number of probes per bit in m bits. In blocks it is 1 %
+/// larger at ρ = 1, 4 % at 2 and 8 % at 3. With fewer than a hundred keys, an estimate is off by more than four
+/// standard errors about once in a thousand times, and five times in a thousand in a filter of few lanes that is nearly
+/// full.
 ///
 /// The hashes must be as good as random, as those of [`hash_key`](crate::hash_key) are.
 ///
 /// # Range
 ///
-/// There is an estimate up to 3.8 probes per bit, which is 6 times the keys that a filter was made for at 10 bits per key
-/// and k = 6, or 5 times at 16 and k = 12. Past that it is [`Unbounded`](Self::Unbounded): exactly, once more than a
-/// quarter of the lanes of a [`BloomFilter`](crate::BloomFilter) are full, or fewer bits are clear than one in fifty and
-/// four. The four are for filters of one to five lanes, which so become unbounded at 2 to 3.8 probes per bit.
+/// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
+/// sized for; at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
+///
+/// The exact limit: an estimate is `Unbounded` if more than a quarter of the lanes of a
+/// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than a fiftieth of all bits
+/// plus four. The four are for filters of one to five lanes, which become `Unbounded` at 2 to 3.8 probes per bit
+/// because of them.
 ///
 /// # Keys that two filters have in common
 ///
-/// Where keys of one filter and others of the other have set the same bits, they look like common keys. How many such
-/// bits there are is known in the mean only: an error that does not grow smaller with fewer common keys. Of two filters
-/// of n keys each, the common keys are known within, in percent of themselves, with the best k,
+/// If keys of one filter and other keys of the other filter set the same bits, these look like the bits of common keys.
+/// Only the mean number of such bits is known, so they cause an error that does not shrink with fewer common keys. For
+/// two filters of n keys each with the best k, the standard error of the number of common keys is, in percent of that
+/// number,
 ///
 /// | bits per key | n | 1 % in common | 10 % | 50 % |
 /// |---|---|---|---|---|
@@ -55,17 +62,19 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// | 10 | 1 million | 4.4 | 0.40 | 0.049 |
 /// | 10 | 10 million | 1.4 | 0.13 | 0.016 |
 ///
-/// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys with f = e^ρ − 1 − ρ of each set. More bits per key help little;
-/// where the keys of one set are at hand, looking them up in the other's filter errs by its false positives alone.
+/// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys, with f = e^ρ − 1 − ρ of each set. More bits per key help little.
+/// If you have the keys of one set, look them up in the other set's filter: then only its false positives cause an
+/// error.
 ///
 /// # Sources
 ///
-/// For standard filters, −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for fingerprint similarity
-/// measures to improve chemical retrieval", 2007), with the variance of linear counting (Whang, Vander-Zanden and
-/// Taylor, "A linear-time probabilistic counting algorithm for database applications", 1990); unions and intersections
-/// by the same of each (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic length adaptation for Bloom
-/// filters", 2010). For blocks, each lane of 64 bits is taken for a coupon collector's album, so that nothing need be
-/// known of how unevenly keys fill the blocks: x set bits stand for 64/64 + 64/63 + … (x terms) probes in the mean.
+/// For standard filters, −m/k · ln(1 − ones/m) (Swamidass and Baldi, "Mathematical correction for fingerprint
+/// similarity measures to improve chemical retrieval", 2007), with the variance of linear counting (Whang,
+/// Vander-Zanden and Taylor, "A linear-time probabilistic counting algorithm for database applications", 1990). Unions
+/// and intersections are computed from these (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic
+/// length adaptation for Bloom filters", 2010). For blocks, each lane of 64 bits is treated as a coupon collector,
+/// which needs no model of how unevenly keys fill the blocks: x set bits stand for 64/64 + 64/63 + … (x terms) probes
+/// on average.
 ///
 /// # Examples
 ///
@@ -85,21 +94,21 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyEstimate {
-    /// About so many.
+    /// About this many keys.
     #[non_exhaustive]
     About {
         /// The estimate, in whole keys.
         keys: u64,
-        /// What it is off by: two times in three by less than this, as good as never by more than four times this.
-        /// At least 0.29, for whole keys are rounded.
+        /// The standard error, in keys. The estimate is off by less than this two times in three, and almost never by
+        /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
         standard_error: f64,
     },
-    /// Any number, for the filter is too full to tell. The bits are those of many more keys than it was made for.
+    /// Any number of keys: the filter is too full to estimate it. It holds many more keys than it was sized for.
     Unbounded,
 }
 
 impl KeyEstimate {
-    /// The number of keys, if the bits tell it.
+    /// The estimated number of keys; `None` if [`Unbounded`](Self::Unbounded).
     pub fn keys(self) -> Option<u64> {
         match self {
             Self::About { keys, .. } => Some(keys),
@@ -107,7 +116,7 @@ impl KeyEstimate {
         }
     }
 
-    /// The standard error, if the bits tell a number of keys.
+    /// The standard error, in keys; `None` if [`Unbounded`](Self::Unbounded).
     pub fn standard_error(self) -> Option<f64> {
         match self {
             Self::About { standard_error, .. } => Some(standard_error),
@@ -116,7 +125,7 @@ impl KeyEstimate {
     }
 }
 
-/// As in "about 100019 ± 81".
+/// For example "about 100019 ± 81".
 impl fmt::Display for KeyEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -129,44 +138,45 @@ impl fmt::Display for KeyEstimate {
     }
 }
 
-/// The probes that were made, as the bits tell.
+/// The number of probes made, estimated from the bits.
 #[derive(Clone, Copy)]
 struct Probes {
     per_bit: f64,
-    /// Of `per_bit`.
+    /// Variance of `per_bit`.
     variance: f64,
     bits: f64,
 }
 
 impl Probes {
-    fn keys(self, k: u32) -> KeyEstimate {
-        let probes_per_key = f64::from(k);
-        let scale = self.bits / probes_per_key;
+    fn keys(probes: Option<Self>, k: u32) -> KeyEstimate {
+        let Some(Self { per_bit, variance, bits }) = probes else { return KeyEstimate::Unbounded };
+        let scale = bits / f64::from(k);
         KeyEstimate::About {
-            // What is negative becomes 0.
-            keys: (self.per_bit * scale + 0.5) as u64,
-            standard_error: square_root(self.variance.max(0.0) * scale * scale + 1.0 / 12.0),
+            // The cast turns negative values into 0.
+            keys: (per_bit * scale + 0.5) as u64,
+            standard_error: square_root(variance.max(0.0) * scale * scale + 1.0 / 12.0),
         }
     }
 
-    /// The probes made in both of two filters, by those of each and of their union.
+    /// The probes made in both of two filters, from those of each and of their union.
     ///
-    /// The errors go together. Two martingales vary together by the probes that are made in both, so the covariance of
-    /// a filter and the union is the filter's own variance, and that of the two filters is the variance that their
-    /// common keys alone would have. What is left is var(union) − var(a) − var(b) + 2·var(common).
-    fn common(a: Self, b: Self, union: Self) -> Self {
+    /// The errors are correlated. The covariance of two martingales comes from the probes made in both. So the
+    /// covariance of a filter and the union is the filter's own variance, and that of the two filters is the variance
+    /// that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
+    fn common(a: Option<Self>, b: Option<Self>, union: Option<Self>) -> Option<Self> {
+        let (a, b, union) = (a?, b?, union?);
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
-        // Of the smaller filter's variance, as much as the common keys have by the formula for independent bits: all of it
-        // where rounding leaves nothing of that.
+        // var(common) is a share of the smaller filter's variance: by the formula for independent bits, or all of it
+        // where that formula rounds to 0 for the smaller filter.
         let smaller = if (a.per_bit, a.variance) < (b.per_bit, b.variance) { a } else { b };
         let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
-        // Summed so that neither filter comes first.
+        // In an order of summation that gives the same for (a, b) and (b, a).
         let variance = union.variance - (a.variance + b.variance) + 2.0 * share * smaller.variance;
-        Self { per_bit, variance, ..union }
+        Some(Self { per_bit, variance, ..union })
     }
 }
 
-/// Lanes by how many of their bits are set.
+/// The number of lanes for each number of set bits.
 struct Occupancy([u64; 65]);
 
 impl Occupancy {
@@ -177,7 +187,7 @@ impl Occupancy {
         self.0[lane.count_ones() as usize] += 1;
     }
 
-    /// `None` if they are too full to tell, or more than a quarter of them are quite full.
+    /// `None` if too few bits are clear for an estimate, or more than a quarter of the lanes are full.
     fn probes(&self, k: u32) -> Option<Probes> {
         let n_lanes: u64 = self.0.iter().sum();
         let ones = self.0.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
@@ -202,15 +212,15 @@ impl Occupancy {
     }
 }
 
-/// Probes per bit, by the mean of what the albums say: a full one has noticed no further probe.
+/// Probes per bit, from the mean of the lanes' estimates, `noticed`: a full lane does not notice further probes.
 ///
-/// With keys that come as a Poisson process, a share p of bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes per
-/// bit, the albums' mean is the first 64 terms of that series. Past k = 8 keys bring some lanes two probes at once, so that
-/// lanes differ more: by half the excess variance, ρ/64·(k − 8)/k, times the second derivative of the sum,
-/// −64·p^64·(1 − p) or nearly. Where no lane is near full, all of this is next to nothing.
+/// If keys are a Poisson process, with a share p of the bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes per
+/// bit, the lanes' mean is the first 64 terms of that series. For k above 8, a key makes two probes in some lanes, so
+/// lanes differ more. This changes the mean by half the excess variance (that half is ρ/64·(k − 8)/k) times the second
+/// derivative of the sum (nearly −64·p^64·(1 − p)). Where no lane is nearly full, the whole correction is close to 0.
 fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     let in_pairs = f64::from(k.saturating_sub(8)) / f64::from(k);
-    // Newton's method, from below: the sum grows with ρ ever more slowly, so no step goes too far.
+    // Newton's method, from below: the sum is concave in ρ, so no step overshoots.
     (0..8).fold(noticed, |rho, _| {
         let clear = exp_of_minus(rho);
         let (mut sum, mut power) = (0.0, 1.0);
@@ -223,7 +233,7 @@ fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     })
 }
 
-/// Of a standard filter's bits.
+/// The probes that set `ones` bits of a standard filter.
 fn probes_of_bits(ones: u64, size_bits: u64) -> Option<Probes> {
     if are_too_full(ones, size_bits) {
         return None;
@@ -233,24 +243,24 @@ fn probes_of_bits(ones: u64, size_bits: u64) -> Option<Probes> {
     Some(Probes { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
 }
 
-/// Whether next to no bits are clear, so that a few more or less would say quite another number of keys.
+/// Whether so few bits are clear that a few more or fewer would change the estimate a lot.
 fn are_too_full(ones: u64, bits: u64) -> bool {
     ones > 0 && bits - ones < bits / 50 + 4
 }
 
-/// e^ρ − 1 − ρ: the variance of the number of probes, for each bit, where ρ probes per bit go anywhere.
+/// e^ρ − 1 − ρ: the variance of the number of probes, per bit, if ρ probes per bit can go to any bit.
 fn variance_per_bit(rho: f64) -> f64 {
     1.0 / exp_of_minus(rho) - 1.0 - rho
 }
 
-/// The keys that set these lanes, with `k` probes each.
+/// The number of keys that set these lanes, with `k` probes each.
 pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> KeyEstimate {
     let mut occupancy = Occupancy::NONE;
     lanes.for_each(|lane| occupancy.add(lane));
-    occupancy.probes(k).map_or(KeyEstimate::Unbounded, |probes| probes.keys(k))
+    Probes::keys(occupancy.probes(k), k)
 }
 
-/// The keys that are in both of two filters, by their lanes side by side.
+/// The number of keys that are in both of two filters, from their lanes in pairs.
 pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> KeyEstimate {
     let [mut a, mut b, mut union] = [Occupancy::NONE; 3];
     for (ours, theirs) in lanes {
@@ -258,30 +268,23 @@ pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Ke
         b.add(theirs);
         union.add(ours | theirs);
     }
-    common(a.probes(k), b.probes(k), union.probes(k), k)
+    Probes::keys(Probes::common(a.probes(k), b.probes(k), union.probes(k)), k)
 }
 
-/// The keys that set `ones` of the bits of a standard filter.
+/// The number of keys that set `ones` of the bits of a standard filter.
 pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> KeyEstimate {
-    probes_of_bits(ones, size_bits).map_or(KeyEstimate::Unbounded, |probes| probes.keys(k))
+    Probes::keys(probes_of_bits(ones, size_bits), k)
 }
 
-/// The keys that are in both of two standard filters, by the ones of each and of their union.
+/// The number of keys that are in both of two standard filters, from the ones of each and of their union.
 pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u32) -> KeyEstimate {
     let probes = |ones| probes_of_bits(ones, size_bits);
-    common(probes(a), probes(b), probes(union), k)
+    Probes::keys(Probes::common(probes(a), probes(b), probes(union)), k)
 }
 
-fn common(a: Option<Probes>, b: Option<Probes>, union: Option<Probes>, k: u32) -> KeyEstimate {
-    match (a, b, union) {
-        (Some(a), Some(b), Some(union)) => Probes::common(a, b, union).keys(k),
-        _ => KeyEstimate::Unbounded,
-    }
-}
-
-/// √x for x > 0, neither tiny nor huge. `f64::sqrt` is not in `core`.
+/// √x for x > 0 that is neither tiny nor huge. `f64::sqrt` is not in `core`.
 fn square_root(x: f64) -> f64 {
-    // Half the exponent, within 7 %; each step doubles the digits.
+    // Halving the exponent comes within 7 %; each step doubles the number of correct digits.
     let guess = f64::from_bits((x.to_bits() + (1023 << 52)) / 2);
     (0..4).fold(guess, |root, _| (root + x / root) / 2.0)
 }

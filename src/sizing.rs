@@ -1,12 +1,25 @@
-//! How many bits for how many keys: the false-positive rate of 512-bit blocks, by the exact model.
+//! Filter sizes: bits per key, k and the false-positive rate (FPR), for 512-bit blocks and for standard filters.
 //!
-//! The textbook formula (1 − e^(−k/b))^k is for a filter whose probes go anywhere. With blocks, some get more
-//! keys than others, and that costs: at 16 bits per key the true rate is twice the textbook's. The model here is
-//! exact for random hashes: keys per block are Poisson(512 ÷ bits per key) (Putze, Sanders and Singler, "Cache-,
-//! hash- and space-efficient Bloom filters", 2007), and within a block the keys' lanes are those of the
-//! [mask](crate::format). All is computed by basic arithmetic, so every CPU gives the same sizes.
+//! # How large a filter is
 //!
-//! | bits per key | best k | false-positive rate |
+//! [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates these sizes; [`Sizing::for_fpr`] returns them
+//! without allocating:
+//!
+//! | keys | FPR 1 % | FPR 0.1 % | FPR 0.01 % |
+//! |---|---|---|---|
+//! | bits per key, k | 9.93, 6 | 15.59, 9 | 22.09, 12 |
+//! | 1 million | 1.24 MB | 1.95 MB | 2.76 MB |
+//! | 1 billion | 1.24 GB | 1.95 GB | 2.76 GB |
+//!
+//! A standard filter, whose probes go to any of its bits, takes 9.59, 14.38 and 19.17 bits per key, but up to one cache
+//! miss per probe. The difference is the price of one cache line per lookup.
+//!
+//! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong: no filter of that FPR takes less than
+//! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
+//!
+//! The other way round, these bits per key give this FPR:
+//!
+//! | bits per key | best k | FPR |
 //! |---|---|---|
 //! | 8 | 5 | 2.343 % |
 //! | 10 | 6 | 0.973 % |
@@ -14,6 +27,23 @@
 //! | 16 | 9 | 0.0858 % |
 //! | 20 | 11 | 0.0201 % |
 //! | 24 | 12 | 0.00544 % |
+//!
+//! # Don't know the number of keys?
+//!
+//! - [`FilterBuilder`](crate::FilterBuilder) collects hashes and sizes the filter at the end.
+//! - Or build a large filter, then [`fold`](crate::BloomFilter::fold) it.
+//! - If you don't even know an upper limit, [`variants::ScalableBloomFilter`](crate::variants::ScalableBloomFilter)
+//!   grows.
+//!
+//! To estimate how many keys a filter holds, see [`KeyEstimate`](crate::KeyEstimate).
+//!
+//! # The model
+//!
+//! The textbook formula (1 − e^(−k/b))^k, with b bits per key, is for standard filters. With blocks, some get more keys
+//! than others, which raises the FPR: at 16 bits per key, the true FPR is twice the textbook's. The model used here is
+//! exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits per key
+//! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block each key
+//! uses the lanes of its [mask](crate::format). Only basic arithmetic is used, so every CPU computes the same sizes.
 #![forbid(unsafe_code)]
 
 mod standard;
@@ -33,13 +63,13 @@ use crate::short::MOST_LANES;
 /// Bits in a block.
 const BLOCK_BITS: f64 = 512.0;
 
-/// Bits per key from which on one more probe is better: entry i for k = i + 2.
+/// Entry i is the bits per key from which k = i + 2 has a lower FPR than k = i + 1.
 const ONE_MORE_PROBE: [f64; 15] = [
     2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 13.756, 16.088, 18.644, 21.384, 24.321, 27.828,
     31.969, 36.723,
 ];
 
-/// The shape of a filter: how many blocks, and how many probes per key.
+/// The size of a filter: its number of blocks and its probes per key.
 ///
 /// # Examples
 ///
@@ -55,32 +85,27 @@ const ONE_MORE_PROBE: [f64; 15] = [
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
-    /// Blocks of 64 bytes, at least 1.
+    /// Number of blocks of 64 bytes, at least 1.
     pub n_blocks: usize,
     /// Probes per key, 1 to 16.
     pub k: u32,
 }
 
 impl Sizing {
-    /// A filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+    /// The size of a filter with `n_blocks` blocks of 64 bytes and `k` probes per key.
     ///
     /// # Errors
     ///
-    /// If `n_blocks` or `k` is out of range.
+    /// If `n_blocks` is 0, the filter is larger than the address space, or `k` is not 1 to 16.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         ProbeCount::new(k)?;
-        Self::checked(n_blocks as u64, k)
+        Ok(Self { n_blocks: checked_blocks(n_blocks as u64)?, k })
     }
 
-    fn checked(n_blocks: u64, k: u32) -> Result<Self, SizingError> {
-        match usize::try_from(n_blocks) {
-            Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(Self { n_blocks, k }),
-            _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
-        }
-    }
-
-    /// The smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys.
-    /// Costs what [`bits_per_key`] costs.
+    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys`
+    /// distinct keys.
+    ///
+    /// Costs as much as [`bits_per_key`].
     ///
     /// # Errors
     ///
@@ -89,8 +114,10 @@ impl Sizing {
         Self::for_bits_per_key(expected_keys, bits_per_key(fpr)?)
     }
 
-    /// The filter of `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks, with
-    /// the k that is best for what it then has.
+    /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole
+    /// blocks.
+    ///
+    /// k is the best for the bits per key after rounding.
     ///
     /// # Errors
     ///
@@ -98,32 +125,40 @@ impl Sizing {
     /// address space.
     pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         let bits_per_key = checked_bits_per_key(bits_per_key)?;
-        // At most 2^64 keys of 64 bits: 2^61 blocks, far below what a u64 holds.
+        // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
         let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
-        Self::checked(n_blocks, best_k_clamped(bits_per_key))
+        Ok(Self { n_blocks: checked_blocks(n_blocks)?, k: best_k_clamped(bits_per_key) })
     }
 
-    /// Bytes of the filter's [compact form](crate::BloomFilter::write_compact): 64 for each block and one more. For few
-    /// keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer.
+    /// The bytes of the filter's [compact form](crate::BloomFilter::write_compact): 64 per block, plus 1.
+    ///
+    /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
     pub fn compact_bytes(self) -> usize {
         self.n_blocks * BLOCK_BYTES + 1
     }
 
-    /// The model's false-positive rate of this filter once it holds `keys` distinct keys.
+    /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
+    ///
+    /// Costs as much as [`fpr`](fpr()).
+    ///
+    /// # Errors
+    ///
+    /// If `k` is not 1 to 16.
     pub fn fpr(self, keys: usize) -> Result<f64, SizingError> {
         let bits_per_key = self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64;
         ProbeCount::new(self.k).map(|k| model(bits_per_key, k))
     }
 }
 
-/// Lanes of 64 bits for `keys` distinct keys at a valid `bits_per_key`, short or whole blocks, and the best k for them.
+/// The number of lanes, of a short filter or of whole blocks, for `keys` distinct keys at a valid `bits_per_key`, and
+/// the best k for them.
 pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
     let lanes = ceil(keys as f64 * bits_per_key / 64.0).max(1) as usize;
     let lanes = if lanes <= MOST_LANES { lanes } else { lanes.next_multiple_of(LANES) };
     let bits_per_key = lanes as f64 * 64.0 / keys.max(1) as f64;
     let k = if lanes < 2 * LANES {
-        // Each block is most of the filter, so blocks fill alike, and k is that of a standard filter.
+        // Each block covers most of the filter, so all blocks fill alike, and the best k is that of a standard filter.
         ((core::f64::consts::LN_2 * bits_per_key + 0.5) as u32).clamp(1, 16)
     } else {
         best_k_clamped(bits_per_key)
@@ -133,8 +168,8 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
 ///
-/// Rounding leaves up to one part in 5,000 at the lowest rates, less than one in a million from 1e-5 up. Costs 5 µs at
-/// k = 6, 30 µs at k = 9 and 600 µs at k = 16; does not allocate.
+/// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one in a million from an FPR of 1e-5
+/// up. Takes 5 µs at k = 6, 30 µs at k = 9 and 600 µs at k = 16; does not allocate.
 ///
 /// # Errors
 ///
@@ -151,8 +186,9 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
     Ok(model(checked_bits_per_key(bits_per_key)?, ProbeCount::new(k)?))
 }
 
-/// The k of the lowest rate at `bits_per_key`: less than the textbook's 0.69 × bits per key, as blocks fill
-/// unevenly.
+/// The k with the lowest false-positive rate at `bits_per_key`, 1 to 16.
+///
+/// It is less than the textbook's 0.69 × bits per key, because blocks fill unevenly.
 ///
 /// # Errors
 ///
@@ -161,59 +197,64 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
     checked_bits_per_key(bits_per_key).map(best_k_clamped)
 }
 
-/// The bits per key at which the best k reaches the rate `fpr`.
+/// The bits per key at which the best k reaches a false-positive rate of `fpr`.
 ///
-/// Costs 0.1 ms at 1 %, 2 ms at 0.01 % and 11 ms at the lowest rate; does not allocate.
+/// Takes 0.1 ms for an FPR of 1 %, 2 ms for 0.01 % and 11 ms for the lowest FPR; does not allocate.
 ///
 /// # Errors
 ///
 /// If `fpr` is not between [`MIN_FPR`] and 1.
 pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(SizingError::Fpr { value: fpr });
-    }
-    if fpr < MIN_FPR {
-        return Err(SizingError::FprTooLow { value: fpr, lowest: MIN_FPR });
-    }
+    let fpr = checked_fpr(fpr, MIN_FPR)?;
     Ok(least_bits_per_key(|bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr))
 }
 
-/// The bits per key, in whole 32nds, at which `k` probes reach the rate `fpr`, or the most. A third of what
-/// [`bits_per_key`] costs at this k.
+/// The bits per key, a multiple of 1/32, at which `k` probes reach a false-positive rate of `fpr`, or else
+/// [`MAX_BITS_PER_KEY`]. Costs a third of [`bits_per_key`] at this k.
 pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
-    let (mut too_few, mut enough) = (0, 32 * MAX_BITS_PER_KEY as u32);
-    while enough - too_few > 1 {
-        let middle = (too_few + enough) / 2;
-        if model(f64::from(middle) / 32.0, k) <= fpr {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
-    }
-    f64::from(enough) / 32.0
+    bisected(0.0, MAX_BITS_PER_KEY, 1.0 / 32.0, |bits_per_key| model(bits_per_key, k) <= fpr)
 }
 
-/// Where `reaches` begins to be true, to a millionth.
+/// The least bits per key at which `reaches` is true, to a millionth.
 fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
-    // Up from below and not down from the maximum: the model costs more the higher k is.
+    // Upwards from a low start, not down from the maximum, because the model costs more for a higher k.
     let mut enough = 1.0 / 64.0;
     while !reaches(enough) {
         enough *= 2.0;
     }
-    let mut too_few = enough / 2.0;
-    while enough - too_few > 1e-6 * enough {
+    bisected(enough / 2.0, enough, 0.0, reaches)
+}
+
+/// Bits per key at which `reaches` is true, at most `step` or a millionth above some at which it is false.
+fn bisected(mut too_few: f64, mut enough: f64, step: f64, reaches: impl Fn(f64) -> bool) -> f64 {
+    while enough - too_few > step.max(1e-6 * enough) {
         let middle = (too_few + enough) / 2.0;
-        if reaches(middle) {
-            enough = middle;
-        } else {
-            too_few = middle;
-        }
+        (too_few, enough) = if reaches(middle) { (too_few, middle) } else { (middle, enough) };
     }
     enough
 }
 
 pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
     if value > 0.0 && value <= MAX_BITS_PER_KEY { Ok(value) } else { Err(SizingError::BitsPerKey { value }) }
+}
+
+/// `value`, if it is a false-positive rate of at least `lowest`.
+fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
+    if !(value > 0.0 && value < 1.0) {
+        Err(SizingError::Fpr { value })
+    } else if value < lowest {
+        Err(SizingError::FprTooLow { value, lowest })
+    } else {
+        Ok(value)
+    }
+}
+
+/// `n_blocks`, if a filter can have that many.
+fn checked_blocks(n_blocks: u64) -> Result<usize, SizingError> {
+    match usize::try_from(n_blocks) {
+        Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(n_blocks),
+        _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
+    }
 }
 
 fn best_k_clamped(bits_per_key: f64) -> u32 {
@@ -224,33 +265,34 @@ fn best_probe_count(bits_per_key: f64) -> ProbeCount {
     ProbeCount::new(best_k_clamped(bits_per_key)).expect("best_k is 1 to 16")
 }
 
-/// How many probes fall in the lane that is `steps` past the rotation.
+/// How many probes fall in the lane `steps` after that of the rotation.
 fn probes_in_lane(k: ProbeCount, steps: usize) -> usize {
     let k = k.get() as usize;
     usize::from(steps < k) + usize::from(steps + LANES < k)
 }
 
-/// The mean, over the keys of a block, of the probability that every probe of another key finds its bit set.
+/// The false-positive rate: the probability that every probe of an absent key finds its bit set, averaged over the
+/// number of keys in a block.
 ///
-/// Inclusion and exclusion over the probes that might find theirs clear. A bit of a lane is clear after N probes
-/// in it with probability (63/64)^N, two given bits with (62/64)^N. Keys of each rotation come as a Poisson
-/// process of their own, so the mean of z^N, over lanes that count together, is the exponential of λ times
-/// (the mean over rotations of what one key contributes, less one).
+/// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
+/// is clear with probability (63/64)^N, and two given bits are with (62/64)^N. The keys of each rotation are a Poisson
+/// process of their own. So the mean of z^N, multiplied over the lanes of a term, is e^(λ·(c − 1)), where λ is the keys
+/// per block and c is what one key contributes to the product, averaged over rotations.
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
-    // Full is full: without the limit, next to no bits per key would make this infinite.
+    // Blocks are full long before the limit; without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
-    // By symmetry the rotation of the key that is looked up can be taken as zero. Each lane that it probes gives
-    // a polynomial in the powers z^N; a term of the product is one choice in each lane.
+    // By symmetry, the rotation of the key that is looked up can be 0. Each lane that it probes contributes a
+    // polynomial in the powers z^N, and each term of their product picks one summand per lane.
     let terms: usize = (0..LANES).map(|lane| 1 + probes_in_lane(k, lane)).product();
-    let mut rate = 0.0;
+    let mut fpr = 0.0;
     for term in 0..terms {
         let mut coefficient = 1.0;
         let mut clear = [1.0; LANES];
         let mut choices = term;
         for (lane, clear) in clear.iter_mut().enumerate() {
             let probes = probes_in_lane(k, lane);
-            // One probe finds its bit set: 1 − z₁^N. Two, which are the same bit once in 64 times: the mean of
-            // that and of 1 − 2·z₁^N + z₂^N.
+            // One probe finds its bit set with 1 − z₁^N, and two find different bits set with 1 − 2·z₁^N + z₂^N. Two
+            // are the same bit once in 64 times, so their factor is the weighted mean of both.
             let (factor, z) = match (probes, choices % (1 + probes)) {
                 (1, 1) => (-1.0, 63.0 / 64.0),
                 (2, 1) => (-127.0 / 64.0, 63.0 / 64.0),
@@ -261,19 +303,19 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
             coefficient *= factor;
             *clear = z;
         }
-        // The rotation is counted backwards, which changes nothing as all of them are walked.
+        // This counts the rotation backwards, which changes nothing because the sum covers all of them.
         let one_key = |rotation: usize| -> f64 {
             let in_lane = |lane: usize| power(clear[lane], probes_in_lane(k, (lane + rotation) % LANES));
             (0..LANES).map(in_lane).product()
         };
         let mean_over_rotations = (0..LANES).map(one_key).sum::<f64>() / 8.0;
-        rate += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
+        fpr += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
     }
-    rate.clamp(0.0, 1.0)
+    fpr.clamp(0.0, 1.0)
 }
 
-/// The false-positive rate of these very bits: the mean, over blocks and rotations, of the product of the probed
-/// lanes' fill.
+/// The false-positive rate of a filter with these bits: the mean, over blocks and rotations, of the product of the
+/// probed lanes' fill ratios, a lane probed twice counting twice.
 pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> f64 {
     let probes: [usize; LANES] = core::array::from_fn(|steps| probes_in_lane(k, steps));
     let (mut sum, mut n_blocks) = (0.0, 0_u64);
@@ -288,16 +330,15 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
     sum / (n_blocks * LANES as u64) as f64
 }
 
-/// x^n for the 0 to 2 probes that a lane may have.
+/// x^n, for the 0 to 2 probes of a key in a lane.
 fn power(x: f64, n: usize) -> f64 {
     [1.0, x, x * x][n]
 }
 
-/// e^(−x) for x ≥ 0, by basic operations only: the libraries' own differ between platforms in the last bit, and
-/// sizes must not.
+/// e^(−x) for x ≥ 0, by basic operations only: the platforms' libraries differ in the last bit, and sizes must not.
 pub(crate) fn exp_of_minus(x: f64) -> f64 {
     use core::f64::consts::LOG2_E;
-    // ln 2 in two parts, the first with zeros at its end, so that its products with small integers are exact.
+    // ln 2 in two parts. The first ends in zero bits, so that its products with small integers are exact.
     const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
     if x > 700.0 {
         return 0.0;
@@ -309,7 +350,7 @@ pub(crate) fn exp_of_minus(x: f64) -> f64 {
     series * f64::from_bits((1023 - halvings) << 52)
 }
 
-/// The least integer at or above `x`, which is not negative. `f64::ceil` is not in `core`.
+/// The least integer at or above `x`, for x ≥ 0. `f64::ceil` is not in `core`.
 fn ceil(x: f64) -> u64 {
     let whole = x as u64;
     whole + u64::from((whole as f64) < x)

@@ -191,7 +191,7 @@ fn errors_report_what_was_wrong_and_what_to_do() {
         (SizingError::BitsPerKey { value: f64::NAN }, "bits per key must be above 0 and at most 64, not NaN"),
         (
             SizingError::Fpr { value: 1.5 },
-            "a false-positive rate must lie between 0 and 1, both excluded, not be 1.5",
+            "a false-positive rate must be between 0 and 1, both excluded, not 1.5",
         ),
         (
             SizingError::FprTooLow { value: 1e-12, lowest: 1.263e-8 },

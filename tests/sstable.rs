@@ -129,7 +129,7 @@ fn ranges_have_the_size_stored_in_the_block() {
 }
 
 #[test]
-#[should_panic(expected = "data block 2047 follows one of filter 2")]
+#[should_panic(expected = "data block 2047 comes after filter 2 was started")]
 fn data_blocks_out_of_order_are_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);
@@ -176,11 +176,11 @@ fn damage_is_reported_and_hides_no_key() {
     assert_eq!(error(&with(3, b';')), FilterBlockError::Filter(DecodeError::Length { found: 2 }));
     assert_eq!(
         error(&with(16, 16)).to_string(),
-        "the filter block has 0 filters, and none at 2: it is of another table, or damaged"
+        "filter 2 of 0 does not exist: the filter block is damaged or of another table; rewrite the table"
     );
     assert_eq!(
         error(&with(12, 5)).to_string(),
-        "the filter block is damaged: a filter from 5 to 4 of 4 bytes"
+        "a filter at 5..4 of 4 bytes: the filter block is damaged or of another table; rewrite the table"
     );
 }
 
@@ -320,18 +320,21 @@ fn a_damaged_index_is_an_error() {
 #[test]
 fn index_errors_report_what_is_wrong() {
     let texts = [
-        (PartitionIndexError::TooShort { found: 3 }, "an index of partitions has at least 24 bytes, not 3"),
+        (
+            PartitionIndexError::TooShort { found: 3 },
+            "a partition index has at least 24 bytes, not 3: rewrite the table",
+        ),
         (
             PartitionIndexError::Version { found: 2 },
-            "the index is of version 2, this crate reads 1: upgrade it, or rewrite the table",
+            "index version 2, this crate reads 1: upgrade, or rewrite the table",
         ),
         (
             PartitionIndexError::Checksum { stored: 1, computed: 2 },
-            "the index is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
+            "wrong index checksum 0x0000000000000002, stored 0x0000000000000001: rewrite the table",
         ),
         (
             PartitionIndexError::Entries { n_entries: 7 },
-            "the index's 7 entries contradict each other, or their keys are not in order",
+            "the index's 7 entries conflict or are unsorted: rewrite the table",
         ),
     ];
     for (error, text) in texts {

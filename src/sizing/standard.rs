@@ -1,14 +1,16 @@
-//! Standard filters, whose probes go anywhere: the textbook's formulas.
+//! Standard filters, whose probes go to any of their bits: the textbook's formulas.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-use super::{bits_per_key, ceil, checked_bits_per_key, exp_of_minus, least_bits_per_key};
+use super::{
+    bits_per_key, ceil, checked_bits_per_key, checked_blocks, checked_fpr, exp_of_minus, least_bits_per_key,
+};
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
 
-/// As many hashes as there are.
+/// The number of 64-bit hashes.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Probes per key of a standard filter, 1 to 64. Checked here and nowhere below.
@@ -17,10 +19,9 @@ pub(crate) struct StandardProbeCount(u8);
 
 impl StandardProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
-        if (1..=STANDARD_MAX_K).contains(&k) {
-            Ok(Self(k as u8))
-        } else {
-            Err(SizingError::StandardProbes { k })
+        match k {
+            1..=STANDARD_MAX_K => Ok(Self(k as u8)),
+            _ => Err(SizingError::StandardProbes { k }),
         }
     }
 
@@ -30,20 +31,20 @@ impl StandardProbeCount {
     }
 }
 
-/// What a false-positive rate takes, for each key.
+/// The bits per key and k that a false-positive rate requires.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Bits of the filter for each of its keys.
+    /// Bits of the filter per key.
     pub bits_per_key: f64,
     /// Probes per key.
     pub k: u32,
 }
 
-/// The least bits per key, and their k, that give [`BloomFilter`](crate::BloomFilter) the rate `fpr`.
+/// The least bits per key, and the k, that give a [`BloomFilter`](crate::BloomFilter) a false-positive rate of `fpr`.
 ///
-/// [`standard_parameters`] is the same for filters whose probes go anywhere; the difference is what one cache line per
-/// lookup costs. Takes as long as [`bits_per_key`].
+/// [`standard_parameters`] is the same for standard filters; the difference is the price of one cache line per lookup.
+/// Costs as much as [`bits_per_key`].
 ///
 /// # Errors
 ///
@@ -64,8 +65,10 @@ pub fn parameters(fpr: f64) -> Result<Parameters, SizingError> {
     Ok(Parameters { bits_per_key, k: super::best_k(bits_per_key)? })
 }
 
-/// The least bits per key, and their k, that give a standard filter of many keys the rate `fpr`, by
-/// [`standard_fpr_approximate`]. About 5 µs.
+/// The least bits per key, and the k, that give a standard filter of many keys a false-positive rate of `fpr`, by
+/// [`standard_fpr_approximate`].
+///
+/// Takes about 5 µs.
 ///
 /// # Errors
 ///
@@ -75,23 +78,22 @@ pub fn standard_parameters(fpr: f64) -> Result<Parameters, SizingError> {
     Ok(Parameters { bits_per_key, k: standard_best_k(bits_per_key)? })
 }
 
-/// The bits per key at which the best k gives a standard filter the rate `fpr`: the inverse of
-/// [`standard_fpr_approximate`]. About 1.44 · log2(1/fpr), and a little more as k is a whole number.
+/// The bits per key at which the best k gives a standard filter a false-positive rate of `fpr`: the inverse of
+/// [`standard_fpr_approximate`].
+///
+/// This is about 1.44 · log2(1/fpr), and a little more because k is a whole number.
 ///
 /// # Errors
 ///
 /// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
 pub fn standard_bits_per_key(fpr: f64) -> Result<f64, SizingError> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(SizingError::Fpr { value: fpr });
-    }
-    if fpr < STANDARD_MIN_FPR {
-        return Err(SizingError::FprTooLow { value: fpr, lowest: STANDARD_MIN_FPR });
-    }
+    let fpr = checked_fpr(fpr, STANDARD_MIN_FPR)?;
     Ok(least_bits_per_key(|bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= fpr))
 }
 
-/// The k of the lowest rate of a standard filter: ln 2 · bits per key, rounded to the better side.
+/// The k with the lowest false-positive rate of a standard filter at `bits_per_key`.
+///
+/// This is ln 2 · bits per key, rounded up or down, whichever gives the lower FPR.
 ///
 /// # Errors
 ///
@@ -100,25 +102,26 @@ pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
     checked_bits_per_key(bits_per_key).map(best_k)
 }
 
-/// The false-positive rate of a standard filter of `size_bits` that holds `keys` distinct keys, with `k` probes each:
-/// (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
+/// The false-positive rate of a standard filter of m = `size_bits` bits that holds n = `keys` distinct keys, with `k`
+/// probes each: (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
 ///
-/// The inner part is exactly the share of bits that are set, in the mean. The rate itself is a little above its k-th
-/// power, as filters differ in their fill (Bose and others, "On the false-positive rate of Bloom filters", 2008): 0.7 %
-/// above for 100 keys, 0.007 % for 10,000, at ten bits per key.
+/// 1 − (1 − 1/m)^(k·n) is exactly the mean fill ratio. The true FPR is a little above its k-th power, because filters
+/// differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008): at 10 bits per
+/// key, 0.7 % above for 100 keys and 0.007 % for 10,000.
 ///
 /// # Errors
 ///
 /// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
 pub fn standard_fpr(size_bits: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
     if size_bits == 0 {
-        return Err(no_bits());
+        return Err(SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 });
     }
     StandardProbeCount::new(k).map(|k| exact(size_bits, keys, k))
 }
 
-/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c bits per key. It is what
-/// [`standard_fpr`] comes to as keys and bits grow together.
+/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c bits per key.
+///
+/// This is the limit of [`standard_fpr`] as keys and bits grow together.
 ///
 /// # Errors
 ///
@@ -138,7 +141,7 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
     Ok(approximate(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
 }
 
-/// The shape of a [`StandardBloomFilter`](crate::variants::StandardBloomFilter): how many bits, and how many probes per
+/// The size of a [`StandardBloomFilter`](crate::variants::StandardBloomFilter): its number of bits and its probes per
 /// key.
 ///
 /// # Examples
@@ -153,49 +156,42 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
-    /// Bits, at least 1.
+    /// Number of bits, at least 1.
     pub size_bits: u64,
     /// Probes per key, 1 to [`STANDARD_MAX_K`].
     pub k: u32,
 }
 
 impl StandardSizing {
-    /// A filter of `size_bits` bits, at least 1, with `k` probes per key, 1 to [`STANDARD_MAX_K`].
+    /// The size of a filter with `size_bits` bits and `k` probes per key.
     ///
     /// # Errors
     ///
-    /// If `size_bits` or `k` is out of range.
+    /// If `size_bits` is 0, the filter is larger than the address space, or `k` is not 1 to [`STANDARD_MAX_K`].
     pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
         StandardProbeCount::new(k)?;
-        blocks_for(size_bits)?;
-        Ok(Self { size_bits, k })
+        let sizing = Self { size_bits, k };
+        sizing.n_blocks().map(|_| sizing)
     }
 
-    /// The least bits, but for one in a million, whose false-positive rate is at most `fpr` once they hold
+    /// The smallest size, to one part in a million, whose false-positive rate is at most `fpr` once the filter holds
     /// `expected_keys` distinct keys.
     ///
-    /// The rate counted is [`standard_fpr`] and `expected_keys` ÷ 2^64, the probability that a missing key has the very
-    /// hash of one that is present: with a billion keys no filter over a 64-bit hash gets below 5.4e-11.
+    /// This FPR is [`standard_fpr`] plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
+    /// as a present one: with a billion keys, no filter over a 64-bit hash gets below 5.4e-11.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`STANDARD_MIN_FPR`], more with very many keys, and 1, or the filter is larger than the
+    /// If `fpr` is below [`STANDARD_MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(SizingError::Fpr { value: fpr });
-        }
         let keys = expected_keys.max(1) as u64;
         let same_hash = keys as f64 / TWO_TO_64;
-        let lowest = STANDARD_MIN_FPR + same_hash;
-        if fpr < lowest {
-            return Err(SizingError::FprTooLow { value: fpr, lowest });
-        }
-        // Rounding must not take it below the lowest.
+        let fpr = checked_fpr(fpr, STANDARD_MIN_FPR + same_hash)?;
+        // Rounding must not push it below the lowest.
         let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
-        let bits_per_key = standard_bits_per_key(of_bits)?;
-        let mut sizing = Self::for_bits_per_key(expected_keys, bits_per_key)?;
-        // The exact rate is above the approximate one by what a bit or two make good.
+        let mut sizing = Self::for_bits_per_key(expected_keys, standard_bits_per_key(of_bits)?)?;
+        // The exact FPR is above the approximate one, which a bit or two make up for.
         let mut more = 1;
         while exact(sizing.size_bits, keys, StandardProbeCount::new(sizing.k)?) > of_bits {
             sizing = Self::checked(sizing.size_bits.saturating_add(more), keys)?;
@@ -204,8 +200,10 @@ impl StandardSizing {
         Ok(sizing)
     }
 
-    /// The bits that give each of `expected_keys` distinct keys `bits_per_key`, rounded up, with the k that is best for
-    /// what each then has.
+    /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to a whole
+    /// bit.
+    ///
+    /// k is the best for the bits per key after rounding.
     ///
     /// # Errors
     ///
@@ -225,27 +223,19 @@ impl StandardSizing {
         Self::with_bits(size_bits, best_k((size_bits as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
-    /// The false-positive rate of this filter once it holds `keys` distinct keys: [`standard_fpr`].
+    /// The false-positive rate of this filter once it holds `keys` distinct keys, by [`standard_fpr`].
+    ///
+    /// # Errors
+    ///
+    /// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
     pub fn fpr(self, keys: u64) -> Result<f64, SizingError> {
         standard_fpr(self.size_bits, keys, self.k)
     }
 
-    /// The blocks of memory that hold the bits.
+    /// The number of 64-byte blocks of memory that hold the bits.
     pub(crate) fn n_blocks(self) -> Result<usize, SizingError> {
-        blocks_for(self.size_bits)
+        checked_blocks(self.size_bits.div_ceil(8 * BLOCK_BYTES as u64))
     }
-}
-
-fn blocks_for(size_bits: u64) -> Result<usize, SizingError> {
-    let n_blocks = size_bits.div_ceil(8 * BLOCK_BYTES as u64);
-    usize::try_from(n_blocks)
-        .ok()
-        .filter(|n_blocks| (1..=MAX_BLOCKS).contains(n_blocks))
-        .ok_or(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 })
-}
-
-fn no_bits() -> SizingError {
-    SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 }
 }
 
 fn best_k(bits_per_key: f64) -> u32 {
@@ -265,12 +255,12 @@ fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
     power_of(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
 }
 
-/// x^n, the same on every CPU, which `f64::powi` does not promise.
+/// x^n, the same on every CPU, which `f64::powi` does not guarantee.
 pub(crate) fn power_of(x: f64, n: u32) -> f64 {
     (0..n).fold(1.0, |product, _| product * x)
 }
 
-/// 1 − e^(−x) for x ≥ 0, true to the last digits for small x as well.
+/// 1 − e^(−x) for x ≥ 0, accurate to the last digits for small x too.
 fn one_less_exp_of_minus(x: f64) -> f64 {
     if x >= 0.5 {
         return 1.0 - exp_of_minus(x);
@@ -278,7 +268,7 @@ fn one_less_exp_of_minus(x: f64) -> f64 {
     x * (2..=15).rev().fold(1.0, |series, i| 1.0 - x / f64::from(i) * series)
 }
 
-/// −ln(1 − x) for 0 ≤ x ≤ 1, by basic operations only, as [`exp_of_minus`] is.
+/// −ln(1 − x) for 0 ≤ x ≤ 1, by basic operations only, like [`exp_of_minus`].
 pub(crate) fn minus_ln_of_one_less(x: f64) -> f64 {
     // ln((1 + s)/(1 − s)) = 2·(s + s³/3 + s⁵/5 + …), here for |s| ≤ 0.18.
     let series =
@@ -311,7 +301,7 @@ mod tests {
                 assert!((there_and_back / x - 1.0).abs() < 1e-13, "{x}: {there_and_back}");
             }
         }
-        // By bc, to twenty digits.
+        // Computed by bc, to twenty digits.
         for (x, ln) in [
             (0.1, 0.105_360_515_657_826_3),
             (0.25, 0.287_682_072_451_780_93),

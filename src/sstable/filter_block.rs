@@ -1,4 +1,4 @@
-//! LevelDB's filter block: the filters of a table's data blocks, found by a data block's offset.
+//! LevelDB's filter block: the filters of a table's data blocks, found by the offset of the data block.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -8,13 +8,13 @@ use core::fmt;
 use super::Policy;
 use crate::error::DecodeError;
 
-/// LevelDB's own: a filter for each 2 KiB of data.
+/// LevelDB's value: a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;
-/// The last bytes of a block: the offset of the offsets, and the log2.
+/// The last bytes of a filter block: the offset of the first offset, and the log2 of the range.
 const TAIL_BYTES: usize = 5;
 
-/// Makes the filter block of a table as LevelDB does: a filter for the keys of the data blocks that start in the same
-/// 2 KiB of the table.
+/// Builds the filter block of a table as LevelDB does: the data blocks that start in the same 2 KiB of the table share
+/// a filter.
 ///
 /// ```text
 /// +----------+-----+------------+----------------+-----+--------------+-------------------+-----------+
@@ -23,7 +23,7 @@ const TAIL_BYTES: usize = 5;
 /// +----------+-----+------------+----------------+-----+--------------+-------------------+-----------+
 /// ```
 ///
-/// A range in which no data block starts has a filter of no bytes. Integers are little-endian
+/// A range in which no data block starts has an empty filter, of 0 bytes. Integers are little-endian
 /// ([LevelDB, "Table format"](https://github.com/google/leveldb/blob/main/doc/table_format.md)).
 ///
 /// # Examples
@@ -51,62 +51,60 @@ pub struct FilterBlockBuilder<'p, P: Policy> {
     keys: P::Keys,
     has_keys: bool,
     filters: Vec<u8>,
-    starts: Vec<u64>,
+    starts: Vec<u32>,
 }
 
 impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
-    /// No filters yet: a filter for each 2 KiB of data, as all of LevelDB's tables have.
+    /// An empty builder, for one filter per 2 KiB of data, as in all of LevelDB's tables.
     pub fn new(policy: &'p P) -> Self {
         Self::with_base_log2(policy, BASE_LOG2)
     }
 
-    /// A filter for each 2^`base_log2` bytes of data. Readers go by what the block says.
+    /// An empty builder, for one filter per 2^`base_log2` bytes of data.
+    ///
+    /// The filter block stores `base_log2`, so readers need no setting.
     ///
     /// # Panics
     ///
     /// If `base_log2` is above 63.
     pub fn with_base_log2(policy: &'p P, base_log2: u8) -> Self {
-        assert!(base_log2 < 64, "2^{base_log2} bytes are more than an offset counts");
-        Self {
-            policy,
-            base_log2,
-            keys: policy.keys(),
-            has_keys: false,
-            filters: Vec::new(),
-            starts: Vec::new(),
-        }
+        assert!(base_log2 < 64, "ranges of 2^{base_log2} bytes exceed 64-bit offsets");
+        let (filters, starts) = (Vec::new(), Vec::new());
+        Self { policy, base_log2, keys: policy.keys(), has_keys: false, filters, starts }
     }
 
-    /// The keys that follow are in the data block at this offset of the table. Takes memory for each range up to it: 4
-    /// bytes in the block.
+    /// Starts a data block at this offset of the table: the keys added from here on are in it.
+    ///
+    /// Each range up to this offset takes memory, 4 bytes in the filter block.
     ///
     /// # Panics
     ///
-    /// If filters of later ranges have been made: the keys would not be found.
+    /// If the filter of its range is already made, because the keys would not be found. Start data blocks in the order
+    /// of their offsets.
     pub fn start_block(&mut self, data_block_offset: u64) {
         let range = data_block_offset >> self.base_log2;
         let made = self.starts.len() as u64;
-        assert!(made <= range, "data block {data_block_offset} follows one of filter {made}");
-        while (self.starts.len() as u64) < range {
-            self.make_filter();
-        }
+        assert!(made <= range, "data block {data_block_offset} comes after filter {made} was started");
+        (made..range).for_each(|_| self.make_filter());
     }
 
-    /// Adds a key of the data block. Keys may repeat.
+    /// Adds a key of the current data block. Keys may repeat.
     pub fn add_key(&mut self, key: impl AsRef<[u8]>) {
         self.policy.add(&mut self.keys, key.as_ref());
         self.has_keys = true;
     }
 
     fn make_filter(&mut self) {
-        self.starts.push(self.filters.len() as u64);
+        // Truncated only if the filters are so large that `finish` returns an error.
+        self.starts.push(self.filters.len() as u32);
         if self.has_keys {
             self.policy.finish(&mut self.keys, &mut self.filters);
             self.has_keys = false;
         }
     }
 
-    /// The filter block, to be stored in the table under `filter.` and the policy's [`name`](Policy::name).
+    /// Returns the filter block. Store it in the table under the name `filter.` followed by the policy's
+    /// [`name`](Policy::name).
     ///
     /// # Errors
     ///
@@ -115,12 +113,10 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
         if self.has_keys {
             self.make_filter();
         }
-        let end = self.filters.len() as u64;
-        let too_large = FilterBlockError::TooLarge { bytes: end };
+        let bytes = self.filters.len() as u64;
+        let end = u32::try_from(bytes).map_err(|_| FilterBlockError::TooLarge { bytes })?;
         let mut block = self.filters;
-        for offset in self.starts.into_iter().chain([end]) {
-            block.extend(u32::try_from(offset).map_err(|_| too_large)?.to_le_bytes());
-        }
+        block.extend(self.starts.into_iter().chain([end]).flat_map(u32::to_le_bytes));
         block.push(self.base_log2);
         Ok(block)
     }
@@ -128,19 +124,19 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
 
 /// Reads a filter block in place. Lookups don't allocate.
 ///
-/// Damage that can be seen is an error in [`try_key_may_match`](Self::try_key_may_match) and "may match" in
-/// [`key_may_match`](Self::key_may_match), never "absent". Flipped bits within a filter cannot be seen: they are for the
-/// checksum that LevelDB's tables have for each block.
+/// Detected damage is an error in [`try_key_may_match`](Self::try_key_may_match) and `true` (possibly present) in
+/// [`key_may_match`](Self::key_may_match), never "definitely absent". Flipped bits inside a filter cannot be detected
+/// here; the checksum that LevelDB's tables store for each block detects them.
 #[derive(Debug)]
 pub struct FilterBlockReader<'a, P> {
     policy: &'a P,
     filters: &'a [u8],
-    /// Of the filters, and last of the offsets themselves.
+    /// The start of each filter, then the start of the offsets themselves.
     offsets: &'a [[u8; 4]],
     base_log2: u8,
 }
 
-// Not derived: a copy of the reader borrows the policy and does not copy it.
+// Not derived, because a derive would require `P: Copy`; a copy of the reader only borrows the policy.
 impl<P> Copy for FilterBlockReader<'_, P> {}
 
 impl<P> Clone for FilterBlockReader<'_, P> {
@@ -150,11 +146,11 @@ impl<P> Clone for FilterBlockReader<'_, P> {
 }
 
 impl<'a, P: Policy> FilterBlockReader<'a, P> {
-    /// Looks at the last bytes alone.
+    /// Opens a filter block. Reads only its last 5 bytes.
     ///
     /// # Errors
     ///
-    /// If the bytes are no filter block. A table then is read without filters.
+    /// If the bytes are not a filter block. Then read the table without filters.
     pub fn new(policy: &'a P, block: &'a [u8]) -> Result<Self, FilterBlockError> {
         let too_short = FilterBlockError::TooShort { found: block.len() };
         let (&base_log2, rest) = block.split_last().ok_or(too_short)?;
@@ -170,18 +166,20 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
         }
     }
 
-    /// Whether `key` may be in the data block at this offset: `false` is certain.
+    /// Whether `key` is possibly in the data block at this offset. `false` is certain.
+    ///
+    /// Returns `true` if the filter cannot be used, so that no key is lost.
     #[inline]
     pub fn key_may_match(&self, data_block_offset: u64, key: impl AsRef<[u8]>) -> bool {
         self.try_key_may_match(data_block_offset, key).unwrap_or(true)
     }
 
-    /// [`key_may_match`](Self::key_may_match) that tells of filters that cannot be used: count them, for a database
-    /// without its filters is slow and says nothing.
+    /// [`key_may_match`](Self::key_may_match) that reports filters that cannot be used. Count them: without its
+    /// filters, a database becomes slow with no other sign.
     ///
     /// # Errors
     ///
-    /// If there is no filter for this data block, or it is damaged. The key may be there then.
+    /// If there is no filter for this data block, or it is damaged. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(
         &self,
@@ -192,11 +190,11 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
         self.policy.try_key_may_match(key.as_ref(), filter).map_err(FilterBlockError::Filter)
     }
 
-    /// The bytes of the filter for the data block at this offset: to be asked by hash, say.
+    /// The bytes of the filter for the data block at this offset, for example to look up hashes in it.
     ///
     /// # Errors
     ///
-    /// If there is none, or the block is damaged.
+    /// If there is none, or the filter block is damaged.
     pub fn filter_of(&self, data_block_offset: u64) -> Result<&'a [u8], FilterBlockError> {
         let range = data_block_offset >> self.base_log2;
         let n_filters = self.n_filters();
@@ -204,25 +202,28 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
         let [start, end] = offsets.ok_or(FilterBlockError::NoFilter { range, n_filters })?;
         let [start, end] = [start, end].map(|offset| u32::from_le_bytes(*offset));
         match self.filters.get(start as usize..end as usize) {
-            // No data block starts there, so none is asked for, unless something is damaged.
+            // No data block starts there, so a query for one means damage or another table's filter block.
             Some([]) => Err(FilterBlockError::NoKeys { range }),
             Some(filter) => Ok(filter),
             None => Err(FilterBlockError::Filters { start, end, bytes: self.filters.len() }),
         }
     }
 
-    /// Filters, those of no bytes included.
+    /// The number of filters, empty ones included.
     pub fn n_filters(&self) -> usize {
         self.offsets.len() - 1
     }
 }
 
-/// A filter block that cannot be made or used. When reading, take the key for present, and count these: a table
-/// without its filters is slow. Rewriting the table, as a compaction does, makes them anew.
+/// A filter block cannot be built or used.
+///
+/// When reading, treat the key as possibly present and count these errors, because a table without its filters is slow.
+/// Rewriting the table, as a compaction does, rebuilds its filters.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterBlockError {
-    /// The filters take more bytes than the format can count. Make smaller tables, or partition their filters.
+    /// The filters take more bytes than the format's 32-bit offsets can address. Make smaller tables, or partition
+    /// their filters.
     TooLarge {
         /// Bytes of the filters.
         bytes: u64,
@@ -232,37 +233,37 @@ pub enum FilterBlockError {
         /// Bytes given.
         found: usize,
     },
-    /// The block's last byte is no log2 of a range.
+    /// The last byte must be the log2 of a range, 0 to 63: the filter block is damaged.
     BaseLog2 {
         /// The byte.
         found: u8,
     },
-    /// The offsets of the filters do not lie where the block says: it was cut or damaged.
+    /// The filters' offsets are not where the filter block's last bytes say: it was cut or damaged.
     Offsets {
-        /// Where they start by the block.
+        /// Where they start, by the filter block.
         start: u32,
         /// Where they must end.
         end: usize,
     },
-    /// The block has no filter for a data block so far into the table: it is of another table, or damaged.
+    /// The filter block ends before this data block's filter: it is of another table, or damaged.
     NoFilter {
         /// Index of the filter that the data block should have.
         range: u64,
-        /// Filters in the block.
+        /// Number of filters in the filter block.
         n_filters: usize,
     },
-    /// The block's filter for this data block is that of no keys at all: it is of another table, or damaged.
+    /// The filter for this data block is empty: the filter block is of another table, or damaged.
     NoKeys {
         /// Index of the filter.
         range: u64,
     },
-    /// A filter does not lie within the block: it is damaged.
+    /// A filter does not lie within the filter block, which is damaged.
     Filters {
-        /// Where the filter starts by the block.
+        /// Where the filter starts, by the filter block.
         start: u32,
-        /// Where it ends by the block.
+        /// Where it ends, by the filter block.
         end: u32,
-        /// Bytes of all filters.
+        /// Bytes of all filters together.
         bytes: usize,
     },
     /// The policy cannot read the filter.
@@ -272,32 +273,22 @@ pub enum FilterBlockError {
 impl fmt::Display for FilterBlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TooLarge { bytes } => write!(
-                f,
-                "the filters take {bytes} bytes, the format ends at {}: make smaller tables, or partition their filters",
-                u32::MAX
-            ),
-            Self::TooShort { found } => write!(f, "a filter block has at least 5 bytes, not {found}"),
-            Self::BaseLog2 { found } => {
-                write!(f, "the filter block is damaged: filters for each 2^{found} bytes")
-            }
-            Self::Offsets { start, end } => {
-                write!(f, "the filter block was cut or damaged: its offsets should lie from {start} to {end}")
-            }
-            Self::NoFilter { range, n_filters } => {
-                write!(
+            Self::TooLarge { bytes } => {
+                return write!(
                     f,
-                    "the filter block has {n_filters} filters, and none at {range}: it is of another table, or damaged"
-                )
+                    "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
+                    u32::MAX
+                );
             }
-            Self::NoKeys { range } => {
-                write!(f, "filter {range} is of no keys: the filter block is of another table, or damaged")
-            }
-            Self::Filters { start, end, bytes } => {
-                write!(f, "the filter block is damaged: a filter from {start} to {end} of {bytes} bytes")
-            }
-            Self::Filter(error) => error.fmt(f),
-        }
+            Self::TooShort { found } => write!(f, "a filter block has at least 5 bytes, not {found}"),
+            Self::BaseLog2 { found } => write!(f, "a filter block cannot have ranges of 2^{found} bytes"),
+            Self::Offsets { start, end } => write!(f, "filter offsets cannot lie at {start}..{end}"),
+            Self::NoFilter { range, n_filters } => write!(f, "filter {range} of {n_filters} does not exist"),
+            Self::NoKeys { range } => write!(f, "filter {range} is empty"),
+            Self::Filters { start, end, bytes } => write!(f, "a filter at {start}..{end} of {bytes} bytes"),
+            Self::Filter(error) => return error.fmt(f),
+        }?;
+        f.write_str(": the filter block is damaged or of another table; rewrite the table")
     }
 }
 

@@ -1,13 +1,13 @@
-//! For databases with SSTables in LevelDB's manner: filters are made when a table is written, and asked before a data
-//! block is read.
+//! Filters for databases with SSTables like LevelDB's: create them when you write a table, and query them before you
+//! read a data block.
 //!
 //! | a table has | written by | read by |
 //! |---|---|---|
-//! | a filter for each 2 KiB of its data, as LevelDB's | [`FilterBlockBuilder`] | [`FilterBlockReader`] |
+//! | a filter for each 2 KiB of its data, as in LevelDB | [`FilterBlockBuilder`] | [`FilterBlockReader`] |
 //! | one filter | [`FilterPolicy::create_filter`] | [`FilterPolicy::key_may_match`] |
-//! | a filter for some thousand keys each, and an index of them | [`PartitionedFilterBuilder`] | [`PartitionIndex`] |
+//! | filters of a few thousand keys each, and an index of them | [`PartitionedFilterBuilder`] | [`PartitionIndex`] |
 //!
-//! [Embedding](crate::embedding) says which to take.
+//! [Embedding](crate::embedding) helps you choose.
 #![forbid(unsafe_code)]
 
 mod filter_block;

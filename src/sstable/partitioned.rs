@@ -1,4 +1,4 @@
-//! Filters of large tables in partitions, so that a lookup needs one of them in memory and not all.
+//! Partitioned filters for large tables, so that a lookup needs one partition in memory and not all of them.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -12,11 +12,11 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::Policy;
 
-/// Makes filters of a sorted table's keys, one for each so many of them.
+/// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
-/// A filter of 100 million keys takes 125 MB, too much for a cache to hold or a disk to read at once. In partitions of
-/// 3,200 keys, at 10 bits per key, it is 4 KB that a lookup reads and a cache keeps, and an index of the partitions'
-/// first keys, about a hundredth of the filters, that stays in memory.
+/// One filter for 100 million keys takes 125 MB, too much for a cache to hold or a disk to read at once. With
+/// partitions of 3,200 keys, at 10 bits per key, a lookup reads and a cache keeps 4 KB at a time. Only the index of the
+/// partitions' first keys stays in memory; it is about a hundredth of the size of the filters.
 ///
 /// # Examples
 ///
@@ -53,55 +53,54 @@ pub struct PartitionedFilterBuilder<'p, P: Policy> {
     policy: &'p P,
     keys_per_partition: usize,
     keys: P::Keys,
-    /// Distinct ones of the partition.
+    /// Distinct keys in the current partition.
     n_keys: usize,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
 }
 
-/// A filter, and the first of its keys, for a [`PartitionIndexBuilder`].
+/// A filter and the first of its keys, for a [`PartitionIndexBuilder`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The least key of the filter.
     pub first_key: Vec<u8>,
-    /// As the policy made it.
+    /// The filter's bytes, as the policy created them.
     pub filter: Vec<u8>,
 }
 
 impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
-    /// No keys yet.
+    /// An empty builder. Each partition but the last gets `keys_per_partition` distinct keys.
     ///
     /// # Panics
     ///
     /// If `keys_per_partition` is 0.
     pub fn new(policy: &'p P, keys_per_partition: usize) -> Self {
-        assert!(keys_per_partition > 0, "a partition has at least one key");
+        assert!(keys_per_partition > 0, "keys_per_partition must be at least 1");
         let (first_key, last_key) = (Vec::new(), Vec::new());
         Self { policy, keys_per_partition, keys: policy.keys(), n_keys: 0, first_key, last_key }
     }
 
-    /// Adds a key, the greatest so far by its bytes or the last once more: versions of a key stay together. Gives the
-    /// partition that ends before it, if one does: write it, and its place to the index.
+    /// Adds a key and returns the partition that ends before it, if one does.
+    ///
+    /// Add keys in the order of their bytes. A key may repeat, once for each of its versions; these stay in one
+    /// partition. Write a returned partition to the table, and add its place to the index.
     ///
     /// # Panics
     ///
-    /// If the key is less than the last: lookups would ask the wrong partition for it.
+    /// If the key is less than the previous one, because lookups would probe the wrong partition for it.
     pub fn add_key(&mut self, key: impl AsRef<[u8]>) -> Option<Partition> {
         let key = key.as_ref();
-        let mut partition = None;
-        if self.n_keys == 0 {
-            self.first_key.extend_from_slice(key);
-        } else {
+        if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
                 Ordering::Less => (),
                 Ordering::Equal => return None,
-                Ordering::Greater => panic!("keys are added in the order of their bytes"),
+                Ordering::Greater => panic!("keys must be added in the order of their bytes"),
             }
-            if self.n_keys == self.keys_per_partition {
-                partition = Some(self.cut());
-                self.first_key.extend_from_slice(key);
-            }
+        }
+        let partition = (self.n_keys == self.keys_per_partition).then(|| self.cut());
+        if self.n_keys == 0 {
+            self.first_key.extend_from_slice(key);
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
@@ -117,19 +116,19 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
         Partition { first_key: mem::take(&mut self.first_key), filter }
     }
 
-    /// The last partition; none of a table without keys.
+    /// The last partition, or `None` if the table has no keys.
     pub fn finish(mut self) -> Option<Partition> {
         (self.n_keys > 0).then(|| self.cut())
     }
 }
 
-/// Bytes in an entry: where the key ends, where the filter starts and ends.
+/// Bytes of an entry: where the key ends, where the filter starts, where it ends.
 const ENTRY_BYTES: usize = 24;
-/// Number of entries, version, checksum.
+/// Bytes of the number of entries, the version and the checksum.
 const FOOTER_BYTES: usize = 24;
 const VERSION: u64 = 1;
 
-/// Makes the index of a table's partitions.
+/// Builds the index of a table's partitions.
 ///
 /// ```text
 /// +-------------+--------------------------------------------------+---+---------+---------------+
@@ -138,7 +137,7 @@ const VERSION: u64 = 1;
 /// +-------------+--------------------------------------------------+---+---------+---------------+
 /// ```
 ///
-/// All numbers have 8 bytes, little-endian.
+/// All numbers are 8 bytes, little-endian.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionIndexBuilder {
     keys: Vec<u8>,
@@ -146,28 +145,28 @@ pub struct PartitionIndexBuilder {
 }
 
 impl PartitionIndexBuilder {
-    /// No partitions yet.
+    /// An empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a partition: its first key, and where in the table its filter was written.
+    /// Adds a partition: its first key, and where in the table its filter is.
     ///
     /// # Panics
     ///
-    /// If the key is not above the last: lookups would ask the wrong partition. If `filter_offset + filter_bytes` is more
-    /// than an offset counts.
+    /// If the key is not greater than the previous one, because lookups would probe the wrong partition, or if
+    /// `filter_offset + filter_bytes` exceeds `u64::MAX`.
     pub fn add(&mut self, first_key: impl AsRef<[u8]>, filter_offset: u64, filter_bytes: u64) {
-        let (first_key, filter_end) = (first_key.as_ref(), filter_offset.checked_add(filter_bytes));
-        let filter_end = filter_end.expect("a place in a file");
+        let first_key = first_key.as_ref();
+        let filter_end = filter_offset.checked_add(filter_bytes).expect("the filter must end below 2^64");
         let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
         let is_next = self.entries.is_empty() || &self.keys[last_start..] < first_key;
-        assert!(is_next, "partitions are added in the order of their keys");
+        assert!(is_next, "partitions must be added in the order of their keys");
         self.keys.extend_from_slice(first_key);
         self.entries.push([self.keys.len() as u64, filter_offset, filter_end]);
     }
 
-    /// The index's bytes.
+    /// Returns the bytes of the index.
     pub fn finish(self) -> Vec<u8> {
         let mut index = self.keys;
         let footer = [self.entries.len() as u64, VERSION];
@@ -178,8 +177,9 @@ impl PartitionIndexBuilder {
     }
 }
 
-/// Finds the partition of a key, in the bytes of a [`PartitionIndexBuilder`]. Lookups don't allocate, and take as many
-/// comparisons of keys as the number of partitions has binary digits.
+/// Finds the partition of a key, in the bytes that a [`PartitionIndexBuilder`] made.
+///
+/// Lookups don't allocate. They compare at most as many keys as the number of partitions has binary digits.
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionIndex<'a> {
     keys: &'a [u8],
@@ -187,11 +187,11 @@ pub struct PartitionIndex<'a> {
 }
 
 impl<'a> PartitionIndex<'a> {
-    /// Checks all of the bytes: to be done once for a table, which then keeps the index.
+    /// Opens an index and checks all of its bytes. Do this once per table, and keep the index.
     ///
     /// # Errors
     ///
-    /// If the bytes are no index, or damaged. The table is then read without filters.
+    /// If the bytes are not an index, or are damaged. Then read the table without filters.
     pub fn new(bytes: &'a [u8]) -> Result<Self, PartitionIndexError> {
         let (body, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
@@ -220,27 +220,22 @@ impl<'a> PartitionIndex<'a> {
         }
     }
 
-    /// Where in the table the filter lies that knows of `key`: `None` where there are no partitions, as a table without
-    /// keys has none.
+    /// Where in the table the filter for `key` is, or `None` if there are no partitions, as in a table without keys.
     ///
-    /// A key below all others gets the first partition, whose filter answers.
+    /// A key less than all first keys gets the first partition, whose filter then answers the query.
     pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<Range<u64>> {
         let key = key.as_ref();
-        // As `slice::partition_point`, over indices.
+        // Like `slice::partition_point`, but over indices, because a key starts where the previous entry's key ends.
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.key(middle) <= key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+            (low, high) = if self.key(middle) <= key { (middle + 1, high) } else { (low, middle) };
         }
         let [_, start, end] = words(self.entries.get(low.saturating_sub(1))?);
         Some(start..end)
     }
 
-    /// Partitions.
+    /// The number of partitions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -263,7 +258,7 @@ fn words(bytes: &[u8; 24]) -> [u64; 3] {
     core::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
-/// Bytes are no index of partitions. Read the table without its filters; rewriting it makes them anew.
+/// The bytes are not a partition index. Read the table without its filters; rewriting the table rebuilds them.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionIndexError {
@@ -272,12 +267,12 @@ pub enum PartitionIndexError {
         /// Bytes given.
         found: usize,
     },
-    /// Written by a newer version of this crate, or no index.
+    /// Written by a newer version of this crate, or not an index.
     Version {
         /// Version in the bytes.
         found: u64,
     },
-    /// The bytes were damaged.
+    /// The bytes are damaged.
     Checksum {
         /// Checksum in the bytes.
         stored: u64,
@@ -286,7 +281,7 @@ pub enum PartitionIndexError {
     },
     /// The entries contradict each other, or their keys are not in order.
     Entries {
-        /// Entries by the footer.
+        /// Number of entries in the footer.
         n_entries: u64,
     },
 }
@@ -295,20 +290,16 @@ impl fmt::Display for PartitionIndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooShort { found } => {
-                write!(f, "an index of partitions has at least {FOOTER_BYTES} bytes, not {found}")
+                write!(f, "a partition index has at least 24 bytes, not {found}: rewrite the table")
             }
-            Self::Version { found } => write!(
-                f,
-                "the index is of version {found}, this crate reads {VERSION}: upgrade it, or rewrite the table"
-            ),
+            Self::Version { found } => {
+                write!(f, "index version {found}, this crate reads {VERSION}: upgrade, or rewrite the table")
+            }
             Self::Checksum { stored, computed } => {
-                write!(f, "the index is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
+                write!(f, "wrong index checksum {computed:#018x}, stored {stored:#018x}: rewrite the table")
             }
             Self::Entries { n_entries } => {
-                write!(
-                    f,
-                    "the index's {n_entries} entries contradict each other, or their keys are not in order"
-                )
+                write!(f, "the index's {n_entries} entries conflict or are unsorted: rewrite the table")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Filter policies: what makes filters of keys, and asks them.
+//! Filter policies: they create filters from keys, and query them.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -8,34 +8,34 @@ use crate::error::{DecodeError, SizingError};
 use crate::hash::hash_key;
 use crate::view::BloomView;
 
-/// What the filters of a table are made and asked by: [`FilterPolicy`], or one of your own, to read tables with other
-/// filters.
+/// Creates and queries the filters of a table: [`FilterPolicy`], or your own policy for tables with other filters.
 pub trait Policy {
-    /// The keys of a filter that is being made, in the form that takes least.
+    /// The keys of a filter under construction, in the form that takes the least memory.
     type Keys;
 
-    /// By what name a table tells which policy made its filters. Other names, other filters: a reader leaves filters
-    /// under a name that it does not know alone.
+    /// The name that a table stores to identify the policy that created its filters.
+    ///
+    /// A different name means different filters: a reader ignores filters under a name that it does not know.
     fn name(&self) -> &str;
 
-    /// No keys yet.
+    /// An empty set of keys.
     fn keys(&self) -> Self::Keys;
 
     /// Adds a key. Keys may repeat.
     fn add(&self, keys: &mut Self::Keys, key: &[u8]);
 
-    /// Appends the filter of the keys to `filter`, at least one byte, and takes the keys out.
+    /// Appends the filter of the keys to `filter`, at least one byte, and empties `keys`.
     fn finish(&self, keys: &mut Self::Keys, filter: &mut Vec<u8>);
 
-    /// Whether `key` may be among those that `filter` was created from: `false` is certain.
+    /// Whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
     /// # Errors
     ///
-    /// If the bytes are no filter. The key may be there then.
+    /// If the bytes are not a filter. The key is then possibly present.
     fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError>;
 }
 
-/// A policy behind a pointer, to be shared.
+/// Implements [`Policy`] for a pointer to a policy, so that policies can be shared.
 macro_rules! policy_behind {
     ($pointer:ty) => {
         impl<P: Policy + ?Sized> Policy for $pointer {
@@ -70,8 +70,8 @@ policy_behind!(alloc::sync::Arc<P>);
 
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.
 ///
-/// Filters are [compact bytes](crate::format) with seed 0; they say by themselves how to read them, so a policy of
-/// any bits per key reads those of any other. May be shared between threads.
+/// Filters are [compact bytes](crate::format) with seed 0. They are self-describing, so a policy with any bits per key
+/// reads the filters of any other. A policy can be shared between threads.
 ///
 /// # Examples
 ///
@@ -87,16 +87,16 @@ policy_behind!(alloc::sync::Arc<P>);
 /// ```
 #[derive(Clone, Debug)]
 pub struct FilterPolicy {
-    /// Empty, of the policy's bits per key.
+    /// An empty builder with the policy's bits per key.
     builder: FilterBuilder,
 }
 
 impl FilterPolicy {
-    /// The name by which a database remembers what made its filters. It changes whenever older code could not read
-    /// newer filters.
+    /// The name that a database stores to identify the policy that created its filters. It changes whenever older code
+    /// could not read newer filters.
     pub const NAME: &str = "bloomline.BlockedBloom1";
 
-    /// A policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
+    /// A policy with `bits_per_key` bits for each distinct key of a filter: 10 for a false-positive rate of 1 %.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl FilterPolicy {
         FilterBuilder::with_bits_per_key(bits_per_key).map(|builder| Self { builder })
     }
 
-    /// A policy whose filters answer `true` for at most a share `fpr` of missing keys.
+    /// A policy whose filters have a false-positive rate of at most `fpr`.
     ///
     /// # Errors
     ///
@@ -114,31 +114,32 @@ impl FilterPolicy {
         FilterBuilder::with_fpr(fpr).map(|builder| Self { builder })
     }
 
-    /// Appends the filter of `keys` to `filter`, never empty. Keys may repeat and come in any order.
+    /// Appends the filter of `keys` to `filter`: at least one byte, even without keys. Keys may repeat and come in any
+    /// order.
     pub fn create_filter<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>, filter: &mut Vec<u8>) {
         let mut builder = self.builder.clone();
         builder.extend(keys);
         builder.finish_compact(filter);
     }
 
-    /// Whether `key` may be among those that `filter` was created from: `false` is certain.
+    /// Whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
-    /// Bytes that are no filter answer `true`: to read a data block in vain costs time, to skip it loses data. Does
-    /// not allocate, copy, or depend on alignment.
+    /// For bytes that are not a filter it returns `true`: needlessly reading a data block costs time, skipping it loses
+    /// data. Does not allocate, copy, or depend on alignment.
     #[inline]
     pub fn key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> bool {
         self.try_key_may_match(key, filter).unwrap_or(true)
     }
 
-    /// [`key_may_match`](Self::key_may_match) that tells of bytes that are no filter: count them, for a database whose
-    /// filters cannot be used is slow and says nothing.
+    /// [`key_may_match`](Self::key_may_match) that reports bytes that are not a filter. Count them: without usable
+    /// filters, a database becomes slow with no other sign.
     ///
     /// # Errors
     ///
-    /// If the bytes are no filter, or one of a newer version. The key may be there then.
+    /// If the bytes are not a filter, or are one of a newer version. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> Result<bool, DecodeError> {
-        // Before the filter is opened, so that nothing has to be kept over the call.
+        // Hashed before the filter is opened, so that nothing has to be saved across the call.
         let hash = hash_key(key, 0);
         BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
     }
