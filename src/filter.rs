@@ -372,9 +372,7 @@ impl BloomFilter {
     /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. The filter is unchanged
     /// then.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(SizingError::Fpr { value: fpr });
-        }
+        let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();
         let mut factors: Vec<usize> = (1..)
             .take_while(|divisor| divisor <= &(n_blocks / divisor))

@@ -239,7 +239,7 @@ pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
 }
 
 /// `value`, if it is a false-positive rate of at least `lowest`.
-fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
+pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
     if !(value > 0.0 && value < 1.0) {
         Err(SizingError::Fpr { value })
     } else if value < lowest {

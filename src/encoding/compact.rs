@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::footer::{VERSION, check_version};
-use super::{Lanes, with_fewest_lanes};
+use super::lanes::{Lanes, with_fewest_lanes};
 use crate::blocks::{BlockSlice, LANES};
 use crate::error::DecodeError;
 use crate::mask::ProbeCount;

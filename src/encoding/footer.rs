@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use xxhash_rust::xxh64::xxh64;
 
-use super::LANE_BYTES;
+use super::lanes::LANE_BYTES;
 use crate::error::{DecodeError, HashChanged, SizingError};
 use crate::hash;
 

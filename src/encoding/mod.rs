@@ -3,69 +3,11 @@
 
 mod compact;
 mod footer;
+mod lanes;
 mod standalone;
 
 pub(crate) use compact::{compact_bytes, read_compact, write_compact, write_compact_lanes};
 pub use footer::{StandaloneFooter, StandaloneKind};
 pub(crate) use footer::{VERSION, signed, split, split_filter, verify, write_filter};
+pub(crate) use lanes::{LANE_BYTES, Lanes, with_fewest_lanes, with_fewest_lanes_of_both};
 pub(crate) use standalone::{bytes_or_panic, read_standalone, split_last_standalone, with_standalone};
-
-use crate::blocks::BlockSlice;
-use crate::short::{self, Lane, MOST_LANES, ShortLanes};
-
-pub(crate) const LANE_BYTES: usize = size_of::<Lane>();
-
-/// Lanes read in place.
-#[derive(Clone, Copy)]
-pub(crate) enum Lanes<'a> {
-    /// Whole blocks.
-    Blocks(BlockSlice<'a>),
-    /// Fewer lanes than fill whole blocks.
-    Short(ShortLanes<'a>),
-}
-
-impl<'a> Lanes<'a> {
-    /// `None` for a length that no filter has.
-    #[inline]
-    fn new(bytes: &'a [u8]) -> Option<Self> {
-        if let (blocks, []) = bytes.as_chunks() {
-            return BlockSlice::new(blocks).map(Self::Blocks);
-        }
-        match bytes.as_chunks() {
-            (lanes, []) => ShortLanes::new(lanes).map(Self::Short),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn as_bytes(self) -> &'a [u8] {
-        match self {
-            Self::Blocks(blocks) => blocks.as_slice().as_flattened(),
-            Self::Short(short) => short.as_bytes(),
-        }
-    }
-
-    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
-        let (lanes, _) = self.as_bytes().as_chunks();
-        lanes.iter().copied().map(u64::from_le_bytes)
-    }
-}
-
-/// Calls `read` with the fewest lanes that represent these blocks.
-pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, read: impl FnOnce(Lanes<'_>) -> T) -> T {
-    let mut room = [Lane::default(); MOST_LANES];
-    read(short::shortest(blocks, &mut room).map_or(Lanes::Blocks(blocks), Lanes::Short))
-}
-
-/// The same for two filters with the same number of blocks: calls `read` with each filter's part of the fewest lanes
-/// that represent their union.
-pub(crate) fn with_fewest_lanes_of_both<T>(
-    ours: BlockSlice<'_>,
-    theirs: BlockSlice<'_>,
-    read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
-) -> T {
-    let mut rooms = [[Lane::default(); MOST_LANES]; 2];
-    match short::shortest_of_both(ours, theirs, &mut rooms) {
-        Some([ours, theirs]) => read(Lanes::Short(ours), Lanes::Short(theirs)),
-        None => read(Lanes::Blocks(ours), Lanes::Blocks(theirs)),
-    }
-}

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::footer::{StandaloneFooter, StandaloneKind, split_filter};
-use super::{LANE_BYTES, Lanes, with_fewest_lanes};
+use super::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
 use crate::blocks::BlockSlice;
 use crate::error::{DecodeError, HashChanged};
 use crate::hash::{self, Seed};
