@@ -1,8 +1,8 @@
-//! A Bloom filter in one cache line, for hot paths.
+//! A Bloom filter whose lookups read one cache line, for hot paths.
 //!
-//! A lookup hashes the key, picks one block of 512 bits, and tests one to sixteen bits of it with SIMD. It touches one cache
-//! line and takes about a nanosecond if that line is in a cache. The answer is "definitely absent" or "possibly present":
-//! false positives occur at a rate that you choose, false negatives never.
+//! A lookup hashes the key, picks one block of 512 bits, and tests one to sixteen bits of it with SIMD. It touches one
+//! cache line and takes about a nanosecond if that line is in a cache. The answer is "definitely absent" or "possibly
+//! present": false positives occur at a rate that you choose, false negatives never.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -14,8 +14,8 @@
 //! # Ok::<(), bloomline::SizingError>(())
 //! ```
 //!
-//! A key is anything that is `AsRef<[u8]>`. Methods that end in `_hash` or `_batch` take 64-bit hashes, from [`hash_key`] or
-//! from [`mix`] for integers.
+//! A key is anything that is `AsRef<[u8]>`. Methods that end in `_hash` or `_batch` take 64-bit hashes, from
+//! [`hash_key`] or from [`mix`] for integers.
 //!
 //! # Choose a type
 //!
@@ -25,20 +25,20 @@
 //! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
 //! | [`BloomView`] | look up keys in bytes that you own, without copying them |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
-//! | [`variants`] | remove keys, grow without limit, save bits, or queue URLs |
+//! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
 //!
 //! # Size a filter
 //!
-//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] returns the size without
-//! building the filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the filter still
-//! finds all of them, but its false-positive rate rises.
+//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] returns the size
+//! without building the filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the
+//! filter still finds all of them, but its false-positive rate rises.
 //!
 //! Build for the worst case and fold to what was needed:
 //!
 //! ```
 //! # use bloomline::BloomFilter;
-//! let mut filter = BloomFilter::with_blocks(1 << 14, 6)?; // a power of two folds furthest
+//! let mut filter = BloomFilter::with_blocks(1 << 14, 6)?; // a power of two can be halved again and again
 //! filter.extend((0..20_000_u32).map(u32::to_le_bytes));
 //! filter.shrink_to_fpr(0.01)?;
 //! assert_eq!(filter.n_blocks(), 512);
@@ -62,8 +62,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`sstable::FilterPolicy`] has this in the shape of LevelDB's filter policies. [`embedding`] is a guide for those who own a
-//! table format.
+//! [`sstable::FilterPolicy`] has this in the shape of LevelDB's filter policies. [`embedding`] is a guide for those who
+//! own a table format.
 //!
 //! # Look up one key in many tables
 //!
@@ -108,25 +108,25 @@
 //! filter.write_standalone_to(&mut file)?;
 //!
 //! let view = BloomView::from_standalone(&file)?; // checks the footer, does not read the lanes
-//! view.verify()?; // reads all of it: damage would hide keys
+//! view.verify()?; // compares all lanes with their checksum: damage can hide keys
 //! let copy = BloomFilter::from_standalone(&file)?; // verified and owned, to be changed
 //! # assert!(copy == filter);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The standalone form is for files and networks. The compact form ([`BloomFilter::write_compact`]) adds one byte to the
-//! blocks and relies on the length and the checksum of its container. [`mod@format`] specifies both.
+//! The standalone form is for files and networks. The compact form ([`BloomFilter::write_compact`]) adds one byte to
+//! the blocks and relies on the length and the checksum of its container. [`mod@format`] specifies both.
 //!
 //! # Count keys, in one filter or in two
 //!
 //! [`estimated_keys`](BloomFilter::estimated_keys), [`estimated_union`](BloomFilter::estimated_union) and
-//! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error: 0.25 % for
-//! 10,000 keys at 10 bits per key, less for more keys.
+//! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error:
+//! 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more keys.
 //!
 //! # Features
 //!
-//! - `std` (default): chooses the kernel at run time. Without it, the crate is `no_std` with `alloc`, and the build's target
-//!   features choose.
+//! - `std` (default): chooses the kernel at run time. Without it, the crate is `no_std` with `alloc`, and the build's
+//!   target features choose.
 //! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
 //! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.

@@ -82,7 +82,7 @@ fn bits_per_key_are_the_fewest_that_reach_the_fpr() {
 }
 
 #[test]
-fn sizes_match_the_readme() {
+fn sizes_match_the_documentation() {
     let bytes = |keys, fpr| 64 * Sizing::for_fpr(keys, fpr).unwrap().n_blocks as u64;
     assert_eq!(bytes(1_000_000, 0.01), 1_241_728);
     assert_eq!(bytes(1_000_000, 0.001), 1_948_864);
@@ -92,10 +92,17 @@ fn sizes_match_the_readme() {
         assert_eq!(bytes(1_000_000_000, 0.001), 1_948_864_000);
         assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_493_696);
     }
-    let readme = include_str!("../README.md");
-    for row in ["| 1 million | 1.24 MB | 1.95 MB | 2.76 MB |", "| 1 billion | 1.24 GB | 1.95 GB | 2.76 GB |"]
-    {
-        assert!(readme.contains(row), "{row}");
+    let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing.rs"));
+    let [one, tenth, hundredth] =
+        [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));
+    for (text, part) in [
+        (readme, format!("takes {one}, {tenth} or {hundredth} bits per key")),
+        (readme, "1 % false positives: 1.24 MB".to_owned()),
+        (docs, format!("| bits per key, k | {one}, 6 | {tenth}, 9 | {hundredth}, 12 |")),
+        (docs, "| 1 million | 1.24 MB | 1.95 MB | 2.76 MB |".to_owned()),
+        (docs, "| 1 billion | 1.24 GB | 1.95 GB | 2.76 GB |".to_owned()),
+    ] {
+        assert!(text.contains(&part), "{part}");
     }
 }
 
