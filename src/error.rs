@@ -193,14 +193,14 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
-    /// Too few bytes for standalone bytes of this kind: they were cut, or are something else.
+    /// Too few bytes for standalone bytes of this type: they were cut, or are something else.
     TooShort {
         /// Bytes given.
         found: usize,
-        /// The fewest that bytes of this kind have.
+        /// The fewest that bytes of this type have.
         least: usize,
     },
-    /// The last eight bytes are not those of this kind of standalone bytes.
+    /// The last eight bytes are not those of standalone bytes of this type.
     Magic {
         /// The last eight bytes.
         found: [u8; 8],
@@ -249,7 +249,7 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
-    /// The queue in the bytes of a frontier is not the one that its footer describes: they were cut or joined.
+    /// The queue of a frontier contradicts its footer, though the checksums match: a faulty writer, or forged bytes.
     Queue {
         /// Items, by the footer.
         items: u64,
@@ -258,7 +258,8 @@ pub enum DecodeError {
         /// Bytes before the footer.
         found_bytes: u64,
     },
-    /// An item of a frontier's queue could not be decoded: its bytes are damaged, or those of another type.
+    /// An item of a frontier's queue cannot be made from its bytes, because another type wrote them, or the frontier's
+    /// filter does not contain it.
     Item {
         /// Position in the queue, from 0.
         index: u64,
@@ -275,10 +276,13 @@ impl fmt::Display for DecodeError {
                 "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}"
             ),
             Self::TooShort { found, least } => {
-                write!(f, "standalone bytes of this kind are at least {least} bytes long, not {found}")
+                write!(
+                    f,
+                    "{found} bytes are too few: standalone bytes of this type have at least {least} bytes"
+                )
             }
             Self::Magic { found } => {
-                write!(f, "not standalone bytes of this kind, or cut short: they end in {found:02x?}")
+                write!(f, "not standalone bytes of this type, or cut short: they end in {found:02x?}")
             }
             Self::Version { found, newest } => write!(
                 f,
@@ -307,7 +311,10 @@ impl fmt::Display for DecodeError {
                  before it"
             ),
             Self::Item { index } => {
-                write!(f, "queue item {index} could not be decoded: it is damaged, or of another type")
+                write!(
+                    f,
+                    "queue item {index} cannot be restored: it is of another type, or the filter does not contain it"
+                )
             }
             Self::HashChanged(changed) => changed.fmt(f),
         }

@@ -231,11 +231,11 @@ fn errors_report_what_was_wrong_and_what_to_do() {
         ),
         (
             DecodeError::TooShort { found: 3, least: 72 },
-            "standalone bytes of this kind are at least 72 bytes long, not 3",
+            "3 bytes are too few: standalone bytes of this type have at least 72 bytes",
         ),
         (
             DecodeError::Magic { found: *b"\x00bloom\r\n" },
-            "not standalone bytes of this kind, or cut short: they end in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+            "not standalone bytes of this type, or cut short: they end in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
         ),
         (
             DecodeError::Version { found: 2, newest: 1 },

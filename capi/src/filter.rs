@@ -305,8 +305,8 @@ pub extern "C" fn bloomline_filter_seed(filter: Option<&Filter>) -> u64 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
 }
 
-/// Returns the fraction of bits that are set, 0 to 1. In a filter of the best size it is a little below one half. Reads
-/// the whole filter. Returns 1 for a null filter, as lookups in it return true.
+/// Returns the fraction of bits that are set, 0 to 1. With the best k and the keys that the filter was sized for, it is
+/// a little below one half. Reads the whole filter. Returns 1 for a null filter, as lookups in it return true.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))

@@ -106,9 +106,9 @@ fn files_that_are_no_filters() {
         (
             "text",
             lines(0..100).into(),
-            &["not standalone bytes of this kind, or cut short", "(create one with"],
+            &["not standalone bytes of this type, or cut short", "(create one with"],
         ),
-        ("cut", filter[..end - 1].into(), &["not standalone bytes of this kind, or cut short"]),
+        ("cut", filter[..end - 1].into(), &["not standalone bytes of this type, or cut short"]),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(rebuild it"]),
         ("footer", changed(end - 60), &["the footer is damaged", "(rebuild it"]),
         ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),

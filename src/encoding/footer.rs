@@ -94,8 +94,9 @@ impl StandaloneFooter {
     ///
     /// # Errors
     ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged
-    /// or of a newer version, or if another hash placed the keys. [`DecodeError::Magic`] for a scalable filter or a
+    /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
+    /// of a newer version or has reserved bytes that are not zero, if another hash placed the keys, or if this build's
+    /// hash has changed. [`DecodeError::Magic`] for a scalable filter or a
     /// frontier, whose footers have other fields: [`StandaloneKind::of`] recognises them.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);

@@ -297,8 +297,8 @@ size_t bloomline_filter_size_bytes(const bloomline_filter_t *filter);
 uint64_t bloomline_filter_seed(const bloomline_filter_t *filter);
 
 /**
- * Returns the fraction of bits that are set, 0 to 1. In a filter of the best size it is a little below one half. Reads
- * the whole filter. Returns 1 for a null filter, as lookups in it return true.
+ * Returns the fraction of bits that are set, 0 to 1. With the best k and the keys that the filter was sized for, it is
+ * a little below one half. Reads the whole filter. Returns 1 for a null filter, as lookups in it return true.
  */
 double bloomline_filter_fill_ratio(const bloomline_filter_t *filter);
 
