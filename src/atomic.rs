@@ -14,9 +14,10 @@ use crate::mask::ProbeCount;
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
 /// An insert sets bits in lanes of 64, atomically, and writes only to lanes that lack some of the key's bits. So no
-/// thread undoes another's bits, and inserting a key that is already present leaves its cache line with every core that
-/// reads it. Once an insert has returned, lookups find its key: those of the same thread, and those of threads that
-/// have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
+/// thread undoes another's bits, and inserting a key that is already present leaves its cache line shared among the
+/// cores that read it. Once an insert has returned, lookups find its key: those of the same thread, and those of
+/// threads that have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a
+/// moment.
 ///
 /// Converting from and to a [`BloomFilter`] does not copy. For methods that are missing here, such as those for bytes
 /// and estimates, convert it to a filter, or take a [copy](Self::to_filter) while other threads continue.
@@ -153,7 +154,7 @@ impl AtomicBloomFilter {
         size_of_val(self.blocks.as_slice())
     }
 
-    /// Seed of the hash.
+    /// The seed that keys are hashed with.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -165,7 +166,7 @@ impl AtomicBloomFilter {
         self.kernel
     }
 
-    /// Share of the bits that are set, 0 to 1. Each lane is read at some time during the call. The best filters are a
+    /// Fraction of bits that are set, 0 to 1. Each lane is read at some time during the call. The best filters are a
     /// little below one half full. Reads the whole filter.
     pub fn fill_ratio(&self) -> f64 {
         let lanes = self.blocks.as_slice().as_flattened();

@@ -70,7 +70,7 @@ impl FilterBuilder {
         Self::with_bits_per_key(sizing::bits_per_key(fpr)?)
     }
 
-    /// Sets the seed of the hash, 0 by default. See [`BloomFilter::with_seed`].
+    /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl FilterBuilder {
         Self { seed: Seed::new(seed), ..self }
     }
 
-    /// Replaces the fastest kernel with another: for tests and benchmarks. The bits stay the same.
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
@@ -116,7 +116,7 @@ impl FilterBuilder {
         self.full.len() * PIECE + self.hashes.len()
     }
 
-    /// Whether no key has been added.
+    /// Returns whether no key has been added.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
@@ -174,9 +174,9 @@ impl FilterBuilder {
     /// Counts the repeats among the added keys, given the hashes whose insert changed no bit. Those include all
     /// repeats, and some keys that were false positives at the time.
     ///
-    /// It is enough to sort the few keys that equal one of those: sorting all keys takes twice as long as everything
-    /// else. A filter selects them. It misses none, and a key that it selects wrongly is selected each time that it
-    /// occurs.
+    /// It is enough to sort the keys whose hash is among the unchanged ones, which are few: sorting all keys takes
+    /// twice as long as everything else. A filter selects them. It misses none, and a key that it selects wrongly is
+    /// selected each time that it occurs.
     fn count_repeats(&self, unchanged: Vec<u64>) -> usize {
         if unchanged.is_empty() {
             return 0;

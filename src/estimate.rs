@@ -5,11 +5,11 @@
 //! the other lanes do. Its sum over all lanes is therefore unbiased. Its variance is the sum of what each probe adds,
 //! x/(64 − x), and is estimated without bias from the same x. Neither needs a model of how keys spread over blocks.
 //!
-//! Tried: the logarithm of the share of clear bits, as for standard filters. Its error is larger, because blocks differ
-//! in their load: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate from the
-//! number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3 % at 0.6
-//! probes per bit, 1.6 % at 1.5, 4 % at 2 and 8 % at 3. Maximum likelihood under the model of blocks showed no further
-//! gain in simulations.
+//! Tried: the logarithm of the fraction of clear bits, as for standard filters. Its error is larger, because blocks
+//! differ in their load: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate
+//! from the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3 % at
+//! 0.6 probes per bit, 1.6 % at 1.5, 4 % at 2 and 8 % at 3. Maximum likelihood under the model of blocks showed no
+//! further gain in simulations.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -43,9 +43,9 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// sized for; at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
 ///
 /// The exact limit: an estimate is `Unbounded` if more than a quarter of the lanes of a
-/// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than a fiftieth of all bits
-/// plus four. The four are for filters of one to five lanes, which become `Unbounded` at 2 to 3.8 probes per bit
-/// because of them.
+/// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
+/// all bits. The four are for filters of one to five lanes, which become `Unbounded` at 2 to 3.8 probes per bit because
+/// of them.
 ///
 /// # Keys that two filters have in common
 ///
@@ -103,7 +103,8 @@ pub enum KeyEstimate {
         /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
         standard_error: f64,
     },
-    /// Any number of keys: the filter is too full to estimate it. It holds many more keys than it was sized for.
+    /// Any number of keys: the filter is too full to estimate it. Its bits are those of many more keys than it was
+    /// sized for.
     Unbounded,
 }
 
@@ -170,7 +171,7 @@ impl Probes {
         // where that formula rounds to 0 for the smaller filter.
         let smaller = if (a.per_bit, a.variance) < (b.per_bit, b.variance) { a } else { b };
         let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
-        // In an order of summation that gives the same for (a, b) and (b, a).
+        // Summed in this order so that (a, b) and (b, a) give exactly the same result.
         let variance = union.variance - (a.variance + b.variance) + 2.0 * share * smaller.variance;
         Some(Self { per_bit, variance, ..union })
     }
@@ -214,10 +215,11 @@ impl Occupancy {
 
 /// Probes per bit, from the mean of the lanes' estimates, `noticed`: a full lane does not notice further probes.
 ///
-/// If keys are a Poisson process, with a share p of the bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes per
-/// bit, the lanes' mean is the first 64 terms of that series. For k above 8, a key makes two probes in some lanes, so
-/// lanes differ more. This changes the mean by half the excess variance (that half is ρ/64·(k − 8)/k) times the second
-/// derivative of the sum (nearly −64·p^64·(1 − p)). Where no lane is nearly full, the whole correction is close to 0.
+/// If keys are a Poisson process, with a fraction p of the bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes
+/// per bit, the lanes' mean is the first 64 terms of that series. For k above 8, a key makes two probes in some lanes,
+/// so lanes differ more. This changes the mean by half the excess variance (that half is ρ/64·(k − 8)/k) times the
+/// second derivative of the sum (nearly −64·p^64·(1 − p)). Where no lane is nearly full, the whole correction is close
+/// to 0.
 fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     let in_pairs = f64::from(k.saturating_sub(8)) / f64::from(k);
     // Newton's method, from below: the sum is concave in ρ, so no step overshoots.
@@ -243,7 +245,7 @@ fn probes_of_bits(ones: u64, size_bits: u64) -> Option<Probes> {
     Some(Probes { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
 }
 
-/// Whether so few bits are clear that a few more or fewer would change the estimate a lot.
+/// Returns whether so few bits are clear that a few more or fewer would change the estimate a lot.
 fn are_too_full(ones: u64, bits: u64) -> bool {
     ones > 0 && bits - ones < bits / 50 + 4
 }

@@ -156,8 +156,8 @@ impl BloomFilter {
         Self { blocks: Blocks::zeroed_or_abort(n_blocks), k, kernel, seed, keys: Some(0) }
     }
 
-    /// Sets the seed of the hash, 0 by default. Filters with different seeds place keys differently, which makes the
-    /// filters' false positives independent.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
+    /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
     /// # Panics
     ///
@@ -176,7 +176,7 @@ impl BloomFilter {
         Self { seed: Seed::new(seed), ..self }
     }
 
-    /// Replaces the fastest kernel with another: for tests and benchmarks. The bits stay the same.
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
@@ -220,7 +220,7 @@ impl BloomFilter {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
 
-    /// Whether the hash is possibly present in any of the filters, which must have the same k.
+    /// Returns whether the hash is possibly present in any of the filters, which must have the same k.
     #[inline]
     pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
         match filters {
@@ -254,7 +254,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. The filter is unchanged then.
+    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
     ///
     /// # Examples
     ///
@@ -291,7 +291,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. The filter is unchanged then.
+    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| ours & theirs)
     }
@@ -323,8 +323,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. The
-    /// filter is unchanged then.
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Nothing
+    /// is changed then.
     ///
     /// # Examples
     ///
@@ -369,8 +369,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. The filter is unchanged
-    /// then.
+    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Nothing is changed then.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();
@@ -420,7 +419,7 @@ impl BloomFilter {
         self.blocks.as_slice().as_slice().as_flattened().len()
     }
 
-    /// Seed of the hash: 0 unless [`with_seed`](Self::with_seed) set it.
+    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -432,13 +431,14 @@ impl BloomFilter {
         self.kernel
     }
 
-    /// Number of distinct keys, if it is known exactly: for an empty filter, and for one made by a
-    /// [`FilterBuilder`](crate::FilterBuilder). For others, see [`estimated_keys`](Self::estimated_keys).
+    /// Number of distinct keys, if it is known exactly: for an empty filter, for one made by a
+    /// [`FilterBuilder`](crate::FilterBuilder), and for one read from standalone bytes that store it. For others, see
+    /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }
 
-    /// Share of the bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
+    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
     /// filter.
     pub fn fill_ratio(&self) -> f64 {
         let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
@@ -548,7 +548,7 @@ impl BloomFilter {
     }
 
     /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
-    /// Needs the feature `std`.
+    /// Requires the feature `std`.
     ///
     /// # Errors
     ///

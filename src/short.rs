@@ -11,7 +11,7 @@ pub(crate) const MOST_LANES: usize = 63;
 pub(crate) type Lane = [u8; 8];
 
 /// Lanes from the start of one block to the start of the next: the largest power of two, at most a whole block, that
-/// divides the number of lanes. Every lane is then in equally many blocks, and hashes pick all of them equally often.
+/// divides the number of lanes. Every lane is then in the same number of blocks, so all lanes are used equally often.
 #[inline]
 fn stride(n_lanes: usize) -> usize {
     1 << stride_log2(n_lanes)

@@ -131,7 +131,8 @@ impl Sizing {
         Ok(Self { n_blocks: checked_blocks(n_blocks)?, k: best_k_clamped(bits_per_key) })
     }
 
-    /// The bytes of the filter's [compact form](crate::BloomFilter::write_compact): 64 per block, plus 1.
+    /// The most bytes that the filter's [compact form](crate::BloomFilter::write_compact) takes: 64 per block, plus 1.
+    /// It takes fewer only if blocks can share lanes, as in an empty filter of an odd number of blocks up to 63.
     ///
     /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
     pub fn compact_bytes(self) -> usize {
@@ -215,7 +216,7 @@ pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
     bisected(0.0, MAX_BITS_PER_KEY, 1.0 / 32.0, |bits_per_key| model(bits_per_key, k) <= fpr)
 }
 
-/// The least bits per key at which `reaches` is true, to a millionth.
+/// The least bits per key at which `reaches` is true, to one part in a million.
 fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     // Upwards from a low start, not down from the maximum, because the model costs more for a higher k.
     let mut enough = 1.0 / 64.0;
@@ -225,7 +226,8 @@ fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     bisected(enough / 2.0, enough, 0.0, reaches)
 }
 
-/// Bits per key at which `reaches` is true, at most `step` or a millionth above some at which it is false.
+/// The least bits per key at which `reaches` is true, too high by at most `step` or one part in a million, whichever is
+/// more.
 fn bisected(mut too_few: f64, mut enough: f64, step: f64, reaches: impl Fn(f64) -> bool) -> f64 {
     while enough - too_few > step.max(1e-6 * enough) {
         let middle = (too_few + enough) / 2.0;
@@ -276,8 +278,8 @@ fn probes_in_lane(k: ProbeCount, steps: usize) -> usize {
 ///
 /// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
 /// is clear with probability (63/64)^N, and two given bits are with (62/64)^N. The keys of each rotation are a Poisson
-/// process of their own. So the mean of z^N, multiplied over the lanes of a term, is e^(λ·(c − 1)), where λ is the keys
-/// per block and c is what one key contributes to the product, averaged over rotations.
+/// process of their own. So the mean of the product of z^N over the lanes of a term is e^(λ·(c − 1)), where λ is the
+/// mean number of keys per block and c is what one key contributes to the product, averaged over rotations.
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // Blocks are full long before the limit; without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
@@ -291,8 +293,8 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
         let mut choices = term;
         for (lane, clear) in clear.iter_mut().enumerate() {
             let probes = probes_in_lane(k, lane);
-            // One probe finds its bit set with 1 − z₁^N, and two find different bits set with 1 − 2·z₁^N + z₂^N. Two
-            // are the same bit once in 64 times, so their factor is the weighted mean of both.
+            // One probe finds its bit set with probability 1 − z₁^N, and two find different bits set with probability
+            // 1 − 2·z₁^N + z₂^N. Two are the same bit once in 64 times, so their factor is the weighted mean of both.
             let (factor, z) = match (probes, choices % (1 + probes)) {
                 (1, 1) => (-1.0, 63.0 / 64.0),
                 (2, 1) => (-127.0 / 64.0, 63.0 / 64.0),

@@ -92,7 +92,7 @@ impl<'a> BloomView<'a> {
         self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
     }
 
-    /// Replaces the fastest kernel with another: for tests and benchmarks. The answers stay the same.
+    /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
@@ -138,7 +138,7 @@ impl<'a> BloomView<'a> {
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
             Lanes::Blocks(blocks) => kernel::prefetch(blocks.block_of(hash)),
-            // A block that wraps around lies at the end, with the trailer that opening has read, and at the start.
+            // Prefetches only the first part of a block that wraps around; the rest is at the start of the lanes.
             Lanes::Short(short) => {
                 kernel::prefetch(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
             }
@@ -161,7 +161,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Seed of the hash.
+    /// The seed that keys are hashed with.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()

@@ -129,7 +129,7 @@ fn ranges_have_the_size_stored_in_the_block() {
 }
 
 #[test]
-#[should_panic(expected = "data block 2047 comes after filter 2 was started")]
+#[should_panic(expected = "data block 2047 is out of order: filter 0 is already made")]
 fn data_blocks_out_of_order_are_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);
@@ -180,7 +180,7 @@ fn damage_is_reported_and_hides_no_key() {
     );
     assert_eq!(
         error(&with(12, 5)).to_string(),
-        "a filter at 5..4 of 4 bytes: the filter block is damaged or of another table; rewrite the table"
+        "a filter cannot lie at 5..4 of 4 bytes: the filter block is damaged or of another table; rewrite the table"
     );
 }
 

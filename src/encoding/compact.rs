@@ -13,7 +13,7 @@ pub(crate) fn write_compact(out: &mut Vec<u8>, blocks: BlockSlice<'_>, k: ProbeC
     with_fewest_lanes(blocks, |lanes| write(out, lanes.as_bytes(), k));
 }
 
-/// [`write_compact`] with `n_lanes` lanes: fewer than the blocks have, which then share them, or all.
+/// [`write_compact`] with exactly `n_lanes` lanes: all lanes of the blocks, or fewer, which the blocks then share.
 pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
     if n_lanes.is_multiple_of(LANES) {
         write(out, blocks.as_slice().as_flattened(), k);

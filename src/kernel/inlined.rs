@@ -43,12 +43,12 @@ impl Operands {
 }
 
 // A jump inside the assembly, which the compiler does not see, skips the probes after the eighth. If the compiler saw
-// it, it would make a copy of the caller's loop for them or, if the loop is large, no copy for either case; lookups
-// with up to eight probes then take twice as long.
+// it, it would compile the caller's loop twice, for k up to 8 and for k > 8, or, if the loop is large, once for both;
+// lookups with up to eight probes then take twice as long.
 //
 // The assembly reads the constants above; 64 bytes of one row in each of `rows` (there are eight rows, and a rotation
 // has three bits); and the block's 64 bytes (its index is below the number of blocks, which is not zero: see
-// `BlockSlice`).
+// `BlockSlice` and `Blocks`).
 
 /// AVX-512: builds the mask in `zmm16`, then applies it to the block with `$apply`, which leaves the answer in
 /// `{answer}`. Registers 16 to 31 do not exist for older instructions, so they need no `vzeroupper` after use.
@@ -259,7 +259,7 @@ pub(super) unsafe fn contains_avx2(blocks: BlockSlice<'_>, hash: u64, k: ProbeCo
 #[inline(always)]
 pub(super) unsafe fn contains_shared_avx512(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
     // SAFETY: the caller guarantees avx512f. Reads what the comment above `avx512!` lists, and declares all registers
-    // that it changes.
+    // that it changes. There is one block, at index 0.
     let missing = unsafe { missing_avx512!(Operands::of(hash, k, 1), block.as_ptr(), (readonly, nostack)) };
     missing == 0
 }
@@ -270,7 +270,7 @@ pub(super) unsafe fn contains_shared_avx512(block: &SharedBlock, hash: u64, k: P
 #[inline(always)]
 pub(super) unsafe fn contains_shared_avx2(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
     // SAFETY: the caller guarantees avx2. Reads what the comment above `avx512!` lists, and declares all registers that
-    // it changes.
+    // it changes. There is one block, at index 0.
     let missing = unsafe { avx2!(Operands::of(hash, k, 1), block.as_ptr(), [], options(readonly, nostack)) };
     missing == 0
 }

@@ -212,7 +212,7 @@ impl Kernel {
         dispatch!(kernel, insert(block, hash, k))
     }
 
-    /// Whether all bits of `hash` are set in its block.
+    /// Returns whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
         if self.is_of_build() {
@@ -244,7 +244,7 @@ impl Kernel {
         }
     }
 
-    /// Whether any of the filters [`contains`](Self::contains) the hash.
+    /// Returns whether any of the filters [`contains`](Self::contains) the hash.
     // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit costs
     // more in branch mispredictions than it saves in cache lines: 21 against 10 ns for present keys in seven filters of
     // 78 KiB together, and 210 ns either way in 78 MiB. Separate lookups, each with a mask of its own, also take 21 ns,
@@ -288,8 +288,8 @@ impl Kernel {
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
-    /// Whether this is the fastest kernel that the build's target features include. The compiler then inlines the
-    /// kernel anywhere and schedules it better than the assembly.
+    /// Returns whether this is the fastest kernel that the build's target features include. The compiler then inlines
+    /// the kernel anywhere and schedules it better than the assembly.
     #[inline]
     fn is_of_build(self) -> bool {
         match self.0 {

@@ -41,8 +41,8 @@ fn contains_mask(block: &Block, mask: u64x8) -> bool {
     !any(!u64x8::new(lanes(block)) & mask)
 }
 
-/// Whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves and its `any` accepts only
-/// masks.
+/// Returns whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves and its `any`
+/// accepts only masks.
 #[inline]
 fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0

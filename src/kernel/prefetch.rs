@@ -4,8 +4,8 @@
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
-/// Starts loading the line of a byte into the cache. Never faults, wherever it points. Does nothing on architectures
-/// for which this function has no prefetch instruction.
+/// Starts loading the line of a byte into the cache. Never faults, wherever it points. Does nothing on CPUs other
+/// than x86-64 and aarch64.
 #[inline]
 fn prefetch_line(byte: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -52,15 +52,14 @@ pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl 
     }
 }
 
-/// Whether each block straddles two cache lines, as blocks read in place may.
+/// Returns whether each block straddles two cache lines, as blocks read in place may.
 #[inline]
 pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
     !blocks.as_slice().as_ptr().addr().is_multiple_of(size_of::<Block>())
 }
 
-/// Batches prefetch in filters of this size or more, those that the caches close to a core cannot hold. Prefetching
-/// costs smaller filters a little (2 MiB: 1.64 against 1.52 ns a key) and helps larger ones (8 MiB: 1.65 against 2.39;
-/// Zen 5, 2026-11).
+/// Batches prefetch in filters of this size (512 KiB) or more, which the caches close to a core may not hold. At 2 MiB
+/// that still costs a little (1.64 against 1.52 ns a key), at 8 MiB it helps (1.65 against 2.39; Zen 5, 2026-11).
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
 /// How many keys ahead a batch prefetches. Once the distance hides the memory latency, a larger one gains nothing. In

@@ -63,7 +63,8 @@ impl Rows {
     #[inline(always)]
     pub(super) fn of(k: ProbeCount) -> Self {
         let k = k.get() as usize;
-        // k is 1 to 16. The remainder leaves indices below 8 as they are, but avoids the bounds check.
+        // k is 1 to 16. For k up to 8 the remainder changes nothing, above 8 it subtracts 8. Either way the compiler
+        // omits the bounds check.
         if k <= LANES {
             Self { first: &ROWS[(k - 1) % LANES], second: None }
         } else {

@@ -84,7 +84,10 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
     pub fn start_block(&mut self, data_block_offset: u64) {
         let range = data_block_offset >> self.base_log2;
         let made = self.starts.len() as u64;
-        assert!(made <= range, "data block {data_block_offset} comes after filter {made} was started");
+        assert!(
+            made <= range,
+            "data block {data_block_offset} is out of order: filter {range} is already made"
+        );
         (made..range).for_each(|_| self.make_filter());
     }
 
@@ -166,7 +169,7 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
         }
     }
 
-    /// Whether `key` is possibly in the data block at this offset. `false` is certain.
+    /// Returns whether `key` is possibly in the data block at this offset. `false` is certain.
     ///
     /// Returns `true` if the filter cannot be used, so that no key is lost.
     #[inline]
@@ -285,7 +288,9 @@ impl fmt::Display for FilterBlockError {
             Self::Offsets { start, end } => write!(f, "filter offsets cannot lie at {start}..{end}"),
             Self::NoFilter { range, n_filters } => write!(f, "filter {range} of {n_filters} does not exist"),
             Self::NoKeys { range } => write!(f, "filter {range} is empty"),
-            Self::Filters { start, end, bytes } => write!(f, "a filter at {start}..{end} of {bytes} bytes"),
+            Self::Filters { start, end, bytes } => {
+                write!(f, "a filter cannot lie at {start}..{end} of {bytes} bytes")
+            }
             Self::Filter(error) => return error.fmt(f),
         }?;
         f.write_str(": the filter block is damaged or of another table; rewrite the table")

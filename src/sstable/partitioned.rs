@@ -15,8 +15,8 @@ use super::Policy;
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
 /// One filter for 100 million keys takes 125 MB, too much for a cache to hold or a disk to read at once. With
-/// partitions of 3,200 keys, at 10 bits per key, a lookup reads and a cache keeps 4 KB at a time. Only the index of the
-/// partitions' first keys stays in memory; it is about a hundredth of the size of the filters.
+/// partitions of 3,200 keys, at 10 bits per key, a lookup reads, and a cache keeps, one filter of 4 KB at a time. Only
+/// the index of the partitions' first keys stays in memory; it is about a hundredth of the size of the filters.
 ///
 /// # Examples
 ///
@@ -240,7 +240,7 @@ impl<'a> PartitionIndex<'a> {
         self.entries.len()
     }
 
-    /// Whether there are no partitions.
+    /// Returns whether there are no partitions.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

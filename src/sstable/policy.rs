@@ -27,7 +27,7 @@ pub trait Policy {
     /// Appends the filter of the keys to `filter`, at least one byte, and empties `keys`.
     fn finish(&self, keys: &mut Self::Keys, filter: &mut Vec<u8>);
 
-    /// Whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
+    /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl FilterPolicy {
         builder.finish_compact(filter);
     }
 
-    /// Whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
+    /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
     /// For bytes that are not a filter it returns `true`: needlessly reading a data block costs time, skipping it loses
     /// data. Does not allocate, copy, or depend on alignment.

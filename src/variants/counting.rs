@@ -115,7 +115,7 @@ fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
 }
 
 impl CountingBloomFilter {
-    /// Creates an empty filter with a false-positive rate of at most `fpr`, while it holds no more than `expected_keys`
+    /// An empty filter with a false-positive rate of at most `fpr`, while it holds no more than `expected_keys`
     /// distinct keys. [`Sizing::for_fpr`](crate::Sizing::for_fpr) returns the number of blocks.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl CountingBloomFilter {
         Self::with_counters(BloomFilter::with_fpr(expected_keys, fpr)?)
     }
 
-    /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, sized as
+    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, sized as
     /// [`BloomFilter::with_bits_per_key`] sizes it. The counters take four times as much memory on top.
     ///
     /// # Errors
@@ -137,8 +137,8 @@ impl CountingBloomFilter {
         Self::with_counters(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?)
     }
 
-    /// Creates an empty filter of `n_blocks` blocks of 64 bytes, each with 256 bytes of counters, and `k` probes per
-    /// key, 1 to 16.
+    /// An empty filter of `n_blocks` blocks of 64 bytes, each with 256 bytes of counters, and `k` probes per key, 1 to
+    /// 16.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl CountingBloomFilter {
         Ok(Self { counters, filter })
     }
 
-    /// Sets the seed, 0 by default. Another seed places keys differently, which makes the filters' false positives
-    /// independent.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
+    /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
     /// # Panics
     ///
@@ -170,7 +170,7 @@ impl CountingBloomFilter {
         Self { filter: self.filter.with_seed(seed), ..self }
     }
 
-    /// Uses another kernel than the fastest, for tests and benchmarks. Bits and counters stay the same.
+    /// Uses another kernel than the fastest: for tests and benchmarks. Bits and counters stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { filter: self.filter.with_kernel(kernel), ..self }
@@ -233,11 +233,11 @@ impl CountingBloomFilter {
         true
     }
 
-    /// How often `key` was inserted and not removed: never less than the true count, except that counts end at 15. 0
-    /// means definitely absent, and is returned exactly where [`contains`](Self::contains) is `false`.
+    /// How often `key` is in the filter: the true count or more, never less, but at most 15. 0 means definitely absent,
+    /// and is returned exactly when [`contains`](Self::contains) returns `false`.
     ///
-    /// It is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005): other keys
-    /// can make it too high, but not too low. For a key never inserted it is 0, except with probability
+    /// The result is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005): other
+    /// keys can make it too high, but not too low. For a key never inserted it is 0, except with probability
     /// [`estimated_fpr`](BloomFilter::estimated_fpr).
     #[inline]
     pub fn count(&self, key: impl AsRef<[u8]>) -> u32 {
@@ -252,7 +252,7 @@ impl CountingBloomFilter {
         least.into()
     }
 
-    /// Whether `key` is possibly present: `false` means definitely absent.
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Hashes
     /// the key and reads one cache line; does not allocate.
@@ -358,7 +358,7 @@ impl CountingBloomFilter {
     ///
     /// # Panics
     ///
-    /// Where [`write_standalone`](Self::write_standalone) returns an error.
+    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }

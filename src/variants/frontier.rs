@@ -86,8 +86,8 @@ const LENGTH_BYTES: usize = 8;
 const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::BYTES;
 
 impl<T: AsRef<[u8]>> Frontier<T> {
-    /// Creates an empty frontier of fixed size, which drops new items with a probability of at most `fpr` until more
-    /// than `expected_items` have been accepted. Takes the memory of a [`BloomFilter::with_fpr`].
+    /// An empty frontier of fixed size, which drops new items with a probability of at most `fpr` until more than
+    /// `expected_items` have been accepted. Takes the memory of a [`BloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
@@ -98,8 +98,8 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
 
-    /// Creates an empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are
-    /// pushed. Takes the memory and time of a [`ScalableBloomFilter::with_fpr`].
+    /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are pushed.
+    /// Takes the memory and time of a [`ScalableBloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
 
-    /// Sets the seed, 0 by default. With another seed the frontier drops other new items, so a second crawl with
-    /// another seed visits what the first one missed.
+    /// Sets the seed that items are hashed with, 0 by default. With another seed the frontier drops other new items, so
+    /// a second crawl with another seed visits most of what the first one missed.
     ///
     /// # Panics
     ///
@@ -160,13 +160,13 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         self.queue.len()
     }
 
-    /// Whether the queue is empty.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether [`push`](Self::push) would drop `item`: always `true` for an item that was pushed; for any other,
-    /// `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
+    /// Returns whether [`push`](Self::push) would drop `item`: always `true` for an item that was pushed; for any
+    /// other, `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
     pub fn seen(&self, item: impl AsRef<[u8]>) -> bool {
         of_either!(&self.filter, |filter| filter.contains(item))
     }
@@ -186,7 +186,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         self.accepted
     }
 
-    /// Whether the frontier has accepted more items than it was made for, and so drops new ones more often than
+    /// Returns whether the frontier has accepted more items than it was made for, and so drops new ones more often than
     /// requested. Always `false` if it grows.
     pub fn is_over_capacity(&self) -> bool {
         self.accepted > self.capacity
@@ -222,7 +222,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     ///
     /// # Panics
     ///
-    /// Where [`write_standalone`](Self::write_standalone) returns an error.
+    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
@@ -235,7 +235,8 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     ///
     /// The bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish visiting it
     /// before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and rename it
-    /// over the old one; the example `crawl` does so with a library.
+    /// over the old one, as the example `crawl` does with a library. The rename is durable only once you sync the
+    /// directory. It replaces a symbolic link, and the new file does not inherit the old one's permissions.
     ///
     /// # Errors
     ///
@@ -295,8 +296,8 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or then has
-    /// different ones; if the keys were hashed by another function than this build's.
+    /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or if its
+    /// `AsRef` bytes then differ from the stored ones; if the keys were hashed by another function than this build's.
     ///
     /// # Examples
     ///
@@ -353,11 +354,12 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
 
     /// Reads a frontier that [`save`](Self::save) wrote, to the end of the input. Requires the feature `std`.
     ///
-    /// Allocates as much as the input in addition to the frontier.
+    /// Reads everything before it checks anything: limit untrusted input with [`Read::take`](std::io::Read::take).
+    /// Allocates as much as the input, and up to as much spare room, in addition to the frontier.
     ///
     /// # Errors
     ///
-    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] where
+    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] if
     /// [`from_standalone`](Self::from_standalone) returns an error.
     #[cfg(feature = "std")]
     pub fn restore(mut input: impl std::io::Read) -> Result<Self, RestoreError> {

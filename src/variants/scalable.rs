@@ -26,9 +26,9 @@ use crate::sizing::{self, Sizing};
 ///
 /// If you know the most keys that may come, size a [`BloomFilter`] for them and
 /// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best: it folds to any
-/// other. A lookup still touches one cache line. All memory is allocated at once, but only until the filter is folded.
-/// At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate (FPR) relative to the
-/// requested one:
+/// smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
+/// filter is folded. At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate
+/// (FPR) relative to the requested one:
 ///
 /// | keys, as a multiple of the initial capacity | 1 | 10 | 100 |
 /// |---|---|---|---|
@@ -43,8 +43,8 @@ use crate::sizing::{self, Sizing};
 /// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
 /// and 1.81 times at 0.01 %.
 ///
-/// At 1 %, a lookup in seven filters takes 2.5 times as long as in one filter if you look up by key, and 6.2 times if by
-/// hash; at 0.1 %, 2.3 and 4.5 times. That holds for absent and present keys. Where the filters are larger than the
+/// At 1 %, a lookup in seven filters takes 2.5 times as long as in one filter if you look up by key, and 6.2 times if
+/// by hash; at 0.1 %, 2.3 and 4.5 times. That holds for absent and present keys. Where the filters are larger than the
 /// caches, it takes 2.6 and 4.4 times as long at 78 MB, 3.5 and 5.7 times at 260 MB. (Zen 5, keys of 16 bytes, two busy
 /// cores, 2026-11.) Adding a filter takes time as well, for the model that sizes it: 0.7 ms at 1 %, 20 ms at 0.01 %.
 ///
@@ -156,8 +156,8 @@ impl Plan {
 }
 
 impl ScalableBloomFilter {
-    /// Creates an empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory
-    /// for `initial_capacity` keys, and more as they come.
+    /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory for
+    /// `initial_capacity` keys, and more as they come.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl ScalableBloomFilter {
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
 
-    /// Sets the seed, 0 by default: see [`BloomFilter::with_seed`].
+    /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
     /// # Panics
     ///
@@ -197,7 +197,7 @@ impl ScalableBloomFilter {
         Self { filters, seed: Seed::new(seed), ..self }
     }
 
-    /// Uses another kernel than the fastest, for tests and benchmarks. The bits stay the same.
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
@@ -250,7 +250,7 @@ impl ScalableBloomFilter {
         self.room = self.plan.capacity(index);
     }
 
-    /// Whether `key` is possibly present: `false` means definitely absent.
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
     /// and reads one cache line of each filter; does not allocate.
@@ -354,7 +354,7 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     ///
-    /// Where [`write_standalone`](Self::write_standalone) returns an error.
+    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
@@ -452,7 +452,7 @@ mod tests {
     use crate::mask::mask;
 
     const KEYS: u64 = 1_000_000_000;
-    /// Windows of this size in a filter.
+    /// Number of windows in a filter.
     const WINDOWS: u64 = 4_000;
 
     /// The blocks of a filter that a window's worth of hashes, from `first` on, fall in.

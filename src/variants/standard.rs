@@ -22,8 +22,8 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 ///
 /// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
 /// would be lost: reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts
-/// how many keys set each bit and supports removal, at five times the memory. The filter cannot be folded either: its
-/// sizes have no common factor.
+/// how many keys set each bit and supports removal, at five times the memory. A standard filter cannot be folded
+/// either: its size is any number of bits, so two sizes are rarely multiples of each other.
 ///
 /// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
@@ -82,7 +82,7 @@ fn place(bit: u64) -> (usize, u8) {
 }
 
 impl StandardBloomFilter {
-    /// Creates an empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys.
     /// [`StandardSizing::for_fpr`] returns the size.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl StandardBloomFilter {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
-    /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the best k for it.
+    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the best k for it.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl StandardBloomFilter {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
-    /// Creates an empty filter of `size_bits` bits, any number from 1, with `k` probes per key, 1 to
+    /// An empty filter of `size_bits` bits, any number from 1, with `k` probes per key, 1 to
     /// [`sizing::STANDARD_MAX_K`].
     ///
     /// # Errors
@@ -122,8 +122,8 @@ impl StandardBloomFilter {
         })
     }
 
-    /// Sets the seed, 0 by default. Another seed places keys differently, which makes the filters' false positives
-    /// independent.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
+    /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
     /// # Panics
     ///
@@ -161,7 +161,7 @@ impl StandardBloomFilter {
         }
     }
 
-    /// Whether `key` is possibly present: `false` means definitely absent.
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
     /// and reads up to k cache lines; does not allocate.
@@ -186,8 +186,8 @@ impl StandardBloomFilter {
     ///
     /// If the slices differ in length.
     // Tried: prefetching the lines of later keys. With all probes prefetched, absent keys take three times as long and
-    // present ones a third of the time; with the first two, both take longer. A CPU already runs ahead over lookups
-    // that end early.
+    // present ones a third of the time; with the first two, both take longer. Out-of-order execution already overlaps
+    // lookups that end early.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         for (found, &hash) in found.iter_mut().zip(hashes) {
@@ -352,7 +352,7 @@ impl StandardBloomFilter {
     ///
     /// # Panics
     ///
-    /// Where [`write_standalone`](Self::write_standalone) returns an error.
+    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
         encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
     }
@@ -471,8 +471,8 @@ mod tests {
         (u128::from(bit) << 64).div_ceil(u128::from(size_bits))
     }
 
-    /// Whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a bit
-    /// probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
+    /// Returns whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a
+    /// bit probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
     fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: StandardProbeCount) -> bool {
         let mut wanted: Vec<u64> = probes(random.next(), size_bits, k).collect();
         wanted.sort_unstable();
