@@ -77,7 +77,7 @@ pub struct StandaloneFooter {
     pub size: u64,
     /// Probes per key.
     pub k: u32,
-    /// Seed of the hash.
+    /// The seed that keys were hashed with.
     pub seed: u64,
     /// Number of distinct keys, if known.
     pub known_keys: Option<u64>,
