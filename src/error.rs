@@ -95,9 +95,7 @@ impl fmt::Display for SizingError {
                 "a scalable filter cannot keep a false-positive rate of {value:e} as it grows: request at least \
                  {lowest:e}, or use a filter of fixed size"
             ),
-            Self::Growth { value } => {
-                write!(f, "the growth of a scalable filter must be 2 to 16, not {value}")
-            }
+            Self::Growth { value } => write!(f, "a scalable filter's growth must be 2 to 16, not {value}"),
             Self::Tightening { value } => {
                 write!(f, "the tightening of a scalable filter must be at least 0.5 and below 1, not {value}")
             }
@@ -275,12 +273,7 @@ impl fmt::Display for DecodeError {
                 f,
                 "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}"
             ),
-            Self::TooShort { found, least } => {
-                write!(
-                    f,
-                    "{found} bytes are too few: standalone bytes of this type have at least {least} bytes"
-                )
-            }
+            Self::TooShort { found, least } => write!(f, "too short: {found} bytes, at least {least} needed"),
             Self::Magic { found } => {
                 write!(f, "not standalone bytes of this type, or cut short: they end in {found:02x?}")
             }
@@ -310,12 +303,7 @@ impl fmt::Display for DecodeError {
                 "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes \
                  before it"
             ),
-            Self::Item { index } => {
-                write!(
-                    f,
-                    "queue item {index} cannot be restored: it is of another type, or the filter does not contain it"
-                )
-            }
+            Self::Item { index } => write!(f, "queue item {index} is of another type or not in the filter"),
             Self::HashChanged(changed) => changed.fmt(f),
         }
     }

@@ -229,10 +229,7 @@ fn errors_report_what_was_wrong_and_what_to_do() {
             DecodeError::Length { found: 63 },
             "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not 63",
         ),
-        (
-            DecodeError::TooShort { found: 3, least: 72 },
-            "3 bytes are too few: standalone bytes of this type have at least 72 bytes",
-        ),
+        (DecodeError::TooShort { found: 3, least: 72 }, "too short: 3 bytes, at least 72 needed"),
         (
             DecodeError::Magic { found: *b"\x00bloom\r\n" },
             "not standalone bytes of this type, or cut short: they end in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",

@@ -275,7 +275,7 @@ fn each_check_reports_what_is_wrong() {
     );
     assert_eq!(
         DecodeError::Item { index: 3 }.to_string(),
-        "queue item 3 cannot be restored: it is of another type, or the filter does not contain it"
+        "queue item 3 is of another type or not in the filter"
     );
 }
 

@@ -202,7 +202,7 @@ fn bad_numbers_are_refused() {
     for growth in [0, 1, 17, 255] {
         let error = with_growth(growth, 0.85).unwrap_err();
         assert_eq!(error, SizingError::Growth { value: growth });
-        let text = format!("the growth of a scalable filter must be 2 to 16, not {growth}");
+        let text = format!("a scalable filter's growth must be 2 to 16, not {growth}");
         assert_eq!(error.to_string(), text);
     }
     for value in [0.0, 0.499, 1.0, -1.0, f64::NAN, f64::INFINITY] {

@@ -78,6 +78,6 @@ fn a_restored_frontier_resumes() {
 #[test]
 fn errors_report_what_is_wrong() {
     let error = |text| serde_json::from_str::<BloomFilter>(text).unwrap_err().to_string();
-    assert!(error("[1]").starts_with("1 bytes are too few"));
+    assert!(error("[1]").starts_with("too short: 1 bytes"));
     assert!(error("{}").contains("expected the standalone bytes of a BloomFilter"));
 }

@@ -129,7 +129,7 @@ fn ranges_have_the_size_stored_in_the_block() {
 }
 
 #[test]
-#[should_panic(expected = "data block 2047 is out of order: filter 0 is already made")]
+#[should_panic(expected = "data block 2047 is out of order: filter 0 exists")]
 fn data_blocks_out_of_order_are_refused() {
     let mut builder = FilterBlockBuilder::new(&List);
     builder.start_block(4_096);

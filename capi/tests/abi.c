@@ -506,7 +506,7 @@ static void views(void) {
   FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone(bytes, n) == NULL);
   bytes[n - 1] ^= 1;
   FAILS(BLOOMLINE_DECODE, "not standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
-  FAILS(BLOOMLINE_DECODE, "at least 72 bytes", bloomline_view_from_standalone(bytes, 63) == NULL);
+  FAILS(BLOOMLINE_DECODE, "at least 72 needed", bloomline_view_from_standalone(bytes, 63) == NULL);
   free(bytes);
   bloomline_filter_free(filter);
   bloomline_view_free(NULL);

@@ -84,10 +84,7 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
     pub fn start_block(&mut self, data_block_offset: u64) {
         let range = data_block_offset >> self.base_log2;
         let made = self.starts.len() as u64;
-        assert!(
-            made <= range,
-            "data block {data_block_offset} is out of order: filter {range} is already made"
-        );
+        assert!(made <= range, "data block {data_block_offset} is out of order: filter {range} exists");
         (made..range).for_each(|_| self.make_filter());
     }
 
