@@ -57,8 +57,7 @@ injected_bugs() {
 lockstep|src/kernel/avx512.rs|the last lane takes its bits from one position lower|s/49, 55);/49, 54);/
 lockstep|src/kernel/avx2.rs|two lanes are swapped|s/37, 43, 49, 55/43, 37, 49, 55/
 lockstep|src/kernel/rows.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
-lockstep|src/kernel/rows.rs|probes past eight are not rotated|s/&rows\[rotation(first)\])),$/\&rows[0])),/
-lockstep|src/kernel/portable.rs|the last lane takes its bits one position too low|s/49, 55\]/49, 54]/
+lockstep|src/kernel/portable.rs|probes past eight are not rotated|s/bits(second_word(first), &rows\[rotation(first)\])/bits(second_word(first), \&rows[0])/
 decode|src/blocks.rs|a lookup reads the next block|s/get_unchecked(index)/get_unchecked(index + 1)/
 decode|src/short.rs|65 lanes are accepted as a short filter|s/<= MOST_LANES \&\&/<= MOST_LANES + 2 \&\&/
 model|src/short.rs|the blocks of a six-lane short filter are one lane apart|s/    n_lanes.trailing_zeros().min(LANES.ilog2())/    if n_lanes == 6 { 0 } else { n_lanes.trailing_zeros().min(LANES.ilog2()) }/

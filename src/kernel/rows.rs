@@ -73,6 +73,7 @@ impl Rows {
     }
 
     /// The mask of a hash, made by a kernel's own `bits`, from a word and its row, and `or`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn mask<M>(self, hash: u64, bits: impl Fn(u64, &Row) -> M, or: impl Fn(M, M) -> M) -> M {
         let first = first_word(hash);
