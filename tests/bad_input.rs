@@ -4,7 +4,10 @@
 mod common;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomFilter, BloomView, DecodeError, FilterBuilder, HashChanged, mix};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{
+    BloomFilter, BloomView, DecodeError, FilterBuilder, HashChanged, StandaloneFooter, StandaloneKind, mix,
+};
 use common::allocations::{allocated, kept};
 use common::decode::{decoders_survive, forge_footer as forge};
 use proptest::prelude::*;
@@ -220,6 +223,63 @@ fn filters_free_their_memory() {
         BloomFilter::from_standalone(&filter.to_standalone()).unwrap().fold(3).unwrap();
     });
     assert_eq!(bytes, 0);
+}
+
+#[test]
+fn a_footer_describes_each_kind_of_filter_without_opening_it() {
+    let blocked = sample().to_standalone();
+    let standard = StandardBloomFilter::with_bits(1_000, 7).unwrap().with_seed(5).to_standalone();
+    let counting = CountingBloomFilter::with_blocks(3, 6).unwrap().to_standalone();
+    for (bytes, kind, size, k) in [
+        (&blocked, StandaloneKind::Blocked, 8 * sample().n_blocks() as u64, sample().k()),
+        (&standard, StandaloneKind::Standard, 1_000, 7),
+        (&counting, StandaloneKind::Counting, 3, 6),
+    ] {
+        assert_eq!(StandaloneKind::of(bytes), Some(kind));
+        let footer = StandaloneFooter::read(bytes).unwrap();
+        assert_eq!(
+            (footer.kind, footer.size, footer.k, footer.version, footer.hash_id),
+            (kind, size, k, 1, 1)
+        );
+        // The last bytes suffice.
+        assert_eq!(StandaloneFooter::read(&bytes[bytes.len() - StandaloneFooter::BYTES..]), Ok(footer));
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() - 30] ^= 1;
+        let error = StandaloneFooter::read(&damaged).unwrap_err();
+        assert!(matches!(error, DecodeError::FooterChecksum { .. }), "{error}");
+    }
+    let footer = StandaloneFooter::read(&standard).unwrap();
+    assert_eq!((footer.seed, footer.known_keys), (5, Some(0)));
+
+    let scalable = ScalableBloomFilter::with_fpr(9, 0.1).unwrap().to_standalone();
+    let frontier = Frontier::<String>::with_fpr(9, 0.1).unwrap().to_standalone();
+    for (bytes, kind) in [(scalable, StandaloneKind::Scalable), (frontier, StandaloneKind::Frontier)] {
+        assert_eq!(StandaloneKind::of(&bytes), Some(kind));
+        assert!(matches!(StandaloneFooter::read(&bytes), Err(DecodeError::Magic { .. })));
+    }
+    assert_eq!(StandaloneKind::of(b"bloom\r\n"), None);
+}
+
+#[test]
+fn an_owned_filter_is_verified_before_it_is_made() {
+    let standalone = sample().to_standalone();
+    assert!(BloomFilter::from_standalone(&standalone).unwrap() == sample());
+    let mut damaged = standalone.clone();
+    damaged[0] ^= 1;
+    assert!(BloomView::from_standalone(&damaged).is_ok(), "a view does not read the lanes");
+    let (bytes, copy) = allocated(|| BloomFilter::from_standalone(&damaged));
+    assert!(matches!(copy, Err(DecodeError::BodyChecksum { .. })));
+    assert_eq!(bytes, 0);
+
+    let mut compact = Vec::new();
+    sample().write_compact(&mut compact);
+    let copy = BloomFilter::from_compact_with_seed(&compact, sample().seed()).unwrap();
+    assert!(copy == sample());
+    assert_eq!(BloomFilter::from_compact(&compact).unwrap().seed(), 0);
+    assert_eq!(
+        BloomFilter::from_compact(&compact[1..]),
+        Err(DecodeError::Length { found: compact.len() - 1 })
+    );
 }
 
 #[test]

@@ -112,6 +112,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
         let sizing = Sizing::for_bits_per_key(keys, 10.0).unwrap();
         assert_eq!(sizing.n_blocks, (keys * 10).div_ceil(512).max(1), "{keys} keys");
         assert!((1..=16).contains(&sizing.k));
+        assert_eq!(sizing.compact_bytes(), 64 * sizing.n_blocks + 1);
     }
 }
 
@@ -179,6 +180,7 @@ fn degenerate_sizes_are_small_filters_or_errors() {
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
         let error = SizingError::Blocks { n_blocks: n_blocks as u64, most };
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
+        assert_eq!(Sizing::with_blocks(n_blocks, 6).unwrap_err(), error);
     }
     // With a 32-bit address space, allocating half of it may succeed.
     if cfg!(target_pointer_width = "64") {
