@@ -355,6 +355,14 @@ fn a_failing_writer_is_an_error() {
     assert_eq!(sample().save(full).unwrap_err().kind(), ErrorKind::WriteZero);
 }
 
+/// A `BufWriter` reports the bytes that it cannot write only when it is flushed.
+#[test]
+fn a_writer_that_fails_when_flushed_is_an_error() {
+    let full: &mut [u8] = &mut [0; 100];
+    let buffered = io::BufWriter::with_capacity(1 << 20, full);
+    assert_eq!(sample().save(buffered).unwrap_err().kind(), ErrorKind::WriteZero);
+}
+
 #[test]
 fn bytes_that_are_not_a_frontier_are_an_error() {
     let standalone = sample().to_standalone();
