@@ -3,53 +3,54 @@
 use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{Row, Rows, steps};
+use super::rows::{PerWord, ROWS, Row, Table, lane_bits, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    insert_mask(block, mask(hash, Rows::of(k)))
+    insert_mask(block, mask(hash, PerWord::of(&ROWS, k)))
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    contains_mask(block, mask(hash, Rows::of(k)))
+    contains_probes(load(block), hash, PerWord::of(&PROBED, k))
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
-    let rows = Rows::of(k);
+    let rows = PerWord::of(&ROWS, k);
     batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let rows = Rows::of(k);
-    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+    let probed = PerWord::of(&PROBED, k);
+    batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
-    lacks_none(short_block(lanes.as_slice(), lanes.first_lane_of(hash)), mask(hash, Rows::of(k)))
+    let block = short_block(lanes.as_slice(), lanes.first_lane_of(hash));
+    contains_probes(block, hash, PerWord::of(&PROBED, k))
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn contains_any<'a>(
     filters: impl Iterator<Item = BlockSlice<'a>>,
     hash: u64,
     k: ProbeCount,
 ) -> bool {
-    let mask = mask(hash, Rows::of(k));
-    filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
+    let probed = PerWord::of(&PROBED, k);
+    filters.fold(false, |any, blocks| any | contains_probes(load(blocks.block_of(hash)), hash, probed))
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
     // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
@@ -68,22 +69,16 @@ fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
     let old = load(block);
-    let changed = !lacks_none(old, mask);
+    let missing = _mm256_or_si256(_mm256_andnot_si256(old[0], mask[0]), _mm256_andnot_si256(old[1], mask[1]));
     store(block, or(old, mask));
-    changed
+    _mm256_testz_si256(missing, missing) == 0
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
-fn contains_mask(block: &Block, mask: [__m256i; 2]) -> bool {
-    lacks_none(load(block), mask)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn load(block: &Block) -> [__m256i; 2] {
     let halves = block.as_ptr().cast::<__m256i>();
     // SAFETY: the AVX loads read 32 bytes each of a block's 64, and `loadu` needs no alignment.
@@ -91,7 +86,7 @@ fn load(block: &Block) -> [__m256i; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn store(block: &mut Block, bits: [__m256i; 2]) {
     let halves = block.as_mut_ptr().cast::<__m256i>();
     // SAFETY: the AVX stores write 32 bytes each of a mutably borrowed block's 64, and `storeu` needs no alignment.
@@ -102,39 +97,55 @@ fn store(block: &mut Block, bits: [__m256i; 2]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
     [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])]
 }
 
+/// A bit for each probed lane, in the order in which [`contains_probes`] collects them.
+pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 4, 5, 2, 3, 6, 7]);
+
+/// Shifts each lane's probe to its sign, collects the signs, then ignores the lanes that are not probed.
 #[inline]
-#[target_feature(enable = "avx2")]
-fn lacks_none(block: [__m256i; 2], mask: [__m256i; 2]) -> bool {
-    let missing =
-        _mm256_or_si256(_mm256_andnot_si256(block[0], mask[0]), _mm256_andnot_si256(block[1], mask[1]));
-    _mm256_testz_si256(missing, missing) != 0
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn contains_probes(block: [__m256i; 2], hash: u64, probed: PerWord<[u8; LANES]>) -> bool {
+    let set = |word| {
+        let [low, high] =
+            positions(word).map(|positions| _mm256_andnot_si256(positions, _mm256_set1_epi64x(63)));
+        let [low, high] = [_mm256_sllv_epi64(block[0], low), _mm256_sllv_epi64(block[1], high)];
+        // The high halves of all lanes.
+        let signs = _mm256_shuffle_ps::<0xdd>(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+        _mm256_movemask_ps(signs) as u8
+    };
+    probed.each(hash, |word, probed| !set(word) & probed, |first, second| first | second) == 0
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
-fn mask(hash: u64, rows: Rows) -> [__m256i; 2] {
-    rows.mask(hash, |word, row| bits(word, row), |first, second| or(first, second))
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> [__m256i; 2] {
+    rows.each(hash, |word, row| bits(word, row), |first, second| or(first, second))
 }
 
 /// One bit in each lane in which the row has a 1.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn bits(word: u64, row: &Row) -> [__m256i; 2] {
-    let word = _mm256_set1_epi64x(word as i64);
     // A shift by 64 or more returns zero, so the counts are masked to six bits first.
-    let six_bits = _mm256_set1_epi64x(63);
-    let positions = [
-        _mm256_and_si256(_mm256_srlv_epi64(word, _mm256_setr_epi64x(13, 19, 25, 31)), six_bits),
-        _mm256_and_si256(_mm256_srlv_epi64(word, _mm256_setr_epi64x(37, 43, 49, 55)), six_bits),
-    ];
+    let [low, high] = positions(word).map(|positions| _mm256_and_si256(positions, _mm256_set1_epi64x(63)));
     let halves = row.0.as_ptr().cast::<__m256i>();
     const { assert!(size_of::<Row>() == 8 * LANES) };
     // SAFETY: the AVX loads read 32 bytes each of a row's 64, which are aligned to 64.
     let row = unsafe { [_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))] };
-    [_mm256_sllv_epi64(row[0], positions[0]), _mm256_sllv_epi64(row[1], positions[1])]
+    [_mm256_sllv_epi64(row[0], low), _mm256_sllv_epi64(row[1], high)]
+}
+
+/// Each lane's position in its six lowest bits.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn positions(word: u64) -> [__m256i; 2] {
+    let word = _mm256_set1_epi64x(word as i64);
+    [
+        _mm256_srlv_epi64(word, _mm256_setr_epi64x(13, 19, 25, 31)),
+        _mm256_srlv_epi64(word, _mm256_setr_epi64x(37, 43, 49, 55)),
+    ]
 }

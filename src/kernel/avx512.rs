@@ -3,50 +3,49 @@
 use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{Row, Rows, steps};
+use super::rows::{POSITIONS, PerWord, ROWS, Row, Table, lane_bits, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    insert_mask(block, mask(hash, Rows::of(k)))
+    insert_mask(block, mask(hash, PerWord::of(&ROWS, k)))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    contains_mask(block, mask(hash, Rows::of(k)))
+    contains_probes(load(block), hash, PerWord::of(&PROBED, k))
 }
 
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
-    let rows = Rows::of(k);
+    let rows = PerWord::of(&ROWS, k);
     batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let rows = Rows::of(k);
-    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+    let probed = PerWord::of(&PROBED, k);
+    batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
 }
 
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
-    let mask = mask(hash, Rows::of(k));
     let block = short_block(lanes.as_slice(), lanes.first_lane_of(hash));
-    _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask) == 0
+    contains_probes(block, hash, PerWord::of(&PROBED, k))
 }
 
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_any<'a>(
     filters: impl Iterator<Item = BlockSlice<'a>>,
     hash: u64,
     k: ProbeCount,
 ) -> bool {
-    let mask = mask(hash, Rows::of(k));
-    filters.fold(false, |any, blocks| any | contains_mask(blocks.block_of(hash), mask))
+    let probed = PerWord::of(&PROBED, k);
+    filters.fold(false, |any, blocks| any | contains_probes(load(blocks.block_of(hash)), hash, probed))
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.
@@ -54,7 +53,7 @@ pub(super) fn contains_any<'a>(
 /// Loads only lanes that exist. A masked load past the end does not fault, but takes twenty times as long if the next
 /// page is not in memory.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn short_block(lanes: &[Lane], first: usize) -> __m512i {
     let n_lanes = lanes.len();
     let start = lanes.as_ptr().cast::<i64>();
@@ -93,7 +92,7 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
     let old = load(block);
     let new = _mm512_or_si512(old, mask);
@@ -102,38 +101,44 @@ fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn load(block: &Block) -> __m512i {
     // SAFETY: the AVX-512 load reads a block's 64 bytes, and `loadu` needs no alignment.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn store(block: &mut Block, bits: __m512i) {
     // SAFETY: the AVX-512 store writes a mutably borrowed block's 64 bytes, and `storeu` needs no alignment.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), bits) }
 }
 
+/// A bit for each probed lane.
+pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 2, 3, 4, 5, 6, 7]);
+
+/// Tests a probe in every lane, then ignores the lanes that are not probed: a table of bytes costs less than one of rows.
 #[inline]
-#[target_feature(enable = "avx512f")]
-fn contains_mask(block: &Block, mask: __m512i) -> bool {
-    _mm512_cmpneq_epi64_mask(_mm512_and_si512(load(block), mask), mask) == 0
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn contains_probes(block: __m512i, hash: u64, probed: PerWord<[u8; LANES]>) -> bool {
+    let clear = |word| _mm512_testn_epi64_mask(bits(word, _mm512_set1_epi64(1)), block);
+    probed.each(hash, |word, probed| clear(word) & probed, |first, second| first | second) == 0
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
-fn mask(hash: u64, rows: Rows) -> __m512i {
-    rows.mask(hash, |word, row| bits(word, row), |first, second| _mm512_or_si512(first, second))
-}
-
-/// One bit in each lane in which the row has a 1.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn bits(word: u64, row: &Row) -> __m512i {
-    let positions = _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55);
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> __m512i {
     // SAFETY: the AVX-512 load reads a row's 64 bytes, which are aligned to 64.
-    let row = unsafe { _mm512_load_si512(row.0.as_ptr().cast()) };
+    let bits = |word, row: &Row| bits(word, unsafe { _mm512_load_si512(row.0.as_ptr().cast()) });
+    rows.each(hash, bits, |first, second| _mm512_or_si512(first, second))
+}
+
+/// One bit in each lane in which `ones` has a 1.
+#[inline]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn bits(word: u64, ones: __m512i) -> __m512i {
+    // SAFETY: the AVX-512 load reads the 64 bytes of the array, and `loadu` needs no alignment.
+    let positions = unsafe { _mm512_loadu_si512(POSITIONS.as_ptr().cast()) };
     // A rotate takes its count modulo 64; a shift does not.
-    _mm512_rolv_epi64(row, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
+    _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
 }

@@ -89,9 +89,9 @@ impl Isa {
     fn is_supported(self) -> bool {
         match self {
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
+            Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f") && has_bmi(),
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2") && has_bmi(),
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
             Self::Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
             #[cfg(all(target_arch = "x86_64", not(feature = "std")))]
@@ -179,21 +179,6 @@ macro_rules! dispatch {
     };
 }
 
-/// What the kernel's inline assembly returns, or `None` if the kernel has none.
-macro_rules! inlined {
-    ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
-        match $kernel.0 {
-            // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
-            // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Some(unsafe { inlined::$avx2($($argument),*) }),
-            _ => None,
-        }
-    };
-}
-
 impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
@@ -201,8 +186,15 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
-        inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
+        match self.0 {
+            // SAFETY: as in `dispatch!`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { inlined::insert_avx512(blocks, hash, k) },
+            // SAFETY: as in `dispatch!`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { inlined::insert_avx2(blocks, hash, k) },
+            _ => Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self),
+        }
     }
 
     /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers, which
@@ -218,8 +210,34 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        let inlined = inlined!(self, contains_avx512, contains_avx2, (blocks, hash, k));
+        let slice = blocks.as_slice();
+        // SAFETY: the slice is not empty.
+        let inlined = unsafe { self.contains_inlined((slice.as_ptr(), slice.len()), hash, k) };
         inlined.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
+    }
+
+    /// What the kernel's inline assembly returns, or `None` if the kernel has none.
+    ///
+    /// # Safety
+    ///
+    /// `blocks` must point to that number of blocks, at least one. Other threads may set bits in them: whatever part of
+    /// a block a vector load then sees of the change, the bits that were set before are among those that it reads.
+    #[inline(always)]
+    unsafe fn contains_inlined(
+        self,
+        blocks: (*const Block, usize),
+        hash: u64,
+        k: ProbeCount,
+    ) -> Option<bool> {
+        match self.0 {
+            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Some(unsafe { inlined::contains_avx512(blocks, hash, k) }),
+            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Some(unsafe { inlined::contains_avx2(blocks, hash, k) }),
+            _ => None,
+        }
     }
 
     /// Like `insert_by_call`.
@@ -284,7 +302,8 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        let inlined = inlined!(self, contains_shared_avx512, contains_shared_avx2, (block, hash, k));
+        // SAFETY: there is one block.
+        let inlined = unsafe { self.contains_inlined((block.as_ptr().cast(), 1), hash, k) };
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
@@ -364,4 +383,8 @@ impl Kernel {
         }
         dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
     }
+}
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+fn has_bmi() -> bool {
+    std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2")
 }

@@ -9,63 +9,42 @@ use core::arch::aarch64::*;
 
 use super::batch::{Lookups, Pairs};
 pub(super) use super::portable::{insert, insert_batch};
-use super::rows::{first_word, rotation, second_word};
+use super::rows::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
 
 #[inline]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    contains_rows(block, hash, ByteRows::of(k))
+    contains_rows(block, hash, PerWord::of(&ROWS.0, k))
 }
 
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let rows = ByteRows::of(k);
+    let rows = PerWord::of(&ROWS.0, k);
     batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
 }
 
-/// For each rotation, a byte for each lane: 1 in the lanes that are probed, 0 in the others.
-#[repr(align(64))]
-struct ByteRow([u64; LANES]);
-
-/// For each number of probed lanes. Like the other kernels' rows, in an eighth of the space: a filter touches one cache
-/// line of it.
-static ROWS: [ByteRow; LANES] = {
-    let mut rows = [const { ByteRow([0; LANES]) }; LANES];
+/// A byte for each lane: 1 in the lanes that are probed, 0 in the others. Like the other kernels' rows, in an eighth of
+/// the space: a filter touches one cache line of it.
+static ROWS: Aligned = {
+    let mut rows = [[0; LANES]; LANES];
     let mut count = 1;
     while count <= LANES {
         let mut rotation = 0;
         while rotation < LANES {
             let unrotated = 0x0101_0101_0101_0101 >> (8 * (LANES - count));
-            rows[count - 1].0[rotation] = u64::rotate_left(unrotated, 8 * rotation as u32);
+            rows[count - 1][rotation] = u64::rotate_left(unrotated, 8 * rotation as u32);
             rotation += 1;
         }
         count += 1;
     }
-    rows
+    Aligned(rows)
 };
 
-#[derive(Clone, Copy)]
-struct ByteRows {
-    first: &'static [u64; LANES],
-    second: Option<&'static [u64; LANES]>,
-}
-
-impl ByteRows {
-    #[inline(always)]
-    fn of(k: ProbeCount) -> Self {
-        let k = k.get() as usize;
-        // As in `Rows::of`.
-        let rows = &ROWS[(k - 1) % LANES].0;
-        if k <= LANES {
-            Self { first: rows, second: None }
-        } else {
-            Self { first: &ROWS[LANES - 1].0, second: Some(rows) }
-        }
-    }
-}
+#[repr(align(64))]
+struct Aligned(Table<u64>);
 
 #[inline]
-fn contains_rows(block: &Block, hash: u64, rows: ByteRows) -> bool {
+fn contains_rows(block: &Block, hash: u64, rows: PerWord<[u64; LANES]>) -> bool {
     let bytes = block.as_ptr();
     // SAFETY: the NEON loads read 16 bytes each of a block's 64, and this file is compiled only for targets that have
     // NEON.
@@ -77,12 +56,7 @@ fn contains_rows(block: &Block, hash: u64, rows: ByteRows) -> bool {
             vld1q_u8(bytes.add(48)),
         )
     };
-    let first = first_word(hash);
-    let mut missing = missing(block, first, rows.first[rotation(first)]);
-    if let Some(rows) = rows.second {
-        missing |= self::missing(block, second_word(first), rows[rotation(first)]);
-    }
-    missing == 0
+    rows.each(hash, |word, row| missing(block, word, *row), |first, second| first | second) == 0
 }
 
 /// Nonzero in the bytes of the lanes whose probed bit is clear.

@@ -5,27 +5,27 @@
 use wide::u64x8;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{Row, Rows, first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
+use super::rows::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
 #[inline]
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    insert_mask(block, mask(hash, Rows::of(k)))
+    insert_mask(block, mask(hash, PerWord::of(&ROWS, k)))
 }
 
 #[inline]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    contains_mask(block, mask(hash, Rows::of(k)))
+    contains_mask(block, mask(hash, PerWord::of(&ROWS, k)))
 }
 
 pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
-    let rows = Rows::of(k);
+    let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let rows = Rows::of(k);
+    let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
 
@@ -48,9 +48,9 @@ fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
 }
 
-// Not by `Rows::mask`, with which inserts of k > 8 take 4 % longer (Zen 4, 2026-11).
+// Not by `PerWord::each`, with which inserts of k > 8 take 4 % longer (Zen 4, 2026-11).
 #[inline]
-fn mask(hash: u64, rows: Rows) -> u64x8 {
+fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
     let first = first_word(hash);
     let mask = bits(first, &rows.first[rotation(first)]);
     match rows.second {
@@ -62,7 +62,7 @@ fn mask(hash: u64, rows: Rows) -> u64x8 {
 /// One bit in each lane of the row that holds a one.
 #[inline]
 fn bits(word: u64, row: &Row) -> u64x8 {
-    let positions = u64x8::splat(word) >> u64x8::new([13, 19, 25, 31, 37, 43, 49, 55]);
+    let positions = u64x8::splat(word) >> u64x8::new(POSITIONS);
     // `wide` takes shift counts modulo 64.
     u64x8::new(row.0) << positions
 }

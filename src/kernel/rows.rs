@@ -4,13 +4,17 @@
 use crate::blocks::LANES;
 use crate::mask::ProbeCount;
 
+pub(super) const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(super) const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
+
+/// Where in a word each lane's six bits start.
+pub(super) const POSITIONS: [u64; LANES] = [13, 19, 25, 31, 37, 43, 49, 55];
+
 /// The word that contains the positions of the first eight probes and, in its highest three bits, the rotation.
 #[inline(always)]
 pub(super) fn first_word(hash: u64) -> u64 {
-    hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    hash.wrapping_mul(FIRST)
 }
-
-pub(super) const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 
 /// The word that contains the positions of the probes after the eighth.
 #[inline(always)]
@@ -23,18 +27,80 @@ pub(super) fn rotation(first: u64) -> usize {
     (first >> 61) as usize
 }
 
+/// For each number of probed lanes, an entry for each rotation.
+pub(super) type Table<T> = [[T; LANES]; LANES];
+
+/// What a kernel needs for the probes of the first word and, if k is above 8, for those of the second.
+pub(super) struct PerWord<E: 'static> {
+    pub(super) first: &'static E,
+    pub(super) second: Option<&'static E>,
+}
+
+impl<E> Clone for PerWord<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E> Copy for PerWord<E> {}
+
+impl<E> PerWord<E> {
+    /// From a table with an entry for each number of probes.
+    #[inline(always)]
+    pub(super) fn of(table: &'static [E; LANES], k: ProbeCount) -> Self {
+        let k = k.get() as usize;
+        // k is 1 to 16. For k up to 8 the remainder changes nothing, above 8 it subtracts 8. Either way the compiler
+        // omits the bounds check.
+        if k <= LANES {
+            Self { first: &table[(k - 1) % LANES], second: None }
+        } else {
+            Self { first: &table[LANES - 1], second: Some(&table[(k - 1) % LANES]) }
+        }
+    }
+}
+
+impl<T> PerWord<[T; LANES]> {
+    /// Calls `with` for each word of a hash and its rotation's entry, and combines what that returns.
+    #[inline(always)]
+    pub(super) fn each<R>(self, hash: u64, with: impl Fn(u64, &T) -> R, or: impl Fn(R, R) -> R) -> R {
+        let first = first_word(hash);
+        let result = with(first, &self.first[rotation(first)]);
+        match self.second {
+            None => result,
+            Some(second) => or(result, with(second_word(first), &second[rotation(first)])),
+        }
+    }
+}
+
+/// A bit for each probed lane, where `order[i]` is the lane of bit i.
+#[cfg(target_arch = "x86_64")]
+pub(super) const fn lane_bits(order: [usize; LANES]) -> Table<u8> {
+    let mut table = [[0; LANES]; LANES];
+    let mut count = 1;
+    while count <= LANES {
+        let mut rotation = 0;
+        while rotation < LANES {
+            let mut bit = 0;
+            while bit < LANES {
+                let is_probed = (order[bit] + LANES - rotation) % LANES < count;
+                table[count - 1][rotation] |= (is_probed as u8) << bit;
+                bit += 1;
+            }
+            rotation += 1;
+        }
+        count += 1;
+    }
+    table
+}
+
 /// An operand with a value for each lane, in a cache line of its own.
 #[repr(align(64))]
 pub(super) struct Row(pub(super) [u64; LANES]);
 
-/// A row for each rotation.
-pub(super) type LaneRows = [Row; LANES];
-
-/// For each number of probed lanes and each rotation: 1 in the lanes that are probed, 0 in the others.
+/// 1 in the lanes that are probed, 0 in the others.
 ///
 /// Shifting the row instead of a constant 1 selects the lanes for the cost of one load, without a compare or a mask
 /// register. Of the table's 4 KiB, a filter touches the 512 bytes of its own k.
-static ROWS: [LaneRows; LANES] = {
+pub(super) static ROWS: Table<Row> = {
     let mut rows = [const { [const { Row([0; LANES]) }; LANES] }; LANES];
     let mut count = 1;
     while count <= LANES {
@@ -51,39 +117,6 @@ static ROWS: [LaneRows; LANES] = {
     }
     rows
 };
-
-/// The rows of a k: for the probes from the first word and, if k is above 8, for those from the second.
-#[derive(Clone, Copy)]
-pub(super) struct Rows {
-    pub(super) first: &'static LaneRows,
-    pub(super) second: Option<&'static LaneRows>,
-}
-
-impl Rows {
-    #[inline(always)]
-    pub(super) fn of(k: ProbeCount) -> Self {
-        let k = k.get() as usize;
-        // k is 1 to 16. For k up to 8 the remainder changes nothing, above 8 it subtracts 8. Either way the compiler
-        // omits the bounds check.
-        if k <= LANES {
-            Self { first: &ROWS[(k - 1) % LANES], second: None }
-        } else {
-            Self { first: &ROWS[LANES - 1], second: Some(&ROWS[(k - 1) % LANES]) }
-        }
-    }
-
-    /// The mask of a hash, made by a kernel's own `bits`, from a word and its row, and `or`.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(super) fn mask<M>(self, hash: u64, bits: impl Fn(u64, &Row) -> M, or: impl Fn(M, M) -> M) -> M {
-        let first = first_word(hash);
-        let mask = bits(first, &self.first[rotation(first)]);
-        match self.second {
-            None => mask,
-            Some(rows) => or(mask, bits(second_word(first), &rows[rotation(first)])),
-        }
-    }
-}
 
 /// The distance from the first lane of a short filter's block to each of its eight lanes, modulo `n_lanes`.
 #[cfg(target_arch = "x86_64")]
