@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Checks the instructions of a function or of its loops in a compiler's assembly.
 
-loops.py check BUILD FILE...          checks the lines of standard input that begin with BUILD, each of the form
+loops.py check BUILD FILE...    checks the lines of standard input that begin with BUILD, each of the form
 
     BUILD FUNCTION SCOPE MNEMONIC...
 
     SCOPE is `whole`, or `loop`: the shortest cycle from each instruction of the first mnemonic back to itself.
     MNEMONICs are regular expressions; each must match an instruction in the scope, which must not call, divide or panic.
-
-loops.py cut FUNCTION MNEMONIC FILE...   prints the shortest loop with that mnemonic
-
     FUNCTION is the end of a Rust path, such as `kernel::avx2::contains`, or an unmangled name.
 """
 
@@ -92,11 +89,11 @@ def functions(files):
                 function.lines.append(" ".join(line.split()))
 
 
-def named(path, files):
+def named(path, functions):
     mangled = "".join(f"{len(name)}{name}" for name in path.split("::"))
     # A hash follows, or the types of a generic instance.
     pattern = rf".*{mangled}(17h[0-9a-f]+E|[A-Z].*)?" if "::" in path else re.escape(path)
-    return [function for function in functions(files) if re.fullmatch(pattern, function.name)]
+    return [function for function in functions if re.fullmatch(pattern, function.name)]
 
 
 def faults(function, part, mnemonics):
@@ -115,12 +112,13 @@ def faults(function, part, mnemonics):
 
 def check(build, files):
     failed = False
+    all_functions = [*functions(files)]
     for row in sys.stdin:
         row = row.split()
         if not row or row[0] != build:
             continue
         _, path, scope, *mnemonics = row
-        found = named(path, files)
+        found = named(path, all_functions)
         if not found:
             print(f"FAILED {build}: function {path} not found")
             failed = True
@@ -140,25 +138,9 @@ def check(build, files):
     return failed
 
 
-def cut(path, mnemonic, files):
-    loops = [(loop, function) for function in named(path, files) for loop in function.loops(mnemonic)]
-    if not loops:
-        sys.exit(f"{path}: no loop with {mnemonic}")
-    wrong = [[*faults(function, loop, [])] for loop, function in loops]
-    if all(wrong):
-        sys.exit(f"{path}: in each of its {len(loops)} loops, " + "; ".join(sum(wrong, [])))
-    loop, function = min((found for found, wrong in zip(loops, wrong) if not wrong), key=lambda found: len(found[0]))
-    # Branch targets lie outside of what is printed: keep only their labels.
-    labels = {function.lines[at].split()[-1] for at in loop} & function.labels.keys()
-    print("\n".join(sorted(f"{label}:" for label in labels)))
-    print("\n".join(f"    {function.lines[at]}" for at in loop))
-
-
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["check", build, *files]:
             sys.exit(check(build, files))
-        case ["cut", path, mnemonic, *files]:
-            cut(path, mnemonic, files)
         case _:
             sys.exit(__doc__)

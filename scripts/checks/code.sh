@@ -42,6 +42,13 @@ pub fn insert_batch(filter: &mut BloomFilter, hashes: &[u64]) {
 pub fn count(filter: &BloomFilter, hashes: &[u64]) -> usize {
     hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count()
 }
+
+#[unsafe(no_mangle)]
+pub fn insert_each(filter: &mut BloomFilter, hashes: &[u64]) {
+    for &hash in hashes {
+        filter.insert_hash(hash);
+    }
+}
 END
     (cd "$dir" && RUSTFLAGS="--emit=asm -C codegen-units=1 $flags" CARGO_TARGET_DIR="$dir/target" \
         cargo "$@" --quiet --release)
@@ -98,53 +105,23 @@ x86-64-v4  view::BloomView::contains_batch loop   vprolvq vpsrlvq vpandq vpcmpne
     return "$failed"
 }
 
-# `modelled TRIPLE CPU FUNCTION MNEMONIC FILE...` prints the cycles of the loop per instruction of that mnemonic in it.
-modelled() {
-    local triple=$1 cpu=$2 function=$3 mnemonic=$4 loop cycles lookups
-    shift 4
-    # In a condition, bash does not stop at failures: return them explicitly.
-    loop=$(python3 scripts/loops.py cut "$function" "$mnemonic" "$@") || return 1
-    lookups=$(grep -cE "^ +($mnemonic)( |$)" <<<"$loop")
-    cycles=$(llvm-mca-22 -mtriple="$triple" -mcpu="$cpu" -iterations=1000 <<<"$loop" |
-        sed -n 's/^Total Cycles: *//p') || return 1
-    awk "BEGIN { printf \"%.1f\", $cycles / 1000 / $lookups }"
-}
-
 mca() {
+    local revision=${1:-} target toolchain
     install llvm-mca-22 llvm-22 || { skip "modelled cycles" "LLVM 22's llvm-mca could not be installed"; return; }
-    local failed=0 target toolchain deps cpu function mnemonic cycles
-    # TARGET CPU FUNCTION MNEMONIC: each lookup has one instruction of that mnemonic.
-    local expected='
-aarch64  neoverse-n1     count                           umulh
-aarch64  neoverse-v1     count                           umulh
-aarch64  neoverse-n2     count                           umulh
-aarch64  apple-m1        count                           umulh
-aarch64  cortex-a72      count                           umulh
-x86_64   haswell         count                           vptest
-x86_64   haswell         kernel::avx2::contains_batch    vptest
-x86_64   sapphirerapids  count                           vptestmq
-x86_64   sapphirerapids  kernel::avx2::contains_batch    vptest
-x86_64   sapphirerapids  kernel::avx512::contains_batch  vpcmpneq[dq]
-x86_64   znver4          count                           vptestmq
-x86_64   znver4          kernel::avx2::contains_batch    vptest
-x86_64   znver4          kernel::avx512::contains_batch  vpcmpneq[dq]
-'
-    echo "| target | CPU | loop | cycles per lookup |"
-    echo "|---|---|---|---|"
-    for target in aarch64 x86_64; do
-        deps=$scratch/$target/target/$target-unknown-linux-gnu/release/deps
+    if [ -n "$revision" ]; then
+        mkdir "$scratch/sources"
+        git archive "$revision" | tar -x -C "$scratch/sources"
+    fi
+    for target in x86_64 aarch64; do
         if ! toolchain=$(toolchain_with_std "$target-unknown-linux-gnu"); then
             skip "$target" "no installed toolchain has its standard library"
             continue
         fi
-        compile "$scratch/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"
-        while read -r _ cpu function mnemonic; do
-            if cycles=$(modelled "$target" "$cpu" "$function" "$mnemonic" "$deps"/{bloomline,probe}-*.s); then
-                echo "| $target | $cpu | $function | $cycles |"
-            else
-                failed=1
-            fi
-        done < <(grep "^$target " <<<"$expected")
+        compile "$scratch/now/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"
+        [ -z "$revision" ] || (
+            cd "$scratch/sources"
+            root=$PWD compile "$scratch/before/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"
+        )
     done
-    return "$failed"
+    python3 -B scripts/mca.py "$scratch/now" ${revision:+"$scratch/before"}
 }
