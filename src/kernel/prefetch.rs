@@ -1,6 +1,8 @@
 //! Prefetching of cache lines.
 #![cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), forbid(unsafe_code))]
 
+#[cfg(target_arch = "x86_64")]
+use super::choice::{Choice, UNMADE};
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
@@ -62,10 +64,31 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 /// that still costs a little (1.64 against 1.52 ns a key), at 8 MiB it helps (1.65 against 2.39; Zen 5, 2026-11).
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
-/// How many keys ahead a batch prefetches. Once the distance hides the memory latency, a larger one gains nothing. In
-/// 64 MiB, distances of 16, 32, 64, 128, 256 and 512 take 8.7, 5.8, 3.9, 2.8, 2.9 and 3.2 ns a key, no prefetching 10.
-/// In 1 GiB, distances of 32, 64, 128 and 256 take 7.7, 6.2, 6.2 and 6.5 ns, no prefetching 12.
-const DISTANCE: usize = 128;
+/// How many keys ahead a batch prefetches. Once the distance hides the memory latency, a larger one gains nothing, and
+/// may lose: on Intel, the pages of more than 64 lines are not all in the first TLB when their turn comes.
+///
+/// Time a key, distance 64 against 128. Intel Cascade Lake, ÷ a bare line read: 1.01 and 1.15 in 16 MiB, 1.06 and 1.26 in
+/// 64 MiB, 1.10 and 1.16 in 256 MiB. Zen 5, in ns: 3.9 and 2.8 in 64 MiB, 6.2 and 6.2 in 1 GiB (2026-11).
+fn distance() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        /// An index into `DISTANCES`.
+        static CHOICE: Choice = Choice(super::atomic::AtomicU8::new(UNMADE));
+        const DISTANCES: [usize; 2] = [64, 128];
+        CHOICE.get(&DISTANCES, || usize::from(!is_intel()))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    128
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    // Safe in newer versions of Rust.
+    #[allow(unused_unsafe)]
+    // SAFETY: every x86-64 CPU has this instruction and its leaf 0.
+    let vendor = unsafe { core::arch::x86_64::__cpuid(0) };
+    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
+}
 
 /// The hashes of one iteration of a batch loop. With one hash, the loop is so short that its speed depends on its
 /// address (AVX-512: 0.76 or 0.98 ns a key; with two, 0.72 at any address; Zen 5, 2026-11).
@@ -82,7 +105,7 @@ pub(super) fn split<'a, const STRADDLE: bool>(
 ) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
     let prefetch = move |hash| prefetch_lines::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
-    let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / 2) };
+    let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(distance() / 2) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {
         hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
