@@ -16,11 +16,11 @@ import struct
 import sys
 
 WORD = (1 << 64) - 1
-P0, P1, P2 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3
-P3, P4, P5 = 0x589965CC75374CC3, 0x1D8E4E27C47D124F, 0xEB44ACCAB455D165
+VERSION, HASH_ID = 2, 2
+S0, S1, S2, S3 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
 SEED_MIXER = FIRST_MULTIPLIER = 0x9E3779B97F4A7C15
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93
-CHECK_TEXT = b"The hash of every prefix of this text, each seeded by the last.."
+CHECK_TEXT = b"The hash of every prefix of this text, each seeded by the last.." * 2
 
 
 # Section 1: key bytes to 64 bits.
@@ -34,39 +34,37 @@ def mum(a, b):
     return (product >> 64) ^ (product & WORD)
 
 
-def swapped(p):
-    return little(p[0:4]) << 32 | little(p[4:8])
-
-
-def tail(b):
-    return {
-        1: lambda: b[0],
-        2: lambda: b[1] << 8 | b[0],
-        3: lambda: b[1] << 16 | b[0] << 8 | b[2],
-        4: lambda: little(b[:4]),
-        5: lambda: little(b[:4]) << 8 | b[4],
-        6: lambda: little(b[:4]) << 16 | b[5] << 8 | b[4],
-        7: lambda: little(b[:4]) << 24 | b[5] << 16 | b[4] << 8 | b[6],
-        8: lambda: swapped(b),
-    }[len(b)]()
-
-
 def wyhash(key, s):
-    whole = len(key) // 32 * 32
-    for at in range(0, whole, 32):
-        a, b, c, d = (little(key[at + i:at + i + 8]) for i in (0, 8, 16, 24))
-        s = mum(s ^ P0, mum(a ^ P1, b ^ P2) ^ mum(c ^ P3, d ^ P4))
-    s ^= P0
-    p = key[whole:]
-    if 1 <= len(p) <= 8:
-        s = mum(s, tail(p) ^ P1)
-    elif 9 <= len(p) <= 16:
-        s = mum(swapped(p) ^ s, tail(p[8:]) ^ P2)
-    elif 17 <= len(p) <= 24:
-        s = mum(swapped(p) ^ s, swapped(p[8:]) ^ P2) ^ mum(s, tail(p[16:]) ^ P3)
-    elif 25 <= len(p) <= 31:
-        s = mum(swapped(p) ^ s, swapped(p[8:]) ^ P2) ^ mum(swapped(p[16:]) ^ s, tail(p[24:]) ^ P4)
-    return mum(s, len(key) ^ P5)
+    def r4(i):
+        return little(key[i:i + 4])
+
+    def r8(i):
+        return little(key[i:i + 8])
+
+    n = len(key)
+    s ^= S0
+    a = b = 0
+    if 1 <= n <= 3:
+        a = key[0] << 16 | key[n // 2] << 8 | key[n - 1]
+    elif 4 <= n <= 16:
+        m = 0 if n <= 7 else 4 if n <= 15 else 8
+        a = r4(0) << 32 | r4(m)
+        b = r4(n - 4) << 32 | r4(n - 4 - m)
+    elif n > 16:
+        i = 0
+        if n > 48:
+            t = u = s
+            while n - i > 48:
+                s = mum(r8(i) ^ S1, r8(i + 8) ^ s)
+                t = mum(r8(i + 16) ^ S2, r8(i + 24) ^ t)
+                u = mum(r8(i + 32) ^ S3, r8(i + 40) ^ u)
+                i += 48
+            s ^= t ^ u
+        while n - i > 16:
+            s = mum(r8(i) ^ S1, r8(i + 8) ^ s)
+            i += 16
+        a, b = r8(n - 16), r8(n - 8)
+    return mum(S1 ^ n, mum(a ^ S1, b ^ s))
 
 
 def mixed(seed):
@@ -79,7 +77,7 @@ def hash_key(key, seed=0):
 
 def check_value():
     h = mixed(0)
-    for length in range(65):
+    for length in range(len(CHECK_TEXT) + 1):
         h = wyhash(CHECK_TEXT[:length], h)
     return h
 
@@ -201,13 +199,13 @@ def xxh64(data, seed=0):
 
 
 def compact(lanes, k):
-    return lane_bytes(lanes) + bytes([1 << 4 | k - 1])
+    return lane_bytes(lanes) + bytes([VERSION << 4 | k - 1])
 
 
 def standalone(lanes, k, seed, keys):
     body = lane_bytes(lanes)
     fields = (len(body) // 8, WORD if keys is None else keys, seed, check_value(), xxh64(body))
-    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89bloom\r\n"
 
 
@@ -227,7 +225,7 @@ def standard(keys, size_bits, k, seed, known_keys):
             lanes[bit // 64] |= 1 << bit % 64
     body = b"".join(bits.to_bytes(8, "little") for bits in lanes)
     fields = (size_bits, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(body))
-    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blstd\r\n"
 
 
@@ -244,7 +242,7 @@ def counting(inserted, removed, n_blocks, k, seed, known_keys):
                     counters[at] += step
     body = bytes(low | high << 4 for low, high in zip(counters[::2], counters[1::2]))
     fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(body))
-    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, k, 1, 0, 0, 0, 0, 0])
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blcnt\r\n"
 
 
@@ -272,7 +270,7 @@ def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
         room, inserted = room - 1, inserted + 1
     assert len(filters) == len(sizes)
     body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in filters)
-    footer = struct.pack("<QQQddBB6x", len(filters), inserted, initial_capacity, fpr, tightening, 1, growth)
+    footer = struct.pack("<QQQddBB6x", len(filters), inserted, initial_capacity, fpr, tightening, VERSION, growth)
     return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
 
 
@@ -281,7 +279,7 @@ def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
 def frontier(queue, filter_, accepted, planned):
     items = b"".join(len(item).to_bytes(8, "little") + item for item in queue)
     fields = (len(queue), len(items), accepted, planned, xxh64(items + filter_))
-    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([1, 0, 0, 0, 0, 0, 0, 0])
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, 0, 0, 0, 0, 0, 0, 0])
     return items + filter_ + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blsiv\r\n"
 
 
@@ -289,6 +287,8 @@ def frontier(queue, filter_, accepted, planned):
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
+# For the worked examples: its probes wrap around from lane 7 to lane 0, and it shares a bit with "bee".
+WORKED = b"boa"
 
 
 def binary_files():
@@ -339,8 +339,8 @@ def rust_values():
     out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
     out += ["/// (key length, seed, hash). The key of length n is the bytes (131 * i + n) mod 256 for i in 0..n."]
     out += ["pub const HASHES: &[(usize, u64, u64)] = &["]
-    for seed in (0, 1, P0, WORD):
-        for n in range(101):
+    for seed in (0, 1, S0, WORD):
+        for n in range(151):
             key = bytes((131 * i + n) % 256 for i in range(n))
             out += [f"    ({n}, {literal(seed)}, {literal(hash_key(key, seed))}),"]
     out += ["];", ""]
@@ -378,39 +378,38 @@ def rust_standard_values():
 def shown_mum(name, a, b):
     product = a * b
     return [
-        f"{name:<12} = mum(0x{a:016x}, 0x{b:016x})",
-        f"               high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}",
-        f"             = 0x{mum(a, b):016x}",
+        f"{name:<14} = mum(0x{a:016x}, 0x{b:016x})",
+        f"                 high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}",
+        f"               = 0x{mum(a, b):016x}",
     ]
 
 
 def worked_example():
     """The example of docs/format.md, section 6. The functions above compute every number in it."""
-    key, k, n_blocks = ANIMALS[0], 6, 100
-    seed_start, seed_tail = SEED_MIXER ^ P0, tail(bytes(8)) ^ P1
-    seed_first = mum(seed_start, seed_tail)
-    start, key_tail = mixed(0) ^ P0, tail(key)
-    first = mum(start, key_tail ^ P1)
-    hash_ = mum(first, len(key) ^ P5)
-    assert mum(seed_first, 8 ^ P5) == mixed(0) and hash_ == hash_key(key)
+    key, k, n_blocks = WORKED, 6, 100
+    seed_start = SEED_MIXER ^ S0
+    seed_inner = mum(S1, seed_start)
+    start, a = mixed(0) ^ S0, key[0] << 16 | key[1] << 8 | key[2]
+    inner = mum(a ^ S1, start)
+    hash_ = mum(S1 ^ len(key), inner)
+    assert mum(S1 ^ 8, seed_inner) == mixed(0) and hash_ == hash_key(key)
     x = words(hash_)[0]
     product = hash_ * n_blocks
     bytes_ = compact(build([key], 1, k), k)
     assert len(bytes_) == 65
     out = [f"The key `{key.decode()}` (3 bytes: `{key.hex(' ')}`), with seed 0 and k = {k}, in {n_blocks} blocks."]
-    out += ["", "First the seed is mixed. Its 8 bytes are all zero, so their tail is 0.", "", "```text"]
-    out += [f"s            = 0x{SEED_MIXER:016x} ^ P0 = 0x{seed_start:016x}"]
-    out += [f"tail ^ P1    = 0x{seed_tail:016x}"]
-    out += shown_mum("s", seed_start, seed_tail)
-    out += [f"8 ^ P5       = 0x{8 ^ P5:016x}"]
-    out += shown_mum("mixed(0)", seed_first, 8 ^ P5)
-    out += ["```", "", "Then the key is hashed. It has no whole 32 bytes, and a tail of 3.", "", "```text"]
-    out += [f"s            = mixed(0) ^ P0 = 0x{start:016x}"]
-    out += [f"tail         = 0x{key[1]:02x} << 16 | 0x{key[0]:02x} << 8 | 0x{key[2]:02x} = 0x{key_tail:016x}"]
-    out += [f"tail ^ P1    = 0x{key_tail ^ P1:016x}"]
-    out += shown_mum("s", start, key_tail ^ P1)
-    out += [f"3 ^ P5       = 0x{len(key) ^ P5:016x}"]
-    out += shown_mum("hash", first, len(key) ^ P5)
+    out += ["", "First the seed is mixed. Its 8 bytes are all zero, so a and b are 0.", "", "```text"]
+    out += [f"s              = 0x{SEED_MIXER:016x} ^ S0 = 0x{seed_start:016x}"]
+    out += shown_mum("mum(S1, s)", S1, seed_start)
+    out += [f"S1 ^ 8         = 0x{S1 ^ 8:016x}"]
+    out += shown_mum("mixed(0)", S1 ^ 8, seed_inner)
+    out += ["```", "", "Then the key is hashed. With a length of 3, b is 0.", "", "```text"]
+    out += [f"s              = mixed(0) ^ S0 = 0x{start:016x}"]
+    out += [f"a              = 0x{key[0]:02x} << 16 | 0x{key[1]:02x} << 8 | 0x{key[2]:02x} = 0x{a:016x}"]
+    out += [f"a ^ S1         = 0x{a ^ S1:016x}"]
+    out += shown_mum("mum(a ^ S1, s)", a ^ S1, start)
+    out += [f"S1 ^ 3         = 0x{S1 ^ len(key):016x}"]
+    out += shown_mum("hash", S1 ^ len(key), inner)
     out += ["```", "", "The hash gives the block and the bits. As k is at most 8, `y` is not needed.", "", "```text"]
     out += [f"hash × {n_blocks}   = high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}"]
     out += [f"block        = 0x{product >> 64:02x} = {block_of(hash_, n_blocks)}"]
@@ -431,7 +430,7 @@ def worked_example():
 
 def worked_standard():
     """The example of docs/format.md, section 7."""
-    hash_, size_bits, k = hash_key(ANIMALS[0]), 1000, 4
+    hash_, size_bits, k = hash_key(WORKED), 1000, 4
     h2 = hash_ * 0x6A09E667F3BCC908 & WORD
     out = [f"hash         = 0x{hash_:016x}", f"h2           = 0x{h2:016x}"]
     for j, bit in enumerate(standard_probes(hash_, size_bits, k)):
@@ -442,19 +441,21 @@ def worked_standard():
 
 def worked_counting():
     """The example of docs/format.md, section 8."""
-    body = counting(ANIMALS[:1] * 2 + ANIMALS[1:2], [], 1, 6, 0, None)[:256]
+    body = counting([WORKED, WORKED, ANIMALS[1]], [], 1, 6, 0, None)[:256]
     return "".join(f"byte {at:<3}     = 0x{byte:02x}\n" for at, byte in enumerate(body) if byte)
 
 
 def check_self():
     """Compares with values from docs/format.md and from other projects' tests, to catch mistakes in this script."""
-    assert len(CHECK_TEXT) == 64
-    assert mixed(0) == 0xF17C7CE9B98C9801
-    assert wyhash(b"", 0) == 0xF961F936E29C9345
-    assert wyhash(b"a", 1) == 0x6DC395F88B363BAA
-    assert wyhash(b"abc", 2) == 0x3BC9D7844798DDAA
-    assert wyhash(b"message digest", 3) == 0xB31238DC2C500CD3
-    assert wyhash(b"abcdefghijklmnopqrstuvwxyz", 4) == 0xEA0F542C58CDDFE4
+    assert len(CHECK_TEXT) == 128
+    assert mixed(0) == 0xE2D7324F782038B7
+    assert wyhash(b"", 0) == 0x42BC986DC5EEC4D3
+    assert wyhash(b"a", 1) == 0x84508DC903C31551
+    assert wyhash(b"abc", 2) == 0x0BC54887CFC9ECB1
+    assert wyhash(b"message digest", 3) == 0x6E2FF3298208A67C
+    assert wyhash(b"abcdefghijklmnopqrstuvwxyz", 4) == 0x9A64E42E897195B9
+    assert wyhash(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", 5) == 0x9199383239C32554
+    assert wyhash(b"1234567890" * 8, 6) == 0x7C1CCF6BBA30F5A5
     assert xxh64(b"") == 0xEF46DB3751D8E999
     assert xxh64(b"abc") == 0x44BC2CF5AD770999
     assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
