@@ -203,7 +203,8 @@ pub enum DecodeError {
         /// The last eight bytes.
         found: [u8; 8],
     },
-    /// Written by a newer version of this crate, or damaged: upgrade the reader, or rebuild the filter.
+    /// Written by a newer version of this crate or a development build, or damaged: upgrade the reader, or rebuild the
+    /// filter.
     Version {
         /// Version in the bytes.
         found: u8,
@@ -240,7 +241,7 @@ pub enum DecodeError {
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
-    /// Another hash function than this crate's placed the filter's keys.
+    /// Another hash function than this crate's placed the filter's keys: the writer is faulty. Rebuild the filter.
     HashValue {
         /// Check value in the footer.
         stored: u64,
@@ -262,8 +263,6 @@ pub enum DecodeError {
         /// Position in the queue, from 0.
         index: u64,
     },
-    /// This build's hash differs from the format's, so it would not find the filter's keys.
-    HashChanged(HashChanged),
 }
 
 impl fmt::Display for DecodeError {
@@ -276,6 +275,9 @@ impl fmt::Display for DecodeError {
             Self::TooShort { found, least } => write!(f, "too short: {found} bytes, at least {least} needed"),
             Self::Magic { found } => {
                 write!(f, "not standalone bytes of this type, or cut short: they end in {found:02x?}")
+            }
+            Self::Version { found, newest } if found < newest => {
+                write!(f, "the bytes are of version {found}, which no release wrote: rebuild the filter")
             }
             Self::Version { found, newest } => write!(
                 f,
@@ -304,41 +306,11 @@ impl fmt::Display for DecodeError {
                  before it"
             ),
             Self::Item { index } => write!(f, "queue item {index} is of another type or not in the filter"),
-            Self::HashChanged(changed) => changed.fmt(f),
         }
     }
 }
 
 impl Error for DecodeError {}
-
-/// The `wyhash` crate in this build computes other values than the format requires, so that stored filters would lose
-/// keys. Pin `wyhash` to the version that bloomline was released with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HashChanged {
-    /// Check value of the `wyhash` crate in this build.
-    pub found: u64,
-    /// Check value of the format.
-    pub expected: u64,
-}
-
-impl fmt::Display for HashChanged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, expected } = self;
-        write!(
-            f,
-            "the wyhash crate in this build has changed its output (check value {found:#018x}, not {expected:#018x}): \
-             pin it to the version that bloomline was released with"
-        )
-    }
-}
-
-impl Error for HashChanged {}
-
-impl From<HashChanged> for DecodeError {
-    fn from(changed: HashChanged) -> Self {
-        Self::HashChanged(changed)
-    }
-}
 
 /// A frontier could not be restored. The [`source`](Error::source) says why.
 #[cfg(feature = "std")]

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::encoding::{self, Lanes};
-use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
+use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -530,20 +530,15 @@ impl BloomFilter {
 
     /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, number of keys
     /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
-    ///
-    /// # Errors
-    ///
-    /// If this build's `wyhash` crate has changed its output: lookups in another build would miss keys. Nothing is
-    /// appended then.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
+    pub fn write_standalone(&self, out: &mut Vec<u8>) {
         self.with_standalone(|lanes, footer| {
             out.reserve(lanes.len() + footer.len());
             out.extend_from_slice(lanes);
             out.extend_from_slice(footer);
-        })
+        });
     }
 
-    fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> Result<T, HashChanged> {
+    fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> T {
         encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
@@ -552,8 +547,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// The writer's errors. [`HashChanged`], as for [`write_standalone`](Self::write_standalone), becomes an error of
-    /// kind [`Other`](std::io::ErrorKind::Other), before anything is written.
+    /// The writer's errors.
     ///
     /// # Examples
     ///
@@ -567,16 +561,13 @@ impl BloomFilter {
     #[cfg(feature = "std")]
     pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
         self.with_standalone(|lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(footer)))
-            .unwrap_or_else(|changed| Err(std::io::Error::other(changed)))
     }
 
     /// Returns the bytes that [`write_standalone`](Self::write_standalone) appends.
-    ///
-    /// # Panics
-    ///
-    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+        let mut bytes = Vec::new();
+        self.write_standalone(&mut bytes);
+        bytes
     }
 
     /// Borrows the filter as a view.

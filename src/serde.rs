@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use serde_core::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
-use serde_core::ser::{Error as _, Serialize, Serializer};
+use serde_core::ser::{Serialize, Serializer};
 
 #[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
@@ -13,14 +13,12 @@ use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
-/// Serializes a filter with its `write_standalone`, and deserializes it with its `from_standalone`.
+/// Serializes a filter with its `to_standalone`, and deserializes it with its `from_standalone`.
 macro_rules! as_standalone_bytes {
     ($filter:ident $(<$item:ident>)?) => {
         impl $(<$item: AsRef<[u8]>>)? Serialize for $filter $(<$item>)? {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut bytes = Vec::new();
-                self.write_standalone(&mut bytes).map_err(S::Error::custom)?;
-                serializer.serialize_bytes(&bytes)
+                serializer.serialize_bytes(&self.to_standalone())
             }
         }
 

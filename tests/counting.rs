@@ -122,7 +122,7 @@ fn each_check_reports_what_is_wrong() {
     let open = |bytes: &[u8]| CountingBloomFilter::from_standalone(bytes).unwrap_err();
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
     assert_eq!(open(&[0; 63]), DecodeError::TooShort { found: 63, least: 72 });
-    assert_eq!(open(&forge(&standalone, 40, &[2])), DecodeError::Version { found: 2, newest: 1 });
+    assert_eq!(open(&forge(&standalone, 40, &[3])), DecodeError::Version { found: 3, newest: 2 });
     assert_eq!(open(&forge(&standalone, 41, &[0])), DecodeError::Footer { field: "k", found: 0 });
     assert_eq!(open(&forge(&standalone, 41, &[17])), DecodeError::Footer { field: "k", found: 17 });
     assert!(matches!(open(&forge(&standalone, 32, &[1])), DecodeError::BodyChecksum { .. }));

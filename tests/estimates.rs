@@ -308,7 +308,7 @@ fn a_filter_with_fewer_clear_bits_than_a_fiftieth_plus_four_is_too_full() {
 fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
     for clear in 0..64 {
         let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
-        compact.push(0x17);
+        compact.push(0x27);
         let filter = BloomFilter::from_compact(&compact).unwrap();
         assert_eq!(filter.keys() == KeyEstimate::Unbounded, clear < 5, "{clear} bits clear");
     }

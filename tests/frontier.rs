@@ -233,7 +233,7 @@ fn each_check_reports_what_is_wrong() {
     let forge = |offset, bytes: &[u8]| open(&forge_footer(&standalone, offset, bytes));
     assert_eq!(open(&[0; 63]), DecodeError::TooShort { found: 63, least: 136 });
     assert_eq!(open(&[0; 64]), DecodeError::Magic { found: [0; 8] });
-    assert_eq!(forge(40, &[2]), DecodeError::Version { found: 2, newest: 1 });
+    assert_eq!(forge(40, &[3]), DecodeError::Version { found: 3, newest: 2 });
     assert_eq!(forge(41, &[1]), DecodeError::Footer { field: "reserved bytes", found: 1 });
     assert_eq!(forge(47, &[1]), DecodeError::Footer { field: "reserved bytes", found: 1 << 48 });
     // Fewer than the queued items, or so many that later pushes could overflow the count.

@@ -272,7 +272,7 @@ fn each_check_reports_what_is_wrong() {
     let footer = |field, found| DecodeError::Footer { field, found };
     assert_eq!(open(&[0; 71]), DecodeError::Magic { found: [0; 8] });
     assert_eq!(open(&[0; 63]), DecodeError::TooShort { found: 63, least: 72 });
-    assert_eq!(forged(40, &[2]), DecodeError::Version { found: 2, newest: 1 });
+    assert_eq!(forged(40, &[3]), DecodeError::Version { found: 3, newest: 2 });
     assert_eq!(forged(41, &[1]), footer("growth", 1));
     assert_eq!(forged(41, &[17]), footer("growth", 17));
     assert_eq!(forged(42, &[1]), footer("reserved bytes", 1));

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
-use bloomline_core::{DecodeError, HashChanged, MismatchError, SizingError};
+use bloomline_core::{DecodeError, MismatchError, SizingError};
 
 /// The result of a call.
 #[repr(i32)]
@@ -27,8 +27,6 @@ pub enum Status {
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
     /// A seed can only be set before the first key, and keys have been added.
     BLOOMLINE_NOT_EMPTY = 7,
-    /// The library was built with a hash function whose output differs from what the format requires.
-    BLOOMLINE_HASH_CHANGED = 8,
 }
 
 pub(crate) enum Error {
@@ -39,7 +37,6 @@ pub(crate) enum Error {
     Sizing(SizingError),
     Mismatch(MismatchError),
     Decode(DecodeError),
-    HashChanged(HashChanged),
     OutOfMemory { bytes: usize },
     BufferTooSmall { needed: usize, capacity: usize },
 }
@@ -54,9 +51,6 @@ impl Error {
             }
             Self::Sizing(_) => Status::BLOOMLINE_SIZING,
             Self::Mismatch(_) => Status::BLOOMLINE_MISMATCH,
-            Self::Decode(DecodeError::HashChanged(_)) | Self::HashChanged(_) => {
-                Status::BLOOMLINE_HASH_CHANGED
-            }
             Self::Decode(_) => Status::BLOOMLINE_DECODE,
             Self::BufferTooSmall { .. } => Status::BLOOMLINE_BUFFER_TOO_SMALL,
         }
@@ -73,7 +67,6 @@ impl fmt::Display for Error {
             Self::Sizing(error) => error.fmt(f),
             Self::Mismatch(error) => error.fmt(f),
             Self::Decode(error) => error.fmt(f),
-            Self::HashChanged(error) => error.fmt(f),
             Self::OutOfMemory { bytes } => write!(f, "the allocator refused {bytes} bytes"),
             Self::BufferTooSmall { needed, capacity } => {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
@@ -97,12 +90,6 @@ impl From<MismatchError> for Error {
 impl From<DecodeError> for Error {
     fn from(error: DecodeError) -> Self {
         Self::Decode(error)
-    }
-}
-
-impl From<HashChanged> for Error {
-    fn from(error: HashChanged) -> Self {
-        Self::HashChanged(error)
     }
 }
 

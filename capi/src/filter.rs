@@ -375,8 +375,7 @@ pub extern "C" fn bloomline_filter_standalone_size(filter: Option<&Filter>) -> u
 /// footer of 64 bytes with version, k, seed and checksums, for files and networks. `bloomline_view_from_standalone`
 /// reads it in place.
 ///
-/// Returns the errors of `bloomline_filter_write_compact`, and BLOOMLINE_HASH_CHANGED if the library was built with a
-/// hash function other than the format's.
+/// Returns the errors of `bloomline_filter_write_compact`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_write_standalone(
     filter: Option<&Filter>,
@@ -391,9 +390,8 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
 /// Returns the filter's standalone form in memory from malloc, which you free, and writes its length to `length`. See
 /// `bloomline_filter_write_standalone`.
 ///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY), or the library was built with a hash function other than the format's
-/// (BLOOMLINE_HASH_CHANGED); `length` is then 0.
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_standalone(
     filter: Option<&Filter>,
@@ -417,7 +415,7 @@ fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
 
 fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
     let mut bytes = with_room(standalone_bytes(filter))?;
-    filter.write_standalone(&mut bytes)?;
+    filter.write_standalone(&mut bytes);
     Ok(bytes)
 }
 

@@ -52,9 +52,8 @@ pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
 /// Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
 /// does.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
-/// footer is damaged or of a newer version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if the
-/// library was built with a hash function other than the format's (BLOOMLINE_HASH_CHANGED).
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are cut short, their
+/// footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {

@@ -534,7 +534,7 @@ void is_better_for_a_whole_table() {
 bool well_formed(const std::string &filter) {
   const size_t lanes = filter.size() / 8;
   return filter.size() % 8 == 1 && lanes > 0 && (lanes < 64 || lanes % 8 == 0) &&
-         static_cast<unsigned char>(filter.back()) >> 4 == 1;
+         static_cast<unsigned char>(filter.back()) >> 4 == 2;
 }
 
 // A kind of damage to a filter block on disk, which may depend on the round.

@@ -76,7 +76,7 @@ impl FilterFile {
             }
             DecodeError::Magic { .. } => anyhow!("{name}: {error} (create one with `bloomline build`)"),
             // These errors say what to do.
-            DecodeError::Version { .. } | DecodeError::HashValue { .. } | DecodeError::HashChanged(_) => {
+            DecodeError::Version { .. } | DecodeError::HashValue { .. } => {
                 anyhow!("{name}: {error}")
             }
             _ => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),

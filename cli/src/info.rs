@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             ("size", format!("{} bytes, {}", grouped(bytes), size(bytes))),
             ("shape", format!("{} blocks of 64 bytes, k = {}", grouped(view.n_blocks() as u64), view.k())),
             ("seed", view.seed().to_string()),
-            ("hash", format!("{hash_id}, wyhash version 1")),
+            ("hash", format!("{hash_id}, wyhash final version 3")),
             ("format", format!("version {version}")),
             (
                 "checksum",

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use xxhash_rust::xxh64::xxh64;
 
 use super::lanes::LANE_BYTES;
-use crate::error::{DecodeError, HashChanged, SizingError};
+use crate::error::{DecodeError, SizingError};
 use crate::hash;
 
-/// The version that this crate writes, and the newest that it reads.
-pub(crate) const VERSION: u8 = 1;
+/// The version that this crate writes, and the only one that it reads.
+pub(crate) const VERSION: u8 = 2;
 const FOOTER_BYTES: usize = StandaloneFooter::BYTES;
 /// Stored if the number of keys is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
@@ -71,7 +71,7 @@ pub struct StandaloneFooter {
     pub kind: StandaloneKind,
     /// Version of the format.
     pub version: u8,
-    /// Which hash placed the keys: 1 is wyhash version 1.
+    /// Which hash placed the keys: 2 is wyhash final version 3.
     pub hash_id: u8,
     /// Lanes of 64 bits of a blocked filter, bits of a standard one, blocks of a counting one.
     pub size: u64,
@@ -95,9 +95,9 @@ impl StandaloneFooter {
     /// # Errors
     ///
     /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
-    /// of a newer version or has reserved bytes that are not zero, if another hash placed the keys, or if this build's
-    /// hash has changed. [`DecodeError::Magic`] for a scalable filter or a
-    /// frontier, whose footers have other fields: [`StandaloneKind::of`] recognises them.
+    /// of another version or has reserved bytes that are not zero, or if another hash placed the keys.
+    /// [`DecodeError::Magic`] for a scalable filter or a frontier, whose footers have other fields:
+    /// [`StandaloneKind::of`] recognises them.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
@@ -154,18 +154,11 @@ impl StandaloneFooter {
     }
 }
 
-/// Appends a filter's body and footer. Fails if this build's hash differs from the format's, so that no filter made
-/// with another hash leaves the process.
-pub(crate) fn write_filter(
-    out: &mut Vec<u8>,
-    body: &[u8],
-    footer: StandaloneFooter,
-) -> Result<(), HashChanged> {
-    hash::check_output()?;
+/// Appends a filter's body and footer.
+pub(crate) fn write_filter(out: &mut Vec<u8>, body: &[u8], footer: StandaloneFooter) {
     out.reserve(body.len() + FOOTER_BYTES);
     out.extend_from_slice(body);
     out.extend(footer.to_bytes());
-    Ok(())
 }
 
 /// The bytes before a filter's footer, and the footer.
@@ -173,7 +166,6 @@ pub(crate) fn split_filter(
     bytes: &[u8],
     kind: StandaloneKind,
 ) -> Result<(&[u8], StandaloneFooter), DecodeError> {
-    hash::check_output()?;
     let (body, [size, keys, seed, check_value, body_checksum, last]) = split(bytes, kind)?;
     let [version, k, hash_id, reserved @ ..] = last.to_le_bytes();
     if hash_id != hash::HASH_ID {

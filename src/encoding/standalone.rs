@@ -1,38 +1,27 @@
 //! Section 5 of the format: standalone bytes, for files and networks.
 
-use alloc::vec::Vec;
-
 use super::footer::{StandaloneFooter, StandaloneKind, split_filter};
 use super::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
 use crate::blocks::BlockSlice;
-use crate::error::{DecodeError, HashChanged};
-use crate::hash::{self, Seed};
+use crate::error::DecodeError;
+use crate::hash::Seed;
 use crate::mask::ProbeCount;
 
-/// Calls `write` with the lanes and the footer that follows them. Fails if this build's hash differs from the format's,
-/// so that no filter made with another hash leaves the process.
+/// Calls `write` with the lanes and the footer that follows them.
 pub(crate) fn with_standalone<T>(
     blocks: BlockSlice<'_>,
     k: ProbeCount,
     seed: Seed,
     keys: Option<u64>,
     write: impl FnOnce(&[u8], &[u8]) -> T,
-) -> Result<T, HashChanged> {
-    hash::check_output()?;
-    Ok(with_fewest_lanes(blocks, |lanes| {
+) -> T {
+    with_fewest_lanes(blocks, |lanes| {
         let lanes = lanes.as_bytes();
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());
         let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, lanes);
         write(lanes, &footer.to_bytes())
-    }))
-}
-
-/// The bytes that `write` appends. Panics if it fails.
-pub(crate) fn bytes_or_panic(write: impl FnOnce(&mut Vec<u8>) -> Result<(), HashChanged>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write(&mut bytes).unwrap_or_else(|changed| panic!("{changed}"));
-    bytes
+    })
 }
 
 pub(crate) fn read_standalone(

@@ -94,7 +94,7 @@ pub struct FilterPolicy {
 impl FilterPolicy {
     /// The name that a database stores to identify the policy that created its filters. It changes whenever older code
     /// could not read newer filters.
-    pub const NAME: &str = "bloomline.BlockedBloom1";
+    pub const NAME: &str = "bloomline.BlockedBloom2";
 
     /// A policy with `bits_per_key` bits for each distinct key of a filter: 10 for a false-positive rate of 1 %.
     ///

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind};
-use crate::error::{DecodeError, HashChanged, SizingError};
+use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -341,26 +341,19 @@ impl CountingBloomFilter {
 
     /// Appends the filter's standalone bytes: its counters, 256 bytes per block, and a footer of 64 bytes with version,
     /// size, k, seed and checksums. The bits follow from the counters.
-    ///
-    /// # Errors
-    ///
-    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
-    /// appended then.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
+    pub fn write_standalone(&self, out: &mut Vec<u8>) {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
         let footer =
             StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
-        encoding::write_filter(out, counters, footer)
+        encoding::write_filter(out, counters, footer);
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    ///
-    /// # Panics
-    ///
-    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+        let mut bytes = Vec::new();
+        self.write_standalone(&mut bytes);
+        bytes
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,

@@ -3,6 +3,7 @@
 
 use alloc::collections::{VecDeque, vec_deque};
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
@@ -10,7 +11,7 @@ use xxhash_rust::xxh64::Xxh64;
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
 #[cfg(feature = "std")]
 use crate::error::RestoreError;
-use crate::error::{DecodeError, HashChanged, SizingError};
+use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::variants::ScalableBloomFilter;
 
@@ -205,26 +206,18 @@ impl<T: AsRef<[u8]>> Frontier<T> {
 
     /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in
     /// `docs/format.md`, section 10. [`save`](Self::save) writes them without a second copy of the queue in memory.
-    ///
-    /// # Errors
-    ///
-    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
-    /// appended then.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        let filter = self.filter_bytes()?;
-        self.encode(&filter, |part| {
+    pub fn write_standalone(&self, out: &mut Vec<u8>) {
+        let Ok(()) = self.encode(|part| {
             out.extend_from_slice(part);
-            Ok(())
-        })
+            Ok::<(), Infallible>(())
+        });
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    ///
-    /// # Panics
-    ///
-    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+        let mut bytes = Vec::new();
+        self.write_standalone(&mut bytes);
+        bytes
     }
 
     /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Requires the
@@ -240,8 +233,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// Those of the writer. [`HashChanged`] comes as an error of kind [`Other`](std::io::ErrorKind::Other), before
-    /// anything is written.
+    /// The writer's errors.
     ///
     /// # Examples
     ///
@@ -259,18 +251,11 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// ```
     #[cfg(feature = "std")]
     pub fn save(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        let filter = self.filter_bytes().map_err(std::io::Error::other)?;
-        self.encode(&filter, |part| out.write_all(part))?;
+        self.encode(|part| out.write_all(part))?;
         out.flush()
     }
 
-    fn filter_bytes(&self) -> Result<Vec<u8>, HashChanged> {
-        let mut bytes = Vec::new();
-        of_either!(&self.filter, |filter| filter.write_standalone(&mut bytes))?;
-        Ok(bytes)
-    }
-
-    fn encode<E>(&self, filter: &[u8], mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (mut checksum, mut queue_bytes) = (Xxh64::new(0), 0);
         let mut put = |bytes: &[u8]| {
             checksum.update(bytes);
@@ -282,7 +267,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
             put(item)?;
             queue_bytes += (LENGTH_BYTES + item.len()) as u64;
         }
-        put(filter)?;
+        put(&of_either!(&self.filter, |filter| filter.to_standalone()))?;
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
         let words = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];

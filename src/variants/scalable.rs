@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::BLOCK_BYTES;
 use crate::encoding::{self, StandaloneKind, VERSION};
-use crate::error::{DecodeError, HashChanged, SizingError};
+use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -335,28 +335,20 @@ impl ScalableBloomFilter {
 
     /// Appends the filter's standalone bytes: those of its filters, oldest first, and a footer of 64 bytes with their
     /// number, the number of keys, the requested parameters and a checksum.
-    ///
-    /// # Errors
-    ///
-    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
-    /// appended then.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
-        self.filters.iter().try_for_each(|filter| filter.write_standalone(out))?;
+    pub fn write_standalone(&self, out: &mut Vec<u8>) {
+        self.filters.iter().for_each(|filter| filter.write_standalone(out));
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
         let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
         let words = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
         out.extend(encoding::signed(words, StandaloneKind::Scalable));
-        Ok(())
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    ///
-    /// # Panics
-    ///
-    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+        let mut bytes = Vec::new();
+        self.write_standalone(&mut bytes);
+        bytes
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The

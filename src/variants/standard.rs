@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind};
-use crate::error::{DecodeError, HashChanged, MismatchError, SizingError};
+use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::sizing::{self, StandardProbeCount, StandardSizing};
@@ -335,26 +335,19 @@ impl StandardBloomFilter {
 
     /// Appends the filter's standalone bytes: its bits in lanes of 8 bytes, and a footer of 64 bytes with version,
     /// size, k, seed, number of keys if known, and checksums.
-    ///
-    /// # Errors
-    ///
-    /// If the build's `wyhash` crate has changed its output, so that other builds would not find the keys. Nothing is
-    /// appended then.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) -> Result<(), HashChanged> {
+    pub fn write_standalone(&self, out: &mut Vec<u8>) {
         let lanes = &self.bytes()[..self.size_bits.div_ceil(64) as usize * LANE_BYTES];
         let (k, seed) = (self.k(), self.seed());
         let footer =
             StandaloneFooter::new(StandaloneKind::Standard, self.size_bits, k, seed, self.keys, lanes);
-        encoding::write_filter(out, lanes, footer)
+        encoding::write_filter(out, lanes, footer);
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    ///
-    /// # Panics
-    ///
-    /// If [`write_standalone`](Self::write_standalone) returns an error.
     pub fn to_standalone(&self) -> Vec<u8> {
-        encoding::bytes_or_panic(|bytes| self.write_standalone(bytes))
+        let mut bytes = Vec::new();
+        self.write_standalone(&mut bytes);
+        bytes
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,

@@ -103,7 +103,7 @@ pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     let checksum = xxh64(&full, 0).to_le_bytes();
     filter = forge_footer(&forge_footer(&filter, 8, &[0xff; 8]), 32, &checksum);
     let body = [queue, &filter].concat();
-    let fields = [items, queue.len() as u64, u64::MAX / 2, 1000, xxh64(&body, 0), 1, 0];
+    let fields = [items, queue.len() as u64, u64::MAX / 2, 1000, xxh64(&body, 0), 2, 0];
     let mut bytes = [&body[..], fields.map(u64::to_le_bytes).as_flattened(), b"\x89blsiv\r\n"].concat();
     sign(bytes.last_chunk_mut().expect("a footer"));
     bytes

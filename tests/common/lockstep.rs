@@ -46,7 +46,7 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
     if let Some(lanes) = shifted[1..].get(..8 * n_lanes)
         && !n_lanes.is_multiple_of(8)
     {
-        let short = [lanes, &[0x0f + k as u8]].concat().into_boxed_slice();
+        let short = [lanes, &[0x1f + k as u8]].concat().into_boxed_slice();
         kernels_agree_on_short(&short, &queried);
     }
 

@@ -73,10 +73,6 @@ enum bloomline_status_t
    * A seed can only be set before the first key, and keys have been added.
    */
   BLOOMLINE_NOT_EMPTY = 7,
-  /**
-   * The library was built with a hash function whose output differs from what the format requires.
-   */
-  BLOOMLINE_HASH_CHANGED = 8,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -354,8 +350,7 @@ size_t bloomline_filter_standalone_size(const bloomline_filter_t *filter);
  * footer of 64 bytes with version, k, seed and checksums, for files and networks. `bloomline_view_from_standalone`
  * reads it in place.
  *
- * Returns the errors of `bloomline_filter_write_compact`, and BLOOMLINE_HASH_CHANGED if the library was built with a
- * hash function other than the format's.
+ * Returns the errors of `bloomline_filter_write_compact`.
  */
 bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *filter,
                                                      void *buffer,
@@ -366,9 +361,8 @@ bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *f
  * Returns the filter's standalone form in memory from malloc, which you free, and writes its length to `length`. See
  * `bloomline_filter_write_standalone`.
  *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY), or the library was built with a hash function other than the format's
- * (BLOOMLINE_HASH_CHANGED); `length` is then 0.
+ * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
  */
 void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *length);
 
@@ -393,9 +387,8 @@ bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_
  * Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
  * does.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
- * footer is damaged or of a newer version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if the
- * library was built with a hash function other than the format's (BLOOMLINE_HASH_CHANGED).
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are cut short, their
+ * footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE).
  */
 bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 
