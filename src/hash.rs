@@ -171,6 +171,17 @@ mod tests {
         (0..100).map(mix).all(holds)
     }
 
+    /// `tests/hash.rs` compares mixed seeds, which reach none of these states.
+    #[test]
+    fn extreme_states_have_the_hash_of_the_oracle() {
+        for seed in [0, 1, SECRET[0], u64::MAX] {
+            for len in 0..=400 {
+                let key = key(len, seed);
+                assert_eq!(wyhash(&key, seed), ::wyhash::final3::wyhash(&key, seed, SECRET), "{len} bytes");
+            }
+        }
+    }
+
     /// As SECURITY.md says: a zero factor removes the seed from the product. This is part of the format, so it cannot
     /// be fixed within version 2.
     #[test]

@@ -48,7 +48,7 @@ macro_rules! replay {
     };
 }
 
-replay!(decode lockstep model sizing variants);
+replay!(decode hash lockstep model sizing variants);
 
 #[test]
 fn all_fuzz_targets_are_replayed() {

@@ -580,12 +580,12 @@ const std::vector<Damage> &damages() {
   static const std::vector<Damage> all = {
       {"trailers of unknown versions", 240, true,
        [](const Table &table, uint32_t round, std::string *block, char *) {
-         const auto trailer = static_cast<char>(round < 16 ? round : round + 16);
+         const auto trailer = static_cast<char>(round < 32 ? round : round + 16);
          each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = trailer; });
        }},
       {"trailers of another k", 16, false,
        [](const Table &table, uint32_t round, std::string *block, char *) {
-         each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = static_cast<char>(16 + round); });
+         each_filter(table, [&](size_t, size_t end) { (*block)[end - 1] = static_cast<char>(32 + round); });
        }},
       {"lanes all ones", 1, true,
        [](const Table &table, uint32_t, std::string *block, char *) {

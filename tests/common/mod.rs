@@ -20,6 +20,7 @@ pub mod allocations;
 pub mod counting;
 pub mod decode;
 pub mod frontier;
+pub mod hash;
 pub mod lockstep;
 pub mod model;
 pub mod scalable;

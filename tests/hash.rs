@@ -1,0 +1,32 @@
+//! The hash agrees with another implementation of wyhash final version 3.
+
+mod common;
+
+use bloomline::{hash_key, mix};
+use common::hash::{Input, check, oracle};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(2_000), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_key_has_the_hash_of_the_oracle(key in prop::collection::vec(any::<u8>(), 0..=400), seed in any::<u64>()) {
+        check(Input { seed, key: &key });
+    }
+}
+
+#[test]
+fn keys_of_every_length_and_alignment_have_the_hash_of_the_oracle() {
+    let bytes: Vec<u8> = (0..400 + 64).map(|i| mix(i) as u8).collect();
+    for length in 0..=400 {
+        for seed in [0, 1, 0xa076_1d64_78bd_642f, u64::MAX, mix(length as u64)] {
+            let expected = oracle(&bytes[..length], seed);
+            for start in 0..64 {
+                let mut shifted = [0; 400 + 64];
+                let key = &mut shifted[start..start + length];
+                key.copy_from_slice(&bytes[..length]);
+                assert_eq!(hash_key(&*key, seed), expected, "{length} bytes, {start} on, seed {seed:#x}");
+            }
+        }
+    }
+}
