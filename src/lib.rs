@@ -137,7 +137,7 @@
 //! # Guarantees
 //!
 //! - An inserted key is always found: after union, fold, shrinking or encoding, on any CPU, and by any later release.
-//! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version 1.
+//! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version 2.
 //! - Malformed bytes are an error or "possibly present", never a panic, a read out of bounds or an allocation out of
 //!   proportion to them.
 //! - The minimum Rust version is 1.89. A patch release never raises it.

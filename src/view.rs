@@ -73,7 +73,7 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, if their footer is damaged or of a newer version, or if the keys were hashed by another
+    /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
     /// function than this build's.
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, footer) = encoding::read_standalone(bytes)?;

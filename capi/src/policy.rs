@@ -162,7 +162,7 @@ pub unsafe extern "C" fn bloomline_policy_key_may_match(
 }
 
 /// Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a
-/// read. More than 0 means that filters of the database are damaged or of a newer version. Returns 0 for a null policy.
+/// read. More than 0 means that filters of the database are damaged or of another version. Returns 0 for a null policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_unusable_filters(policy: Option<&Policy>) -> u64 {
     or_record(0, || Ok(not_null(policy, "policy")?.unusable_filters.load(Ordering::Relaxed)))

@@ -136,7 +136,7 @@ impl FilterPolicy {
     ///
     /// # Errors
     ///
-    /// If the bytes are not a filter, or are one of a newer version. The key is then possibly present.
+    /// If the bytes are not a filter, or are one of another version. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> Result<bool, DecodeError> {
         // Hashed before the filter is opened, so that nothing has to be saved across the call.

@@ -281,7 +281,7 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version; if an item cannot be made from its bytes, or if its
+    /// If the bytes were cut, are damaged or of another version; if an item cannot be made from its bytes, or if its
     /// `AsRef` bytes then differ from the stored ones; if the keys were hashed by another function than this build's.
     ///
     /// # Examples

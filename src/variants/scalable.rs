@@ -356,7 +356,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version, or if their keys were hashed by another function than
+    /// If the bytes were cut, are damaged or of another version, or if their keys were hashed by another function than
     /// this build's.
     ///
     /// # Examples

@@ -355,7 +355,7 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of a newer version, or if their keys were hashed by another function than
+    /// If the bytes were cut, are damaged or of another version, or if their keys were hashed by another function than
     /// this build's.
     ///
     /// # Examples

@@ -586,7 +586,7 @@ bool bloomline_policy_key_may_match(const bloomline_policy_t *policy,
 
 /**
  * Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a
- * read. More than 0 means that filters of the database are damaged or of a newer version. Returns 0 for a null policy.
+ * read. More than 0 means that filters of the database are damaged or of another version. Returns 0 for a null policy.
  */
 uint64_t bloomline_policy_unusable_filters(const bloomline_policy_t *policy);
 
