@@ -234,11 +234,15 @@ fn dedup_remembers() {
         assert_eq!(dedup(&lines(0..100)), lines(0..100).as_bytes());
         assert_eq!(dedup("cat\nant\n"), b"");
         let bytes = place.read("seen");
-        let n_seen = match BloomView::from_standalone(&bytes) {
-            Ok(filter) => filter.to_filter().estimated_keys().keys().unwrap(),
-            Err(_) => ScalableBloomFilter::from_standalone(&bytes).unwrap().inserted_keys(),
-        };
-        assert_eq!(n_seen, 103);
+        match BloomView::from_standalone(&bytes) {
+            Ok(filter) => {
+                let n_seen = filter.to_filter().estimated_keys().keys().unwrap();
+                assert!((102..=104).contains(&n_seen), "about 103, not {n_seen}");
+            }
+            Err(_) => {
+                assert_eq!(ScalableBloomFilter::from_standalone(&bytes).unwrap().inserted_keys(), 103);
+            }
+        }
         assert_eq!(place.files(), ["seen"]);
     }
 }
@@ -344,6 +348,7 @@ fn info_describes_the_file() {
     let filter = BloomFilter::from_standalone(&bytes).unwrap();
     place.bloomline(&["info", "f"]).assert().success().stdout(
         contains(format!("{} blocks of 64 bytes, k = 6", filter.n_blocks()))
+            .and(contains("2, wyhash final version 3"))
             .and(contains("checksum         valid")),
     );
     let output = place.bloomline(&["info", "--json", "f", "--plot", "p.svg"]).output().unwrap().stdout;
@@ -351,7 +356,7 @@ fn info_describes_the_file() {
     assert_eq!(info["blocks"], filter.n_blocks());
     assert_eq!(
         (&info["k"], &info["seed"], &info["version"], &info["hash"]),
-        (&6.into(), &0.into(), &1.into(), &1.into())
+        (&6.into(), &0.into(), &2.into(), &2.into())
     );
     assert_eq!(info["is_intact"], true);
     assert_eq!(info["false_positive_rate"], filter.estimated_fpr());
