@@ -127,7 +127,7 @@ impl AtomicBloomFilter {
     /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        kernel::prefetch(self.blocks.block_of(hash).as_ptr().cast());
+        kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
     }
 
     /// Copies the filter: the copy has all keys of inserts that this thread has synchronised with, and perhaps some

@@ -247,7 +247,7 @@ impl BloomFilter {
     /// probe, or other work to do in between, the waits for memory overlap.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        kernel::prefetch(self.blocks.as_slice().block_of(hash));
+        kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
     }
 
     /// Inserts all keys of `other`. The bits are the same as if each key had been inserted here.

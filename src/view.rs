@@ -137,10 +137,10 @@ impl<'a> BloomView<'a> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
-            Lanes::Blocks(blocks) => kernel::prefetch(blocks.block_of(hash)),
+            Lanes::Blocks(blocks) => kernel::prefetch::<true>(blocks.block_of(hash)),
             // Prefetches only the first part of a block that wraps around; the rest is at the start of the lanes.
             Lanes::Short(short) => {
-                kernel::prefetch(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
+                kernel::prefetch::<true>(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
             }
         }
     }

@@ -24,17 +24,12 @@ fn prefetch_line(byte: *const u8) {
     let _ = byte;
 }
 
+/// Starts loading a block: both of its lines if it may straddle two, as blocks read in place may.
 #[inline]
-pub(crate) fn prefetch(block: *const Block) {
-    prefetch_lines::<true>(block);
-}
-
-#[inline]
-fn prefetch_lines<const TWO: bool>(block: *const Block) {
+pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     let first = block.cast::<u8>();
     prefetch_line(first);
-    // For aligned blocks, the second hint finds the line on its way.
-    if TWO {
+    if STRADDLE {
         prefetch_line(first.wrapping_add(size_of::<Block>() - 1));
     }
 }
@@ -104,7 +99,7 @@ pub(super) fn split<'a, const STRADDLE: bool>(
     impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
 ) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let prefetch = move |hash| prefetch_lines::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
+    let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
     let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(distance() / 2) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {

@@ -199,7 +199,7 @@ impl CountingBloomFilter {
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + kernel::AHEAD) {
                 let (lines, _) = self.counters_of(later).as_chunks();
-                lines.iter().for_each(|line| kernel::prefetch(line));
+                lines.iter().for_each(|line| kernel::prefetch::<false>(line));
             }
             self.raise_counters(hash);
         }
