@@ -221,7 +221,7 @@ impl BloomFilter {
     }
 
     /// Returns whether the hash is possibly present in any of the filters, which must have the same k.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
         match filters {
             [] => false,

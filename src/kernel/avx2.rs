@@ -44,8 +44,15 @@ pub(super) fn contains_any<'a>(
     hash: u64,
     k: ProbeCount,
 ) -> bool {
-    let probed = PerWord::of(&PROBED, k);
-    filters.fold(false, |any, blocks| any | contains_probes(load(blocks.block_of(hash)), hash, probed))
+    // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test of
+    // that leaves its result in the carry flag, where one instruction adds it to the hits.
+    let ones = _mm256_set1_epi64x(-1);
+    let outside = mask(hash, PerWord::of(&ROWS, k)).map(|half| _mm256_xor_si256(half, ones));
+    let hits = filters.fold(0, |hits, blocks| {
+        let block = or(load(blocks.block_of(hash)), outside);
+        hits + _mm256_testc_si256(_mm256_and_si256(block[0], block[1]), ones)
+    });
+    hits != 0
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.

@@ -44,8 +44,9 @@ pub(super) fn contains_any<'a>(
     hash: u64,
     k: ProbeCount,
 ) -> bool {
-    let probed = PerWord::of(&PROBED, k);
-    filters.fold(false, |any, blocks| any | contains_probes(load(blocks.block_of(hash)), hash, probed))
+    let mask = mask(hash, PerWord::of(&ROWS, k));
+    let contains = |block| _mm512_cmpneq_epi64_mask(_mm512_and_si512(load(block), mask), mask) == 0;
+    filters.fold(false, |any, blocks| any | contains(blocks.block_of(hash)))
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.

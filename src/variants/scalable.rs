@@ -260,7 +260,7 @@ impl ScalableBloomFilter {
     }
 
     /// [`contains`](Self::contains) by hash.
-    #[inline]
+    #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         BloomFilter::any_contains_hash(&self.filters, hash)
     }
