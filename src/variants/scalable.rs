@@ -102,6 +102,10 @@ struct Plan {
 /// A growth of 1.5 takes a mean of 2.34, but ten filters instead of seven at 100 times the initial capacity.
 const GROWTH: u8 = 2;
 const TIGHTENING: f64 = 0.85;
+/// Batches prefetch in filters of this size (128 KiB) or more: a quarter of that of a single filter, because all filters
+/// share the caches. Lookups in seven filters then take 17.6 instead of 19.0 ns a key at 849 KiB together, and 18.5
+/// instead of 21.5 at 2.1 MiB (Zen 4, 2026-11).
+const LARGE_BLOCKS: usize = kernel::LARGE_BLOCKS / 4;
 /// More filters than a process can have: the last would hold 2^63 keys.
 const MOST_FILTERS: f64 = 64.0;
 
@@ -287,10 +291,10 @@ impl ScalableBloomFilter {
         self.filters.iter().for_each(|filter| filter.prefetch(hash));
     }
 
-    /// [`prefetch`](Self::prefetch) in the filters that are too large for the caches close to a core.
+    /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
     #[inline]
     fn prefetch_large(&self, hash: u64) {
-        let is_large = |filter: &&BloomFilter| filter.n_blocks() >= kernel::LARGE_BLOCKS;
+        let is_large = |filter: &&BloomFilter| filter.n_blocks() >= LARGE_BLOCKS;
         self.filters.iter().rev().take_while(is_large).for_each(|filter| filter.prefetch(hash));
     }
 
