@@ -87,8 +87,9 @@ impl FilterBuilder {
         Self { kernel, ..self }
     }
 
-    /// Reserves memory for `keys` more keys, or for the first of them. Without it, growing step by step is a tenth of
-    /// the cost of a filter of few keys.
+    /// Reserves memory for `keys` more keys, or for the first of them. Without it, a new builder grows step by step,
+    /// which is a third of the cost of a filter of 20 to 34 keys (Zen 4, 2026-11). A builder that is used again keeps
+    /// its memory.
     pub fn reserve(&mut self, keys: usize) {
         self.hashes.reserve(keys.min(PIECE - self.hashes.len()));
     }

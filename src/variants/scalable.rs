@@ -43,10 +43,12 @@ use crate::sizing::{self, Sizing};
 /// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
 /// and 1.81 times at 0.01 %.
 ///
-/// At 1 %, a lookup in seven filters takes 2.5 times as long as in one filter if you look up by key, and 6.2 times if
-/// by hash; at 0.1 %, 2.3 and 4.5 times. That holds for absent and present keys. Where the filters are larger than the
-/// caches, it takes 2.6 and 4.4 times as long at 78 MB, 3.5 and 5.7 times at 260 MB. (Zen 5, keys of 16 bytes, two busy
-/// cores, 2026-11.) Adding a filter takes time as well, for the model that sizes it: 0.7 ms at 1 %, 20 ms at 0.01 %.
+/// At 1 %, a lookup in seven filters takes 2.1 times as long as in one filter if you look up by key, and 5.8 times if
+/// by hash; at 0.1 %, 2.3 and 3.9 times. That holds for absent and present keys. Where the filters are larger than the
+/// caches close to a core, it takes 2.7 and 7.2 times as long, at 2.2 MB; at 142 MB, 6.2 times by hash, and 3.5 times
+/// with [`contains_batch`](Self::contains_batch). (Zen 4, keys of 16 bytes, two busy cores, 2026-11.)
+///
+/// Adding a filter takes time as well, for the model that sizes it: 0.7 ms at 1 %, 20 ms at 0.01 %.
 ///
 /// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
 /// high costs its memory.
