@@ -58,9 +58,12 @@ static CONSTANTS: [Constants; LANES] = {
 };
 
 // All assembly below reads the constants of one number of probes: whole fields, and one entry of `probed` or `ignored`,
-// which have eight, as a rotation has three bits. Inserts also read one of eight rows. It reads the 64 bytes of the block
-// (hash × n_blocks) >> 64, an index below n_blocks for every hash when n_blocks ≥ 1, and inserts write them. It declares
-// all registers that it changes.
+// which have eight, as a rotation has three bits; or one of eight rows of 64 bytes. Of the blocks it reads the 64 bytes of
+// number (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1, and inserts write these. It
+// declares all registers that it changes. The vectors that it reads from a block need no alignment.
+//
+// If other threads set bits in the block at the same time, it does not matter how much of that a vector sees, or whether a
+// load is torn: bits are only ever set, so those of a key inserted before are in any mixture of old and new bytes.
 
 /// Leaves the first word in `rdx`, and what is to be added to `blocks` in `{block}`; then runs the `$line`s.
 macro_rules! with_block {
@@ -186,7 +189,8 @@ macro_rules! positions_avx2 {
 ///
 /// # Safety
 ///
-/// The CPU must have avx512f and bmi2, and `blocks` must point to `n_blocks` blocks, at least one.
+/// The CPU must have avx512f and bmi2, and `blocks` must be the address and the number of blocks, at least one. Other
+/// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
     // Rotates the block, not the ones, so that no instruction but a load has an index: Intel's cores split others in two.
@@ -246,7 +250,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 ///
 /// # Safety
 ///
-/// The CPU must have avx2 and bmi2, and `blocks` must point to `n_blocks` blocks, at least one.
+/// The CPU must have avx2 and bmi2, and `blocks` must be the address and the number of blocks, at least one. Other
+/// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
     // Each lane's probe becomes its sign. Gives a bit for each lane that is set or not probed.

@@ -2,6 +2,9 @@
 //!
 //! Each kernel is a file with the same four functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
+//!
+//! x86-64 kernels are compiled only where the target has SSE2: bare-metal targets (`x86_64-unknown-none`,
+//! `x86_64-unknown-uefi`) do without vector registers, and the compiler cannot compile a function for AVX2 there.
 
 use core::fmt;
 use core::sync::atomic;
@@ -12,13 +15,14 @@ use crate::blocks::{Block, BlockSlice, Blocks};
 use crate::mask::ProbeCount;
 use crate::short::ShortLanes;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx512;
 mod batch;
 mod choice;
-#[cfg(target_arch = "x86_64")]
+// Not on x32, whose pointers fill half a register: the assembly adds whole ones.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 mod inlined;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;
@@ -28,7 +32,7 @@ mod reference;
 mod rows;
 #[cfg(target_has_atomic = "64")]
 mod shared;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod sse41;
 
 use batch::{Inserts, Lookups};
@@ -54,56 +58,61 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Isa);
 
+/// Fastest first, as in [`Isa::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
-    #[cfg(target_arch = "x86_64")]
     Avx512,
-    #[cfg(target_arch = "x86_64")]
     Avx2,
-    #[cfg(target_arch = "x86_64")]
     Sse41,
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     Neon,
+    // Faster than the reference even on SSE2, which cannot shift each lane by its own count: 4.1 against 9.6 ns
+    // (Zen 5, 2026-11).
     Portable,
     Reference,
 }
 
+/// Whether the CPU has a feature or, without `std`, whether the build requires it.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+macro_rules! has {
+    ($feature:tt) => {{
+        #[cfg(feature = "std")]
+        let has = std::arch::is_x86_feature_detected!($feature);
+        #[cfg(not(feature = "std"))]
+        let has = cfg!(target_feature = $feature);
+        has
+    }};
+}
+
 impl Isa {
-    /// Fastest first. Tests, fuzz targets and benches iterate over [`Kernel::available`], so a kernel added here is
-    /// tested.
-    const ALL: &[Self] = &[
-        #[cfg(target_arch = "x86_64")]
-        Self::Avx512,
-        #[cfg(target_arch = "x86_64")]
-        Self::Avx2,
-        #[cfg(target_arch = "x86_64")]
-        Self::Sse41,
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-        Self::Neon,
-        // Faster than the reference even on SSE2, which cannot shift each lane by its own count: 4.1 against 9.6 ns
-        // (Zen 5, 2026-11).
-        Self::Portable,
-        Self::Reference,
-    ];
+    /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so a
+    /// kernel added here is tested.
+    const ALL: &[Self] =
+        &[Self::Avx512, Self::Avx2, Self::Sse41, Self::Neon, Self::Portable, Self::Reference];
 
     fn is_supported(self) -> bool {
         match self {
-            #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f") && has_bmi(),
-            #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Avx2 => std::arch::is_x86_feature_detected!("avx2") && has_bmi(),
-            #[cfg(all(target_arch = "x86_64", feature = "std"))]
-            Self::Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
-            #[cfg(all(target_arch = "x86_64", not(feature = "std")))]
-            Self::Avx512 => cfg!(target_feature = "avx512f"),
-            #[cfg(all(target_arch = "x86_64", not(feature = "std")))]
-            Self::Avx2 => cfg!(target_feature = "avx2"),
-            #[cfg(all(target_arch = "x86_64", not(feature = "std")))]
-            Self::Sse41 => cfg!(target_feature = "sse4.1"),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Self::Avx512 => has!("avx512f") && has!("bmi1") && has!("bmi2"),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Self::Avx2 => has!("avx2") && has!("bmi1") && has!("bmi2"),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            Self::Sse41 => has!("sse4.1"),
             // The kernel assumes little-endian words.
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Self::Neon => cfg!(target_endian = "little"),
             Self::Portable | Self::Reference => true,
+            _ => false,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Sse41 => "sse4.1",
+            Self::Neon => "neon",
+            Self::Portable => "portable",
+            Self::Reference => "reference",
         }
     }
 }
@@ -131,18 +140,7 @@ impl Kernel {
 
     /// The kernel's name.
     pub fn name(self) -> &'static str {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Isa::Sse41 => "sse4.1",
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Isa::Neon => "neon",
-            Isa::Portable => "portable",
-            Isa::Reference => "reference",
-        }
+        self.0.name()
     }
 }
 
@@ -163,18 +161,37 @@ macro_rules! dispatch {
     ($kernel:expr, $function:ident($($argument:expr),*)) => {
         match $kernel.0 {
             // SAFETY: a `Kernel` of `Isa::Avx512` is made only after `Isa::is_supported` found avx512f on this CPU.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512 => unsafe { avx512::$function($($argument),*) },
             // SAFETY: a `Kernel` of `Isa::Avx2` is made only after `Isa::is_supported` found avx2 on this CPU.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => unsafe { avx2::$function($($argument),*) },
             // SAFETY: a `Kernel` of `Isa::Sse41` is made only after `Isa::is_supported` found sse4.1 on this CPU.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Sse41 => unsafe { sse41::$function($($argument),*) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Isa::Neon => neon::$function($($argument),*),
-            Isa::Portable => portable::$function($($argument),*),
             Isa::Reference => reference::$function($($argument),*),
+            // Of the others, this target has only `Isa::Portable`.
+            _ => portable::$function($($argument),*),
+        }
+    };
+}
+
+/// What the kernel's inline assembly returns, or `None` if the kernel has none.
+macro_rules! inlined {
+    ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
+        match $kernel.0 {
+            // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            Isa::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
+            // Not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of them because
+            // of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
+            //
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            Isa::Avx2 if !cfg!(windows) => Some(unsafe { inlined::$avx2($($argument),*) }),
+            _ => None,
         }
     };
 }
@@ -186,15 +203,8 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        match self.0 {
-            // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { inlined::insert_avx512(blocks, hash, k) },
-            // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { inlined::insert_avx2(blocks, hash, k) },
-            _ => Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self),
-        }
+        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
     /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers, which
@@ -210,34 +220,13 @@ impl Kernel {
         if self.is_of_build() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        let slice = blocks.as_slice();
-        // SAFETY: the slice is not empty.
-        let inlined = unsafe { self.contains_inlined((slice.as_ptr(), slice.len()), hash, k) };
+        let inlined = inlined!(
+            self,
+            contains_avx512,
+            contains_avx2,
+            ((blocks.as_slice().as_ptr(), blocks.as_slice().len()), hash, k)
+        );
         inlined.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
-    }
-
-    /// What the kernel's inline assembly returns, or `None` if the kernel has none.
-    ///
-    /// # Safety
-    ///
-    /// `blocks` must point to that number of blocks, at least one. Other threads may set bits in them: whatever part of
-    /// a block a vector load then sees of the change, the bits that were set before are among those that it reads.
-    #[inline(always)]
-    unsafe fn contains_inlined(
-        self,
-        blocks: (*const Block, usize),
-        hash: u64,
-        k: ProbeCount,
-    ) -> Option<bool> {
-        match self.0 {
-            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Some(unsafe { inlined::contains_avx512(blocks, hash, k) }),
-            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Some(unsafe { inlined::contains_avx2(blocks, hash, k) }),
-            _ => None,
-        }
     }
 
     /// Like `insert_by_call`.
@@ -251,10 +240,10 @@ impl Kernel {
     pub(crate) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         match kernel.0 {
             // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512 => unsafe { avx512::contains_short(lanes, hash, k) },
             // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
             // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
             // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
@@ -276,10 +265,10 @@ impl Kernel {
     ) -> bool {
         match kernel.0 {
             // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512 => unsafe { avx512::contains_any(filters, hash, k) },
             // SAFETY: as in `dispatch!`.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
             _ => filters.fold(false, move |any, blocks| {
                 any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))
@@ -303,8 +292,7 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        // SAFETY: there is one block.
-        let inlined = unsafe { self.contains_inlined((block.as_ptr().cast(), 1), hash, k) };
+        let inlined = inlined!(self, contains_avx512, contains_avx2, ((block.as_ptr().cast(), 1), hash, k));
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
@@ -313,15 +301,13 @@ impl Kernel {
     #[inline]
     fn is_of_build(self) -> bool {
         match self.0 {
-            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => cfg!(target_feature = "avx512f"),
-            #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => cfg!(target_feature = "avx2") && !cfg!(target_feature = "avx512f"),
-            #[cfg(target_arch = "x86_64")]
             Isa::Sse41 => cfg!(target_feature = "sse4.1") && !cfg!(target_feature = "avx2"),
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Isa::Neon => true,
-            Isa::Portable => !cfg!(any(target_arch = "x86_64", target_feature = "neon")),
+            Isa::Neon => cfg!(all(target_arch = "aarch64", target_feature = "neon")),
+            Isa::Portable => {
+                !cfg!(any(all(target_arch = "x86_64", target_feature = "sse2"), target_feature = "neon"))
+            }
             Isa::Reference => false,
         }
     }
@@ -384,8 +370,4 @@ impl Kernel {
         }
         dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
     }
-}
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-fn has_bmi() -> bool {
-    std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2")
 }

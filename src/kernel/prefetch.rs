@@ -1,5 +1,8 @@
 //! Prefetching of cache lines.
-#![cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), forbid(unsafe_code))]
+#![cfg_attr(
+    not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")),
+    forbid(unsafe_code)
+)]
 
 #[cfg(target_arch = "x86_64")]
 use super::choice::{Choice, UNMADE};
@@ -7,11 +10,11 @@ use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
 /// Starts loading the line of a byte into the cache. Never faults, wherever it points. Does nothing on CPUs other
-/// than x86-64 and aarch64.
+/// than x86-64 and aarch64, and on bare-metal x86-64, a target without SSE.
 #[inline]
 fn prefetch_line(byte: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. Every x86-64 CPU has SSE.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
+    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. The target has SSE.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(byte.cast());
     }
@@ -20,7 +23,7 @@ fn prefetch_line(byte: *const u8) {
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{}]", in(reg) byte, options(nostack, readonly, preserves_flags));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")))]
     let _ = byte;
 }
 
