@@ -1,6 +1,7 @@
 //! What can go wrong: each error has the numbers and says what to do.
 #![forbid(unsafe_code)]
 
+use alloc::string::String;
 use core::error::Error;
 use core::fmt;
 
@@ -121,6 +122,27 @@ impl fmt::Display for SizingError {
 }
 
 impl Error for SizingError {}
+
+/// No kernel has this name, on any CPU.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKernelError {
+    /// The name given.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownKernelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        write!(
+            f,
+            "there is no kernel {name:?}: use avx512, avx2, sse4.1, neon, portable or reference, of which the CPU need \
+             not have all"
+        )
+    }
+}
+
+impl Error for UnknownKernelError {}
 
 /// Two filters cannot be combined because they place keys differently. Both are unchanged.
 #[non_exhaustive]

@@ -185,7 +185,7 @@ pub use builder::FilterBuilder;
 pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]
 pub use error::RestoreError;
-pub use error::{DecodeError, MismatchError, SizingError};
+pub use error::{DecodeError, MismatchError, SizingError, UnknownKernelError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
 pub use hash::{hash_key, mix};

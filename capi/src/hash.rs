@@ -63,8 +63,10 @@ pub extern "C" fn bloomline_best_k(bits_per_key: f64, out: Option<&mut MaybeUnin
     })
 }
 
-/// Returns the name of the kernel that lookups use, the fastest one on this CPU, such as "avx2". Never null, never
-/// freed.
+/// Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
+/// variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
+/// "neon", "portable" or "reference", in this order; any other name limits to "portable". It is read once, when a kernel
+/// is first needed. Never null, never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_kernel_name() -> *const c_char {
     static NAME: OnceLock<CString> = OnceLock::new();

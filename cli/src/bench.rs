@@ -17,7 +17,9 @@ use crate::output::Printer;
 Prints nanoseconds per lookup of absent keys, by each kernel, for three filter
 sizes: 10 bits per key, one thread, keys hashed beforehand, minimum of many
 rounds. `batch` looks up many keys at once, like `bloomline check`; `single`
-looks up one key at a time. Other load on the machine affects the results.")]
+looks up one key at a time. Other load on the machine affects the results.
+BLOOMLINE_KERNEL in the environment excludes kernels faster than the one that it
+names.")]
 pub struct Arguments {
     /// How long to measure, in seconds
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -32,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut printer = Printer::new();
     let kernels: Vec<Kernel> = Kernel::available().collect();
     let names: Vec<_> = kernels.iter().map(|kernel| kernel.name()).collect();
-    printer.print(format!("kernels of this CPU: {}; chosen: {}\n\n", names.join(", "), Kernel::active()))?;
+    printer.print(format!("kernels: {}; chosen: {}\n\n", names.join(", "), Kernel::active()))?;
     printer
         .print(format!("{:10}  {:>17}  {:>17}  {:>17}\n", "ns per", SIZES[0].0, SIZES[1].0, SIZES[2].0))?;
     printer.print(format!("{:10}{}\n", "lookup", format!("  {:>8} {:>8}", "batch", "single").repeat(3)))?;

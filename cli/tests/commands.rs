@@ -443,4 +443,7 @@ fn bench_measures_every_kernel() {
             "{text}"
         );
     }
+    let mut limited = Place::new().bloomline(&["bench", "--seconds", "1"]);
+    let chosen = contains("kernels: portable, reference; chosen: portable\n");
+    limited.env("BLOOMLINE_KERNEL", "portable").assert().success().stdout(chosen);
 }

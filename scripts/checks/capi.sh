@@ -60,6 +60,7 @@ c_and_cxx() {
     g++ -std=c++17 "${strict[@]}" -x c++ capi/tests/abi.c -x none -o "$output-cxx" "$@" -pthread
     "$output-c" tests/golden
     "$output-cxx" tests/golden
+    BLOOMLINE_KERNEL=portable "$output-c" tests/golden | grep -w portable
 }
 
 the_examples_run() {

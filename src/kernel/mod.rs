@@ -12,6 +12,7 @@ use core::sync::atomic;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::error::UnknownKernelError;
 use crate::mask::ProbeCount;
 use crate::short::ShortLanes;
 
@@ -42,8 +43,9 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
 /// only in speed.
 ///
-/// Filters use the fastest kernel by default. [`with_kernel`](crate::BloomFilter::with_kernel) selects another, for
-/// tests and benchmarks.
+/// Filters use the fastest kernel by default. [`limit`](Self::limit) and the environment variable `BLOOMLINE_KERNEL`
+/// exclude the fastest ones. [`with_kernel`](crate::BloomFilter::with_kernel) selects another for one filter, for tests
+/// and benchmarks.
 ///
 /// # Examples
 ///
@@ -58,7 +60,7 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Isa);
 
-/// Fastest first, as in [`Isa::ALL`].
+/// On every target, so that a limit means the same everywhere. Fastest first, as in [`Isa::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
     Avx512,
@@ -115,25 +117,84 @@ impl Isa {
             Self::Reference => "reference",
         }
     }
+
+    fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|isa| isa.name() == name)
+    }
+
+    /// The index in [`Isa::ALL`] of the fastest that this CPU has, from this one on.
+    fn or_slower(self) -> usize {
+        let supported = Self::ALL.iter().enumerate().skip(self as usize).find(|(_, isa)| isa.is_supported());
+        supported.map_or(Self::Reference as usize, |(index, _)| index)
+    }
+
+    /// The limit that the environment sets.
+    fn limit() -> Self {
+        #[cfg(feature = "std")]
+        if let Some(name) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
+            // To ignore a misspelt limit would show when the host fails; a limit that is too strict costs only time.
+            return name.to_str().and_then(Self::by_name).unwrap_or(Self::Portable);
+        }
+        Self::ALL[0]
+    }
 }
 
-/// The index in [`Isa::ALL`] of the fastest kernel of this CPU, once it is requested.
+/// The index in [`Isa::ALL`] of the fastest kernel of this CPU that the limits allow, once it is requested.
 static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
-    /// The kernels that this CPU can run, fastest first.
+    /// The kernels that this CPU can run, fastest first, except those above the [limit](Self::limit).
     pub fn available() -> impl Iterator<Item = Self> {
-        Isa::ALL.iter().copied().filter(|isa| isa.is_supported()).map(Self)
+        let allowed = &Isa::ALL[Self::active().0 as usize..];
+        allowed.iter().copied().filter(|isa| isa.is_supported()).map(Self)
     }
 
-    /// The fastest kernel of this CPU, which filters use by default. Detected once per process.
+    /// The fastest available kernel, which filters use by default. Detected once per process.
     #[inline]
     pub fn active() -> Self {
-        let fastest = || Isa::ALL.iter().position(|isa| isa.is_supported());
-        Self(ACTIVE.get(Isa::ALL, || fastest().expect("the reference runs everywhere")))
+        Self(ACTIVE.get(Isa::ALL, || Isa::limit().or_slower()))
     }
 
-    /// The available kernel with this name: `"avx512"`, `"avx2"`, `"sse4.1"`, `"neon"`, `"portable"` or `"reference"`.
+    /// Limits this process to the kernel of this name. If this CPU lacks it, the next one in the list of
+    /// [`by_name`](Self::by_name) that it has takes its place. Returns the active kernel.
+    ///
+    /// Call it before you make filters: existing ones keep their kernel. A limit never makes the process faster: the
+    /// strictest of all limits holds, and that of the environment is one of them. Use it for an option of your program.
+    ///
+    /// # The environment
+    ///
+    /// The variable `BLOOMLINE_KERNEL` sets a limit without a change to the program, for example
+    /// `BLOOMLINE_KERNEL=avx2` where AVX-512 must not be used. It is read once, when a kernel is first needed. Unset or
+    /// empty, it limits nothing. If it is not a kernel's name, the limit is `portable`, the fastest kernel that is safe
+    /// on every CPU. Without the feature `std` it is not read.
+    ///
+    /// # What it does not limit
+    ///
+    /// Instructions that the build's target features include: the compiler may use them anywhere, in the kernels too.
+    /// A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs, whatever the limit.
+    ///
+    /// # Errors
+    ///
+    /// If no kernel has this name, on any CPU. Nothing is limited then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::Kernel;
+    ///
+    /// let active = Kernel::limit("avx2")?; // on aarch64 this is NEON
+    /// assert_ne!(active.name(), "avx512");
+    /// # Ok::<(), bloomline::UnknownKernelError>(())
+    /// ```
+    pub fn limit(name: &str) -> Result<Self, UnknownKernelError> {
+        let limit = Isa::by_name(name).ok_or_else(|| UnknownKernelError { name: name.into() })?;
+        // The environment may have set a stricter limit.
+        Self::active();
+        Ok(Self(ACTIVE.make(Isa::ALL, || limit.or_slower())))
+    }
+
+    /// The available kernel with this name. In the order of speed the names are `"avx512"`, `"avx2"`, `"sse4.1"`,
+    /// `"neon"`, `"portable"` and `"reference"`.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::available().find(|kernel| kernel.name() == name)
     }

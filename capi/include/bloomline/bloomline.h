@@ -629,8 +629,10 @@ bloomline_status_t bloomline_fpr(double bits_per_key, uint32_t k, double *out);
 bloomline_status_t bloomline_best_k(double bits_per_key, uint32_t *out);
 
 /**
- * Returns the name of the kernel that lookups use, the fastest one on this CPU, such as "avx2". Never null, never
- * freed.
+ * Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
+ * variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
+ * "neon", "portable" or "reference", in this order; any other name limits to "portable". It is read once, when a kernel
+ * is first needed. Never null, never freed.
  */
 const char *bloomline_kernel_name(void);
 
