@@ -50,7 +50,7 @@ impl<H: Pairs, F: FnMut(u64)> Inserts<H, F> {
 
     /// [`run`](Self::run) for kernels that hold a block in registers. If there is only one block, it stays there for
     /// the whole batch; in memory, each insert would wait for the one before it.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn run_in_registers(mut self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {
         let [block] = blocks.as_mut_slice() else {

@@ -4,7 +4,7 @@
     forbid(unsafe_code)
 )]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
 use super::choice::{Choice, UNMADE};
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
@@ -68,18 +68,18 @@ pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 /// Time a key, distance 64 against 128. Intel Cascade Lake, ÷ a bare line read: 1.01 and 1.15 in 16 MiB, 1.06 and 1.26 in
 /// 64 MiB, 1.10 and 1.16 in 256 MiB. Zen 5, in ns: 3.9 and 2.8 in 64 MiB, 6.2 and 6.2 in 1 GiB (2026-11).
 fn distance() -> usize {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
     {
         /// An index into `DISTANCES`.
         static CHOICE: Choice = Choice(super::atomic::AtomicU8::new(UNMADE));
         const DISTANCES: [usize; 2] = [64, 128];
         CHOICE.get(&DISTANCES, || usize::from(!is_intel()))
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse")))]
     128
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
 fn is_intel() -> bool {
     // Safe in newer versions of Rust.
     #[allow(unused_unsafe)]

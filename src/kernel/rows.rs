@@ -58,6 +58,10 @@ impl<E> PerWord<E> {
     }
 }
 
+#[cfg(any(
+    all(target_arch = "x86_64", target_feature = "sse2"),
+    all(target_arch = "aarch64", target_feature = "neon")
+))]
 impl<T> PerWord<[T; LANES]> {
     /// Calls `with` for each word of a hash and its rotation's entry, and combines what that returns.
     #[inline(always)]
@@ -72,7 +76,7 @@ impl<T> PerWord<[T; LANES]> {
 }
 
 /// A bit for each probed lane, where `order[i]` is the lane of bit i.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(super) const fn lane_bits(order: [usize; LANES]) -> Table<u8> {
     let mut table = [[0; LANES]; LANES];
     let mut count = 1;
@@ -119,7 +123,7 @@ pub(super) static ROWS: Table<Row> = {
 };
 
 /// The distance from the first lane of a short filter's block to each of its eight lanes, modulo `n_lanes`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline]
 pub(super) fn steps(n_lanes: usize) -> &'static [u32; LANES] {
     static STEPS: [[u32; LANES]; LANES + 1] = {
