@@ -58,31 +58,31 @@ asm() {
     # BUILD FUNCTION SCOPE MNEMONIC...: see loops.py. The first mnemonic of a loop identifies it.
     # Past eight probes `vpternlogq` combines the two halves of an AVX-512 mask.
     local expected='
-default    kernel::avx512::contains        whole  vpsrlvq vprolvq vpandq vpcmpneq[dq]
+default    kernel::avx512::contains        whole  vpsrlvq vprolvq|vprorvq vptestn?mq
 default    kernel::avx512::insert          whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
-default    kernel::avx512::contains_batch  loop   vpcmpneq[dq] vpsrlvq vprolvq vpandq
+default    kernel::avx512::contains_batch  loop   vptestn?mq vpsrlvq vprolvq|vprorvq
 default    kernel::avx512::insert_batch    loop   vprolvq vpsrlvq vporq|vpternlogq
-default    kernel::avx2::contains          whole  vpsrlvq vpsllvq vpandn vptest
+default    kernel::avx2::contains          whole  vpsrlvq vpsllvq vpandn vmovmskps
 default    kernel::avx2::insert            whole  vpsrlvq vpsllvq vpandn vpor vptest
-default    kernel::avx2::contains_batch    loop   vptest vpsrlvq vpsllvq vpandn
+default    kernel::avx2::contains_batch    loop   vmovmskps vpsrlvq vpsllvq vpandn
 default    kernel::avx2::insert_batch      loop   vpsllvq vpsrlvq vpor
 default    kernel::sse41::contains         whole  pmullw pshufb psrlw pandn
 default    kernel::sse41::contains_batch   loop   pmullw pshufb psrlw pandn
 default    view::BloomView::contains_batch loop   pandn shlq por
-default    contains_hash                   whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
-default    insert_hash                     whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
-default    count                           loop   vptestmq vpbroadcastq vpsrlvq vprolvq vpternlogq
-default    count                           loop   vptest vpbroadcastq vpsrlvq vpsllvq vpandn
+default    contains_hash                   whole  mulx vprorvq vptestnmq vpsllvq vmovmskps
+default    insert_hash                     whole  mulx vprolvq vpcmpneq[dq] vpsllvq vptest
+default    count                           loop   vprorvq mulx vpbroadcastq vpsrlvq vptestn?mq
+default    count                           loop   vmovmskps mulx vpbroadcastq vpsrlvq vpsllvq vpandn
 
-x86-64-v3  contains_hash                   whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
-x86-64-v3  insert_hash                     whole  vpsrlvq vprolvq vptestmq|vpcmpneq[dq] vpsllvq vptest
-x86-64-v3  count                           loop   vptestmq vpbroadcastq vpsrlvq vprolvq vpternlogq
-x86-64-v3  count                           loop   vptest vpsrlvq vpsllvq vpandn
+x86-64-v3  contains_hash                   whole  mulx vprorvq vptestnmq vpsllvq vmovmskps
+x86-64-v3  insert_hash                     whole  mulx vprolvq vpcmpneq[dq] vpsllvq vptest
+x86-64-v3  count                           loop   vprorvq mulx vpbroadcastq vpsrlvq vptestn?mq
+x86-64-v3  count                           loop   vmovmskps vpsrlvq vpsllvq vpandn
 
-x86-64-v4  contains_hash                   whole  vpsrlvq vprolvq vpandq vpcmpneq[dq]
+x86-64-v4  contains_hash                   whole  vpsrlvq vprolvq|vprorvq vptestn?mq
 x86-64-v4  insert_hash                     whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
-x86-64-v4  count                           loop   vpcmpneq[dq] vpsrlvq vprolvq vpandq
-x86-64-v4  view::BloomView::contains_batch loop   vprolvq vpsrlvq vpandq vpcmpneq[dq]
+x86-64-v4  count                           loop   vptestn?mq vpsrlvq vprolvq|vprorvq
+x86-64-v4  view::BloomView::contains_batch loop   vprolvq|vprorvq vpsrlvq vptestn?mq
 '
     if [ "$(uname -m)" != x86_64 ]; then
         skip "the kernels' instructions" "the expected ones are for x86-64, and this machine is $(uname -m)"

@@ -38,7 +38,9 @@ mod sse41;
 
 use batch::{Inserts, Lookups};
 use choice::Choice;
-pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, each_ahead, prefetch};
+#[cfg(target_has_atomic = "64")]
+pub(crate) use prefetch::each_ahead;
+pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
 /// only in speed.

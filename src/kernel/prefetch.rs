@@ -42,6 +42,7 @@ pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
 pub(crate) const AHEAD: usize = 16;
 
 /// Calls `with` for each hash, and `prefetch` for the hash [`AHEAD`] places after it.
+#[cfg(target_has_atomic = "64")]
 #[inline]
 pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl FnMut(u64)) {
     for (i, &hash) in hashes.iter().enumerate() {
