@@ -11,16 +11,18 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use bloomline_comparison::builds;
 use bloomline_comparison::contender::Contender;
-use bloomline_comparison::keys::{self, Keys};
-use bloomline_comparison::line_up::{self, BASELINE, BITS_PER_KEY, FASTBLOOM, ROCKSDB, SBBF};
+use bloomline_comparison::keys::{Keys, SHAPES, Shape};
+use bloomline_comparison::line_up::{
+    self, BASELINE, BITS_PER_KEY, BY_KEY, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
+};
 use bloomline_comparison::machine::Machine;
 use bloomline_comparison::memory::peak_during;
 use bloomline_comparison::queries::{self, Hashes, Stream};
 use bloomline_comparison::race::{median, race, time_once, time_repeatedly};
-use bloomline_comparison::rates;
 use bloomline_comparison::results::{
     BuildTiming, Entry, KTiming, KeyBuild, KeyTiming, Rate, Results, Timing, Workload, size_text,
 };
+use bloomline_comparison::{rates, rocksdb};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -32,14 +34,14 @@ const STREAM: u64 = 4 << 20;
 const WINDOW: usize = 512 << 10;
 /// Filters of up to this size are timed in cache.
 const LARGEST_IN_CACHE: usize = 1 << 20;
-/// The size at which false-positive rates are measured and byte keys are looked up.
+/// The size at which false-positive rates are measured.
 const MIDDLE_SIZE: usize = 1 << 20;
 /// The size at which k varies: in cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
 const KEYS_TO_BUILD: u64 = 1_000_000;
 /// A filter of 40 MB, larger than the caches close to a core.
 const MANY_KEYS_TO_BUILD: u64 = 32_000_000;
-const SIZES: [usize; 4] = [16 << 10, 256 << 10, 1 << 20, 64 << 20];
+const SIZES: [usize; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
 
 /// Compare the speed and the false-positive rate of bloomline with those of other filters
@@ -48,7 +50,7 @@ struct Arguments {
     /// Only filters whose name contains NAME, and the baseline; repeat for several
     #[arg(long, value_name = "NAME")]
     filter: Vec<String>,
-    /// Only filters of this size, e.g. 16KiB; repeat for several. Skips byte keys, builds, false-positive rates and k
+    /// Only filters of this size, e.g. 16KiB; repeat for several. Skips builds, false-positive rates and k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Vec<usize>,
     /// Also filters of 1 GiB: takes 3 GiB of memory and some minutes
@@ -99,7 +101,7 @@ fn main() -> Result<()> {
         (sizes, _) => sizes.to_vec(),
     };
     let rest = arguments.size.is_empty();
-    let progress = ProgressBar::new(sizes.len() as u64 + 6 * u64::from(rest));
+    let progress = ProgressBar::new(sizes.len() as u64 + 5 * u64::from(rest));
     progress.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}")?);
     let mut bench = Bench {
         progress,
@@ -118,12 +120,14 @@ fn main() -> Result<()> {
         arguments,
     };
 
+    if let Some(reason) = rocksdb::WITHOUT {
+        println!("Without RocksDB, because {reason}.");
+    }
     for size_bytes in sizes {
         bench.size(size_bytes)?;
     }
     if rest {
         bench.step("false-positive rates", Bench::measure_fpr);
-        bench.step("byte keys", Bench::byte_keys);
         bench.step("builds", Bench::builds);
         bench.step("builds from keys", Bench::key_builds);
         bench.step("k", Bench::vary_k);
@@ -179,6 +183,9 @@ impl Bench {
         }
         for workload in Workload::ALL {
             self.print_workload(size_bytes, workload);
+        }
+        if [SMALL_SIZE, MIDDLE_SIZE].contains(&size_bytes) {
+            self.by_key(size_bytes)?;
         }
         self.progress.inc(1);
         Ok(())
@@ -264,15 +271,12 @@ impl Bench {
     }
 
     fn print_workload(&self, size_bytes: usize, workload: Workload) {
-        let mut rows = vec![row(["", "ns", "/ baseline", "/ RocksDB's", "/ sbbf-rs-safe", "/ fastbloom"])];
+        let mut rows = vec![row(["", "ns", "/ baseline", "/ RocksDB", "/ sbbf-rs-safe", "/ fastbloom"])];
         for name in self.results.contenders(workload) {
             let Some(nanoseconds) = self.results.nanoseconds(size_bytes, workload, name) else {
                 continue;
             };
-            let to = |other| {
-                let ratio = self.results.ratio(size_bytes, workload, name, other);
-                ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
-            };
+            let to = |other| ratio_text(self.results.ratio(size_bytes, workload, name, other));
             let nanoseconds = format!("{nanoseconds:.2}");
             rows.push(vec![name.to_owned(), nanoseconds, to(BASELINE), to(ROCKSDB), to(SBBF), to(FASTBLOOM)]);
         }
@@ -306,40 +310,58 @@ impl Bench {
         self.print(&format!("False-positive rate, {keys} keys in {}", size_text(MIDDLE_SIZE)), &rows);
     }
 
-    fn byte_keys(&mut self) {
-        let keys = (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64;
-        let mut rows = vec![row(["", "absent, ns", "present, ns"])];
-        for key_bytes in [8, 16, 24, 64] {
-            let inserted = Keys::new(0..keys, key_bytes);
-            let queried = 8 << 10;
-            let mut present = Keys::new((0..queried).map(|i| bloomline::mix(i) % keys), key_bytes);
-            let mut absent = Keys::new((0..queried).map(|i| (1 << 40) + i), key_bytes);
-            let mut contenders = keys::contenders(MIDDLE_SIZE, |name| self.is_wanted(name));
-            for contender in &mut contenders {
-                contender.insert_all(&inserted);
-                assert_eq!(contender.count(&present), queried as usize, "{} lost keys", contender.name());
-            }
-            let mut times = [&mut absent, &mut present].map(|queries| {
-                race(&mut contenders, self.rounds(true), |contender| {
-                    time_repeatedly(queries, |queries| {
-                        std::hint::black_box(contender.count(queries));
-                    })
-                })
-            });
-            for (i, contender) in contenders.iter().enumerate() {
-                let [absent, present] = times.each_mut().map(|times| std::mem::take(&mut times[i]));
+    /// Lookups by key, hashing included.
+    fn by_key(&mut self, size_bytes: usize) -> Result<()> {
+        let mut rows = vec![row(["", "ns", "/ RocksDB", "/ RocksDB, Debian", "/ fastbloom"])];
+        for shape in SHAPES {
+            self.progress.set_message(format!("{}: keys, {}", size_text(size_bytes), shape.name));
+            self.keys_of(size_bytes, shape)?;
+            for name in BY_KEY {
+                let Some(nanoseconds) = self.results.key_nanoseconds(size_bytes, shape.name, name) else {
+                    continue;
+                };
+                let to = |other| ratio_text(self.results.key_ratio(size_bytes, shape.name, name, other));
                 rows.push(vec![
-                    format!("{key_bytes} bytes: {}", contender.name()),
-                    median_text(&absent),
-                    median_text(&present),
+                    format!("{}: {name}", shape.name),
+                    format!("{nanoseconds:.2}"),
+                    to(ROCKSDB),
+                    to(ROCKSDB_DEBIAN),
+                    to(FASTBLOOM),
                 ]);
-                for (present, rounds) in [(false, absent), (true, present)] {
-                    let contender = contender.name().to_owned();
-                    self.results.key_timings.push(KeyTiming { key_bytes, present, contender, rounds });
-                }
             }
         }
-        self.print(&format!("Lookups of byte keys, hashing included, {}", size_text(MIDDLE_SIZE)), &rows);
+        self.print(&format!("{}: lookups of absent keys, hashing included", size_text(size_bytes)), &rows);
+        Ok(())
+    }
+
+    fn keys_of(&mut self, size_bytes: usize, shape: Shape) -> Result<()> {
+        let keys = (size_bytes * 8 / BITS_PER_KEY) as u64;
+        let is_wanted = |name: &str| BY_KEY.contains(&name) && self.is_wanted(name);
+        let mut contenders = line_up::contenders(size_bytes, is_wanted);
+        let inserted = Keys::new(0..keys, shape);
+        let present = Keys::new((0..QUERIES as u64).map(|i| bloomline::mix(i) % keys), shape);
+        let mut absent = Keys::new((0..QUERIES as u64).map(|i| (1 << 40) + i), shape);
+        for contender in &mut contenders {
+            contender.insert_keys(&inserted);
+            let (found, positives) = (contender.count_keys(&present), contender.count_keys(&absent));
+            ensure!(found == QUERIES, "{} lost {} of {QUERIES} keys", contender.name(), QUERIES - found);
+            // About 1 % at 10 bits per key, 164 keys.
+            ensure!(
+                (80..250).contains(&positives),
+                "{} found {positives} of {QUERIES} absent keys",
+                contender.name()
+            );
+        }
+        let times = race(&mut contenders, self.rounds(true), |contender| {
+            time_repeatedly(&mut absent, |queries| {
+                std::hint::black_box(contender.count_keys(queries));
+            })
+        });
+        for (contender, rounds) in contenders.iter().zip(times) {
+            let (shape, contender) = (shape.name.to_owned(), contender.name().to_owned());
+            self.results.key_timings.push(KeyTiming { shape, size_bytes, contender, rounds });
+        }
+        Ok(())
     }
 
     fn builds(&mut self) {
@@ -351,11 +373,11 @@ impl Bench {
                 continue;
             };
             let mut builds = builds::FROM_HASHES.to_vec();
-            builds.retain(|(name, _)| self.is_wanted(name));
-            let times = race(&mut builds, rounds, |(_, build)| {
-                time_once(hashes.len(), || build(std::hint::black_box(hashes)))
+            builds.retain(|name| self.is_wanted(name));
+            let times = race(&mut builds, rounds, |name| {
+                time_once(hashes.len(), || builds::from_hashes(name, std::hint::black_box(hashes)))
             });
-            for ((name, _), rounds) in builds.into_iter().zip(times) {
+            for (name, rounds) in builds.into_iter().zip(times) {
                 rows.push(vec![name.to_owned(), keys.to_string(), median_text(&rounds)]);
                 self.results.builds.push(BuildTiming { contender: name.to_owned(), keys, rounds });
             }
@@ -365,8 +387,8 @@ impl Bench {
 
     fn key_builds(&mut self) {
         let mut rows = vec![row(["", "ns per key", "scratch bytes per key"])];
-        for key_bytes in [16, 24] {
-            let keys = Keys::new(0..KEYS_TO_BUILD, key_bytes);
+        for shape in [SHAPES[1], SHAPES[2]] {
+            let keys = Keys::new(0..KEYS_TO_BUILD, shape);
             let mut builds = builds::FROM_KEYS.to_vec();
             builds.retain(|(name, _)| self.is_wanted(name));
             let times = race(&mut builds, self.rounds(false), |(_, build)| {
@@ -378,13 +400,13 @@ impl Bench {
                 let (peak, bytes) = peak_during(|| build(&keys));
                 let scratch_bytes = (peak - bytes.len()) as f64 / KEYS_TO_BUILD as f64;
                 rows.push(vec![
-                    format!("{key_bytes} bytes: {name}"),
+                    format!("{}: {name}", shape.name),
                     median_text(&rounds),
                     format!("{scratch_bytes:.2}"),
                 ]);
                 self.results.key_builds.push(KeyBuild {
                     contender: name.to_owned(),
-                    key_bytes,
+                    shape: shape.name.to_owned(),
                     rounds,
                     scratch_bytes,
                 });
@@ -464,6 +486,10 @@ impl Bench {
 
 fn median_text(rounds: &[f64]) -> String {
     median(rounds.iter().copied()).map_or(String::new(), |median| format!("{median:.2}"))
+}
+
+fn ratio_text(ratio: Option<f64>) -> String {
+    ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
 }
 
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {

@@ -4,77 +4,53 @@ use std::hint::black_box;
 
 use bloomline::{BloomFilter, FilterBuilder};
 
-use crate::contender::Contender;
 use crate::keys::Keys;
 use crate::line_up::{
-    BEST_K, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF,
+    self, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF, XORF,
 };
-use crate::rocksdb::RocksDb;
 
 pub const BUILDER: &str = "bloomline FilterBuilder";
+pub const TWO_THREADS: &str = "bloomline batch, 2 threads";
 
-/// Builds a filter of hashes and drops it.
-pub type FromHashes = (&'static str, fn(&[u64]));
+/// The filters whose building from hashes is timed.
+pub const FROM_HASHES: [&str; 8] =
+    [BLOOMLINE, BLOOMLINE_BATCH, TWO_THREADS, BUILDER, ROCKSDB, SBBF, FASTBLOOM, XORF];
 
-pub const FROM_HASHES: &[FromHashes] = &[
-    (BLOOMLINE, |hashes| {
-        let mut filter = bloomline_for(hashes.len());
-        for &hash in hashes {
-            filter.insert_hash(hash);
+/// Builds the filter of this name and drops it.
+pub fn from_hashes(name: &str, hashes: &[u64]) {
+    match name {
+        TWO_THREADS => {
+            let empty = bloomline_for(hashes.len());
+            let build = |hashes| {
+                let mut filter = empty.clone();
+                filter.insert_batch(hashes);
+                filter
+            };
+            let (first, second) = hashes.split_at(hashes.len() / 2);
+            black_box(std::thread::scope(|scope| {
+                let other = scope.spawn(|| build(second));
+                let mut filter = build(first);
+                filter.union_with(&other.join().expect("no panic")).expect("equal shapes");
+                filter
+            }));
         }
-        black_box(filter);
-    }),
-    (BLOOMLINE_BATCH, |hashes| {
-        let mut filter = bloomline_for(hashes.len());
-        filter.insert_batch(hashes);
-        black_box(filter);
-    }),
-    ("bloomline batch, 2 threads", |hashes| {
-        let empty = bloomline_for(hashes.len());
-        let build = |hashes| {
-            let mut filter = empty.clone();
-            filter.insert_batch(hashes);
-            filter
-        };
-        let (first, second) = hashes.split_at(hashes.len() / 2);
-        black_box(std::thread::scope(|scope| {
-            let other = scope.spawn(|| build(second));
-            let mut filter = build(first);
-            filter.union_with(&other.join().expect("no panic")).expect("equal shapes");
-            filter
-        }));
-    }),
-    (BUILDER, |hashes| {
-        let mut builder = builder();
-        for &hash in hashes {
-            builder.add_hash(hash);
+        BUILDER => {
+            let mut builder = builder();
+            for &hash in hashes {
+                builder.add_hash(hash);
+            }
+            black_box(builder.finish());
         }
-        black_box(builder.finish());
-    }),
-    (ROCKSDB, |hashes| {
-        let mut filter = RocksDb::new(ROCKSDB, hashes.len() * BITS_PER_KEY / 8, BEST_K);
-        filter.insert_all(hashes);
-        black_box(&filter);
-    }),
-    (SBBF, |hashes| {
-        let mut filter = sbbf_rs_safe::Filter::new(BITS_PER_KEY, hashes.len());
-        for &hash in hashes {
-            filter.insert_hash(hash);
+        _ => {
+            let size_bytes = hashes.len() * BITS_PER_KEY / 8 / 64 * 64;
+            for mut contender in line_up::contenders(size_bytes, |other| other == name) {
+                contender.insert_all(hashes);
+                contender.finish();
+                black_box(contender.as_ref());
+            }
         }
-        black_box(filter);
-    }),
-    (FASTBLOOM, |hashes| {
-        let bits = BITS_PER_KEY * hashes.len();
-        let mut filter = fastbloom::BloomFilter::with_num_bits(bits).expected_items(hashes.len());
-        for &hash in hashes {
-            filter.insert_hash(hash);
-        }
-        black_box(filter);
-    }),
-    ("xorf BinaryFuse8", |hashes| {
-        black_box(xorf::BinaryFuse8::try_from(hashes).expect("distinct keys"));
-    }),
-];
+    }
+}
 
 /// Builds a filter of keys and returns its bytes, as they would be written to a file.
 pub type FromKeys = (&'static str, fn(&Keys) -> Vec<u8>);

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use crate::keys::Keys;
+
 /// A filter in the comparison.
 pub trait Contender {
     fn name(&self) -> &str;
@@ -34,6 +36,17 @@ pub trait Contender {
 
     /// The number of hashes found, with a branch on each answer.
     fn count_branching(&self, hashes: &[u64]) -> usize;
+
+    /// Like [`insert_all`](Self::insert_all), hashing included. Only of contenders in
+    /// [`BY_KEY`](crate::line_up::BY_KEY).
+    fn insert_keys(&mut self, _keys: &Keys) {
+        unimplemented!("{} by key", self.name());
+    }
+
+    /// Like [`count`](Self::count), hashing included. Only of contenders in [`BY_KEY`](crate::line_up::BY_KEY).
+    fn count_keys(&self, _keys: &Keys) -> usize {
+        unimplemented!("{} by key", self.name());
+    }
 }
 
 /// A filter that answers one hash at a time.
@@ -43,6 +56,14 @@ pub trait Single {
     fn size_bytes(&self) -> usize;
     fn insert(&mut self, hash: u64);
     fn contains(&self, hash: u64) -> bool;
+
+    fn insert_key(&mut self, _key: &[u8]) {
+        unimplemented!("no hash of keys");
+    }
+
+    fn contains_key(&self, _key: &[u8]) -> bool {
+        unimplemented!("no hash of keys");
+    }
 
     fn fill(&mut self, hashes: &[u64]) {
         for &hash in hashes {
@@ -101,6 +122,18 @@ impl<F: Single> Contender for OneByOne<F> {
             }
         }
         count
+    }
+
+    #[inline(never)]
+    fn insert_keys(&mut self, keys: &Keys) {
+        for key in keys.iter() {
+            self.filter.insert_key(key);
+        }
+    }
+
+    #[inline(never)]
+    fn count_keys(&self, keys: &Keys) -> usize {
+        keys.iter().map(|key| usize::from(self.filter.contains_key(key))).sum()
     }
 }
 

@@ -1,153 +1,136 @@
-//! Byte keys: the timings include the hash.
+//! Byte keys of several shapes: their timings include the hash.
 
-use bloomline::{BloomFilter, mix};
+use std::sync::LazyLock;
 
-use crate::line_up::{BEST_K, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, FASTBLOOM};
+use bloomline::mix;
+
 use crate::queries::Queries;
 
-/// Keys of one length, stored end to end.
+/// What the keys of a database look like.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub name: &'static str,
+    /// Appends the key of a number. Different numbers have different keys.
+    append: fn(u64, &mut Vec<u8>),
+}
+
+pub const SHAPES: [Shape; 10] = [
+    Shape { name: "8 bytes", append: |number, bytes| random(number, 8, bytes) },
+    Shape { name: "16 bytes", append: |number, bytes| random(number, 16, bytes) },
+    Shape { name: "24 bytes", append: |number, bytes| random(number, 24, bytes) },
+    Shape { name: "40 bytes", append: |number, bytes| random(number, 40, bytes) },
+    Shape { name: "64 bytes", append: |number, bytes| random(number, 64, bytes) },
+    Shape {
+        name: "lengths of URLs",
+        append: |number, bytes| {
+            random(number, URL_LENGTHS[draw(number, URL_LENGTHS.len() as u64) as usize], bytes)
+        },
+    },
+    Shape {
+        name: "20 to 80 bytes, triangular",
+        append: |number, bytes| {
+            random(number, 20 + (draw(number, 31) + draw(!number, 31)) as usize, bytes);
+        },
+    },
+    Shape {
+        name: "8 to 31 bytes, uniform",
+        append: |number, bytes| random(number, 8 + draw(number, 24) as usize, bytes),
+    },
+    // Its default: a big-endian number, padded to 16 bytes.
+    Shape {
+        name: "db_bench",
+        append: |number, bytes| {
+            bytes.extend(number.to_be_bytes());
+            bytes.extend([b'0'; 8]);
+        },
+    },
+    // Its default: "user" and a hash of 63 bits, which has 19 digits, sometimes fewer.
+    Shape {
+        name: "YCSB",
+        append: |number, bytes| bytes.extend(format!("user{}", mix(number) >> 1).into_bytes()),
+    },
+];
+
+/// The length of each of 30,088 URLs, homepages of projects.
+static URL_LENGTHS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let lengths = include_str!("../url-lengths.csv").lines().skip(1).flat_map(|line| {
+        let (length, urls) = line.split_once(',').expect("two columns");
+        let number = |text: &str| text.parse().expect("a number");
+        std::iter::repeat_n(number(length), number(urls))
+    });
+    lengths.collect()
+});
+
+/// `length` bytes, at least 8.
+fn random(number: u64, length: usize, bytes: &mut Vec<u8>) {
+    let words = (0..).flat_map(|i| mix(number.wrapping_add(i << 56)).to_le_bytes());
+    bytes.extend(words.take(length));
+}
+
+/// A number below `limit` that has nothing to do with the key's bytes.
+fn draw(number: u64, limit: u64) -> u64 {
+    mix(number ^ (1 << 62)) % limit
+}
+
+/// Keys stored end to end. Their lengths are read from memory, as a database reads them.
 pub struct Keys {
-    as_made: Vec<u8>,
-    reordered: Vec<u8>,
-    length: usize,
+    as_made: Packed,
+    reordered: Packed,
+}
+
+#[derive(Clone, Default)]
+struct Packed {
+    bytes: Vec<u8>,
+    /// Where each key starts, and where the last one ends: ascending.
+    starts: Vec<u32>,
+}
+
+impl Packed {
+    fn end_key(&mut self) {
+        self.starts.push(u32::try_from(self.bytes.len()).expect("less than 4 GiB of keys"));
+    }
+
+    fn key(&self, i: usize) -> &[u8] {
+        &self.bytes[self.starts[i] as usize..self.starts[i + 1] as usize]
+    }
 }
 
 impl Keys {
-    /// Keys of `length` bytes, at least 8. Keys with different numbers differ.
-    pub fn new(numbers: impl Iterator<Item = u64>, length: usize) -> Self {
-        let mut bytes = Vec::new();
+    pub fn new(numbers: impl Iterator<Item = u64>, shape: Shape) -> Self {
+        let mut keys = Packed { bytes: Vec::new(), starts: vec![0] };
         for number in numbers {
-            let words = (0..).flat_map(|i| mix(number.wrapping_add(i << 56)).to_le_bytes());
-            bytes.extend(words.take(length));
+            (shape.append)(number, &mut keys.bytes);
+            keys.end_key();
         }
-        Self { reordered: bytes.clone(), as_made: bytes, length }
+        Self { reordered: keys.clone(), as_made: keys }
     }
 
+    #[inline(always)]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.reordered.chunks_exact(self.length)
+        let Packed { bytes, starts } = &self.reordered;
+        starts.windows(2).map(|ends| {
+            // SAFETY: the starts ascend from 0 to the number of bytes.
+            unsafe { bytes.get_unchecked(ends[0] as usize..ends[1] as usize) }
+        })
+    }
+
+    /// The bytes, and in them the start of each key and the end of the last.
+    pub fn parts(&self) -> (&[u8], &[u32]) {
+        (&self.reordered.bytes, &self.reordered.starts)
     }
 }
 
 impl Queries for Keys {
     fn len(&self) -> usize {
-        self.as_made.len() / self.length
+        self.as_made.starts.len() - 1
     }
 
     fn reorder(&mut self, order: impl Fn(usize) -> usize) {
-        for (i, key) in self.reordered.chunks_exact_mut(self.length).enumerate() {
-            key.copy_from_slice(&self.as_made[order(i) * self.length..][..self.length]);
+        self.reordered.bytes.clear();
+        self.reordered.starts.truncate(1);
+        for i in 0..self.len() {
+            self.reordered.bytes.extend_from_slice(self.as_made.key(order(i)));
+            self.reordered.end_key();
         }
-    }
-}
-
-/// A filter of byte keys in the comparison.
-pub trait KeyContender {
-    fn name(&self) -> &'static str;
-    fn insert_all(&mut self, keys: &Keys);
-    fn count(&self, keys: &Keys) -> usize;
-}
-
-trait KeyFilter {
-    fn insert_key(&mut self, key: &[u8]);
-    fn contains_key(&self, key: &[u8]) -> bool;
-}
-
-struct Entry<F>(&'static str, F);
-
-impl<F: KeyFilter> KeyContender for Entry<F> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn insert_all(&mut self, keys: &Keys) {
-        for key in keys.iter() {
-            self.1.insert_key(key);
-        }
-    }
-
-    #[inline(never)]
-    fn count(&self, keys: &Keys) -> usize {
-        keys.iter().map(|key| usize::from(self.1.contains_key(key))).sum()
-    }
-}
-
-/// Makes the empty contenders whose name `is_wanted`.
-pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Box<dyn KeyContender>> {
-    let bits = 8 * size_bytes;
-    let keys = bits / BITS_PER_KEY;
-    let bloomline = BloomFilter::with_blocks(size_bytes / 64, BEST_K).expect("enough memory");
-    let fastbloom = fastbloom::BloomFilter::with_num_bits(bits).expected_items(keys);
-    let bloomfilter =
-        bloomfilter::Bloom::<[u8]>::new_with_seed(size_bytes, keys, &BLOOMFILTER_SEED).expect("valid");
-    let mut contenders: Vec<Box<dyn KeyContender>> = vec![
-        Box::new(Entry(BLOOMLINE, bloomline)),
-        Box::new(Entry(FASTBLOOM, fastbloom)),
-        Box::new(Entry("broomfilter", broomfilter::BlockedFilter::new(bits, keys).expect("valid"))),
-        Box::new(Entry("bloomfilter", bloomfilter)),
-    ];
-    #[cfg(feature = "parquet")]
-    contenders.push(Box::new(Entry("parquet", crate::line_up::parquet_of(size_bytes))));
-    contenders.retain(|contender| is_wanted(contender.name()));
-    contenders
-}
-
-impl KeyFilter for BloomFilter {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &[u8]) {
-        self.insert(key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.contains(key)
-    }
-}
-
-impl KeyFilter for fastbloom::BloomFilter {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &[u8]) {
-        self.insert(key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.contains(key)
-    }
-}
-
-impl KeyFilter for broomfilter::BlockedFilter {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &[u8]) {
-        self.insert(key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.contains(key)
-    }
-}
-
-impl KeyFilter for bloomfilter::Bloom<[u8]> {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &[u8]) {
-        self.set(key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.check(key)
-    }
-}
-
-#[cfg(feature = "parquet")]
-impl KeyFilter for parquet::bloom_filter::Sbbf {
-    #[inline(always)]
-    fn insert_key(&mut self, key: &[u8]) {
-        self.insert(key);
-    }
-
-    #[inline(always)]
-    fn contains_key(&self, key: &[u8]) -> bool {
-        self.check(key)
     }
 }

@@ -9,21 +9,29 @@ use xorf::Filter as _;
 use crate::baseline::Baseline;
 use crate::batch::Batch;
 use crate::contender::{Contender, OneByOne, Single, act_on};
-use crate::rocksdb::RocksDb;
+use crate::rocksdb::{self, RocksDb};
 #[cfg(feature = "huge-pages")]
 use crate::small_pages::{SMALL_PAGES, SmallPages};
 
 /// Bits per key of all contenders.
 pub const BITS_PER_KEY: usize = 10;
-/// The best k of bloomline and of RocksDB's layout at 10 bits per key.
+/// The best k of bloomline and of RocksDB at 10 bits per key.
 pub const BEST_K: u32 = 6;
 
 pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const FASTBLOOM: &str = "fastbloom";
 pub const SBBF: &str = "sbbf-rs-safe";
-pub const ROCKSDB: &str = "RocksDB's layout";
+/// Built for this CPU, as its Makefile does.
+pub const ROCKSDB: &str = "RocksDB";
+/// Built for every x86-64 CPU.
+pub const ROCKSDB_DEBIAN: &str = "RocksDB, as Debian builds it";
+pub const AVX2: &str = "bloomline avx2";
+pub const XORF: &str = "xorf BinaryFuse8";
 pub const BASELINE: &str = "baseline";
+
+/// The contenders that hash keys and are timed with it.
+pub const BY_KEY: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 
 /// The two halves seed two hashes, so they must differ.
 pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
@@ -62,7 +70,9 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
     add(BLOOMLINE_BATCH, &|| Box::new(Batch::new(BLOOMLINE_BATCH, bloomline(BEST_K))));
     #[cfg(feature = "huge-pages")]
     add(SMALL_PAGES, &|| Box::new(SmallPages::new(bloomline(BEST_K))));
-    add(ROCKSDB, &|| Box::new(RocksDb::new(ROCKSDB, size_bytes, BEST_K)));
+    for &build in rocksdb::BUILDS {
+        add(build.name, &|| Box::new(RocksDb::new(build, size_bytes, BEST_K)));
+    }
     add(SBBF, &|| Box::new(OneByOne::new(SBBF, sbbf_rs_safe::Filter::new(8, size_bytes))));
     add(FASTBLOOM, &|| {
         let filter = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).expected_items(keys);
@@ -90,7 +100,7 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
     });
     #[cfg(feature = "parquet")]
     add("parquet", &|| Box::new(OneByOne::new("parquet", parquet_of(size_bytes))));
-    add("xorf BinaryFuse8", &|| Box::new(Xorf { hashes: Vec::new(), filter: None }));
+    add(XORF, &|| Box::new(Xorf { hashes: Vec::new(), filter: None }));
     contenders
 }
 
@@ -107,6 +117,16 @@ impl Single for BloomFilter {
     #[inline(always)]
     fn contains(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    #[inline(always)]
+    fn insert_key(&mut self, key: &[u8]) {
+        self.insert(key);
+    }
+
+    #[inline(always)]
+    fn contains_key(&self, key: &[u8]) -> bool {
+        self.contains(key)
     }
 
     fn fill(&mut self, hashes: &[u64]) {
@@ -127,6 +147,16 @@ impl Single for fastbloom::BloomFilter {
     #[inline(always)]
     fn contains(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    #[inline(always)]
+    fn insert_key(&mut self, key: &[u8]) {
+        self.insert(key);
+    }
+
+    #[inline(always)]
+    fn contains_key(&self, key: &[u8]) -> bool {
+        self.contains(key)
     }
 }
 
@@ -291,7 +321,7 @@ impl Xorf {
 
 impl Contender for Xorf {
     fn name(&self) -> &str {
-        "xorf BinaryFuse8"
+        XORF
     }
 
     fn size_bytes(&self) -> usize {

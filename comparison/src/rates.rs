@@ -4,7 +4,7 @@ use bloomline::BloomFilter;
 
 use crate::batch::Batch;
 use crate::contender::{Contender, OneByOne};
-use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
+use crate::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, SBBF};
 use crate::queries;
 use crate::rocksdb::{self, RocksDb};
 
@@ -41,25 +41,31 @@ pub fn with_best_k(size_bytes: usize, keys: usize) -> Vec<(u32, Box<dyn Contende
     let bits_per_key = 8.0 * size_bytes as f64 / keys as f64;
     let k = bloomline::sizing::best_k(bits_per_key).expect("valid bits per key");
     let bloomline = BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory");
-    let probes = rocksdb::probes_for(bits_per_key);
     let fastbloom = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).expected_items(keys);
     let sbbf = sbbf_rs_safe::Filter::new(8, size_bytes);
-    vec![
+    let mut contenders: Vec<(u32, Box<dyn Contender>)> = vec![
         (k, Box::new(Batch::new(BLOOMLINE, bloomline))),
-        (probes, Box::new(RocksDb::new(ROCKSDB, size_bytes, probes))),
         (8, Box::new(OneByOne::new(SBBF, sbbf))),
         (fastbloom.num_hashes(), Box::new(OneByOne::new(FASTBLOOM, fastbloom))),
-    ]
+    ];
+    if let Some(&rocksdb) = rocksdb::BUILDS.first() {
+        let k = rocksdb.probes_for(bits_per_key);
+        contenders.push((k, Box::new(RocksDb::new(rocksdb, size_bytes, k))));
+    }
+    contenders
 }
 
 /// The contenders of `size_bytes` that support any `k`.
 pub fn with_k(size_bytes: usize, k: u32) -> Vec<Box<dyn Contender>> {
     let bloomline = BloomFilter::with_blocks(size_bytes / 64, k).expect("enough memory");
     let fastbloom = fastbloom::BloomFilter::with_num_bits(8 * size_bytes).hashes(k);
-    vec![
+    let mut contenders: Vec<Box<dyn Contender>> = vec![
         Box::new(OneByOne::new(BLOOMLINE, bloomline.clone())),
         Box::new(Batch::new(BLOOMLINE_BATCH, bloomline)),
-        Box::new(RocksDb::new(ROCKSDB, size_bytes, k)),
         Box::new(OneByOne::new(FASTBLOOM, fastbloom)),
-    ]
+    ];
+    if let Some(&rocksdb) = rocksdb::BUILDS.first() {
+        contenders.push(Box::new(RocksDb::new(rocksdb, size_bytes, k)));
+    }
+    contenders
 }

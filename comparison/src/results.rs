@@ -60,10 +60,11 @@ pub struct Timing {
     pub rounds: Vec<f64>,
 }
 
+/// Looking up absent keys of one shape, hashing included.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyTiming {
-    pub key_bytes: usize,
-    pub present: bool,
+    pub shape: String,
+    pub size_bytes: usize,
     pub contender: String,
     pub rounds: Vec<f64>,
 }
@@ -79,7 +80,7 @@ pub struct BuildTiming {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeyBuild {
     pub contender: String,
-    pub key_bytes: usize,
+    pub shape: String,
     pub rounds: Vec<f64>,
     /// Peak memory per key beyond that of the result.
     pub scratch_bytes: f64,
@@ -135,6 +136,24 @@ impl Results {
             let other = others.find(|other| other.race == one.race)?;
             median(one.rounds.iter().zip(&other.rounds).map(|(one, other)| one / other))
         })
+    }
+
+    fn key_rounds(&self, size_bytes: usize, shape: &str, contender: &str) -> Option<&[f64]> {
+        let is_of = |timing: &&KeyTiming| {
+            timing.size_bytes == size_bytes && timing.shape == shape && timing.contender == contender
+        };
+        Some(&self.key_timings.iter().find(is_of)?.rounds)
+    }
+
+    /// Like [`nanoseconds`](Self::nanoseconds), for absent keys of a shape.
+    pub fn key_nanoseconds(&self, size_bytes: usize, shape: &str, contender: &str) -> Option<f64> {
+        median(self.key_rounds(size_bytes, shape, contender)?.iter().copied())
+    }
+
+    /// Like [`ratio`](Self::ratio), for absent keys of a shape.
+    pub fn key_ratio(&self, size_bytes: usize, shape: &str, one: &str, other: &str) -> Option<f64> {
+        let rounds = |contender| self.key_rounds(size_bytes, shape, contender);
+        median(rounds(one)?.iter().zip(rounds(other)?).map(|(one, other)| one / other))
     }
 
     /// The measured sizes, in ascending order.

@@ -1,6 +1,7 @@
 //! The tables of measurements.
 
-use bloomline_comparison::line_up::BASELINE;
+use bloomline_comparison::keys::SHAPES;
+use bloomline_comparison::line_up::{BASELINE, BY_KEY};
 use bloomline_comparison::race::median;
 use bloomline_comparison::results::{Results, Workload, size_text};
 
@@ -60,7 +61,7 @@ pub fn all(results: &Results, title: &str) -> String {
         }
     }
     if !results.key_timings.is_empty() {
-        text += &format!("### Lookups of byte keys, hashing included, 1 MiB\n\n{}\n", byte_keys(results));
+        text += &format!("### Lookups of absent keys, hashing included\n\n{}\n", by_key(results));
     }
     if !results.builds.is_empty() {
         text += &format!("### Building a filter from hashes\n\n{}\n", builds(results));
@@ -99,30 +100,18 @@ fn speeds(results: &Results, workload: Workload) -> String {
     if rows.len() > 1 { table_of(&rows) } else { String::new() }
 }
 
-fn byte_keys(results: &Results) -> String {
-    let mut columns: Vec<(usize, bool)> =
-        results.key_timings.iter().map(|timing| (timing.key_bytes, timing.present)).collect();
-    columns.sort_by_key(|&(key_bytes, present)| (present, key_bytes));
-    columns.dedup();
-    let mut contenders: Vec<&str> = Vec::new();
-    for timing in &results.key_timings {
-        if !contenders.contains(&timing.contender.as_str()) {
-            contenders.push(&timing.contender);
+fn by_key(results: &Results) -> String {
+    let mut rows = vec![["", "filter"].map(str::to_owned).to_vec()];
+    rows[0].extend(BY_KEY.map(str::to_owned));
+    for size_bytes in results.sizes() {
+        for shape in SHAPES {
+            let mut row = vec![shape.name.to_owned(), size_text(size_bytes)];
+            let cells = BY_KEY.map(|name| results.key_nanoseconds(size_bytes, shape.name, name));
+            if cells.iter().any(Option::is_some) {
+                row.extend(cells.map(|cell| cell.map_or(String::new(), |cell| format!("{cell:.2}"))));
+                rows.push(row);
+            }
         }
-    }
-    let mut rows = vec![vec![String::new()]];
-    rows[0].extend(columns.iter().map(|(key_bytes, present)| {
-        format!("{}, {key_bytes} bytes", if *present { "present" } else { "absent" })
-    }));
-    for contender in contenders {
-        let mut row = vec![contender.to_owned()];
-        row.extend(columns.iter().map(|&(key_bytes, present)| {
-            let timing = results.key_timings.iter().find(|timing| {
-                timing.contender == contender && timing.key_bytes == key_bytes && timing.present == present
-            });
-            timing.map_or(String::new(), |timing| median_text(&timing.rounds))
-        }));
-        rows.push(row);
     }
     table_of(&rows)
 }
@@ -137,11 +126,11 @@ fn builds(results: &Results) -> String {
 }
 
 fn key_builds(results: &Results) -> String {
-    let mut rows = vec![["", "key bytes", "ns per key", "scratch bytes per key"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "keys", "ns per key", "scratch bytes per key"].map(str::to_owned).to_vec()];
     rows.extend(results.key_builds.iter().map(|build| {
         vec![
             build.contender.clone(),
-            build.key_bytes.to_string(),
+            build.shape.clone(),
             median_text(&build.rounds),
             format!("{:.2}", build.scratch_bytes),
         ]

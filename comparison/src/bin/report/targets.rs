@@ -107,7 +107,7 @@ fn builder(results: &Results) -> String {
         for (what, value, at_most) in values {
             rows.push(vec![
                 format!("{BUILDER}, {what}"),
-                format!("{} bytes", build.key_bytes),
+                build.shape.clone(),
                 format!("{at_most:.1}"),
                 format!("{value:.2}"),
                 if value <= at_most { "yes" } else { "**no**" }.to_owned(),
