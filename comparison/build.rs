@@ -7,12 +7,16 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(rocksdb)");
     println!("cargo::rerun-if-changed=src/rocksdb.cc");
     match compile() {
-        Ok(()) => println!("cargo::rustc-cfg=rocksdb"),
+        Ok(version) => {
+            println!("cargo::rustc-cfg=rocksdb");
+            println!("cargo::rustc-env=ROCKSDB_VERSION={version}");
+        }
         Err(reason) => println!("cargo::rustc-env=WITHOUT_ROCKSDB={}", reason.replace('\n', " ")),
     }
 }
 
-fn compile() -> Result<(), String> {
+/// Returns the version of RocksDB.
+fn compile() -> Result<String, String> {
     let source = Path::new("../target/rocksdb");
     // It must exist: a watched path that is missing would run this script in every build.
     std::fs::create_dir_all(source).map_err(|error| error.to_string())?;
@@ -27,7 +31,12 @@ fn compile() -> Result<(), String> {
     // Makefile and build_tools/build_detect_platform.
     compile_as(source, "native", &["-DNDEBUG", "-march=native"])?;
     // debian/rules: CMake with PORTABLE=ON and no build type, so that the flags are those of dpkg-buildflags.
-    compile_as(source, "debian", &["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"])
+    compile_as(source, "debian", &["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"])?;
+    let version = std::fs::read_to_string(source.join("include/rocksdb/version.h")).unwrap_or_default();
+    let numbers = ["ROCKSDB_MAJOR ", "ROCKSDB_MINOR ", "ROCKSDB_PATCH "];
+    let numbers = numbers
+        .map(|name| version.split_once(name).map_or("?", |(_, rest)| rest.lines().next().unwrap_or("?")));
+    Ok(numbers.join("."))
 }
 
 fn compile_as(source: &Path, build: &str, flags: &[&str]) -> Result<(), String> {

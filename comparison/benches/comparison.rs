@@ -56,6 +56,9 @@ struct Arguments {
     /// Also filters of 1 GiB: takes 3 GiB of memory and some minutes
     #[arg(long)]
     huge: bool,
+    /// No builds, false-positive rates and k
+    #[arg(long)]
+    speed: bool,
     /// Fewer rounds and sizes; less exact
     #[arg(long)]
     quick: bool,
@@ -73,7 +76,7 @@ impl Arguments {
         let mut command = "cargo bench -p bloomline-comparison --".to_owned();
         command.extend(self.filter.iter().map(|name| format!(" --filter '{name}'")));
         command.extend(self.size.iter().map(|&size| format!(" --size {}", size_text(size).replace(' ', ""))));
-        for (flag, is_given) in [(" --huge", self.huge), (" --quick", self.quick)] {
+        for (flag, is_given) in [(" --huge", self.huge), (" --speed", self.speed), (" --quick", self.quick)] {
             command += if is_given { flag } else { "" };
         }
         command.trim_end_matches(" --").to_owned()
@@ -100,7 +103,7 @@ fn main() -> Result<()> {
         ([], false) => SIZES.into_iter().chain(arguments.huge.then_some(HUGE)).collect(),
         (sizes, _) => sizes.to_vec(),
     };
-    let rest = arguments.size.is_empty();
+    let rest = arguments.size.is_empty() && !arguments.speed;
     let progress = ProgressBar::new(sizes.len() as u64 + 5 * u64::from(rest));
     progress.set_style(ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}")?);
     let mut bench = Bench {
@@ -312,7 +315,7 @@ impl Bench {
 
     /// Lookups by key, hashing included.
     fn by_key(&mut self, size_bytes: usize) -> Result<()> {
-        let mut rows = vec![row(["", "ns", "/ RocksDB", "/ RocksDB, Debian", "/ fastbloom"])];
+        let mut rows = vec![row(["", "ns", "/ RocksDB", "/ RocksDB (Debian)", "/ fastbloom"])];
         for shape in SHAPES {
             self.progress.set_message(format!("{}: keys, {}", size_text(size_bytes), shape.name));
             self.keys_of(size_bytes, shape)?;

@@ -22,10 +22,10 @@ pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const FASTBLOOM: &str = "fastbloom";
 pub const SBBF: &str = "sbbf-rs-safe";
-/// Built for this CPU, as its Makefile does.
+/// Built for this CPU, as its Makefile does it.
 pub const ROCKSDB: &str = "RocksDB";
-/// Built for every x86-64 CPU.
-pub const ROCKSDB_DEBIAN: &str = "RocksDB, as Debian builds it";
+/// Built as Debian does it, for every CPU of the architecture.
+pub const ROCKSDB_DEBIAN: &str = "RocksDB (Debian)";
 pub const AVX2: &str = "bloomline avx2";
 pub const XORF: &str = "xorf BinaryFuse8";
 pub const BASELINE: &str = "baseline";

@@ -6,12 +6,17 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
+    /// For example "AMD Zen 4".
+    pub name: String,
     pub cpu: String,
     pub cores: usize,
     pub caches: String,
     pub huge_pages: String,
     pub os: String,
     pub rustc: String,
+    /// The version of RocksDB, unless it is left out, and what compiled it.
+    pub rocksdb: Option<String>,
+    pub cpp: String,
     pub date: String,
     /// `RUSTFLAGS` of the build; empty for a default build.
     pub flags: String,
@@ -20,12 +25,15 @@ pub struct Machine {
 impl Machine {
     pub fn this() -> Self {
         Self {
+            name: name(),
             cpu: cpu(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             caches: caches(),
             huge_pages: huge_pages(),
             os: os(),
             rustc: output("rustc", &["--version"]),
+            rocksdb: option_env!("ROCKSDB_VERSION").map(str::to_owned),
+            cpp: output("c++", &["--version"]),
             date: output("date", &["-u", "+%Y-%m-%d"]),
             flags: option_env!("RUSTFLAGS").unwrap_or_default().to_owned(),
         }
@@ -63,6 +71,56 @@ fn cpu() -> String {
     match (value(&text, "cpu family"), value(&text, "model\t")) {
         (Some(family), Some(model)) => format!("{name} (family {family}, model {model})"),
         _ => name,
+    }
+}
+
+/// The core's name where it is known. Virtual machines often hide the model's name, but not its number.
+fn name() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let number = |field| {
+        let value = value(&text, field)?;
+        let hexadecimal = value.strip_prefix("0x").map(|digits| u32::from_str_radix(digits, 16).ok());
+        hexadecimal.unwrap_or_else(|| value.parse().ok())
+    };
+    if let (Some(family), Some(model)) = (number("cpu family"), number("model\t")) {
+        let vendor = match value(&text, "vendor_id").unwrap_or_default().as_str() {
+            "AuthenticAMD" => "AMD",
+            "GenuineIntel" => "Intel",
+            vendor => vendor,
+        }
+        .to_owned();
+        let core = match (&*vendor, family, model) {
+            ("AMD", 0x17, 0x30..=0x4f | 0x60..=0x7f | 0x84 | 0x90..=0xaf) => "Zen 2",
+            ("AMD", 0x17, _) => "Zen",
+            ("AMD", 0x19, 0x10..=0x1f | 0x60..=0xaf) => "Zen 4",
+            ("AMD", 0x19, _) => "Zen 3",
+            ("AMD", 0x1a, 0x00..=0x4f | 0x60..=0x7f) => "Zen 5",
+            ("Intel", 6, 60 | 63 | 69 | 70) => "Haswell",
+            ("Intel", 6, 61 | 71 | 79 | 86) => "Broadwell",
+            ("Intel", 6, 78 | 94 | 142 | 158) => "Skylake",
+            ("Intel", 6, 85) => match number("stepping") {
+                Some(0..=4) => "Skylake-X",
+                Some(5..=7) => "Cascade Lake",
+                _ => "Cooper Lake",
+            },
+            ("Intel", 6, 106 | 108 | 125 | 126) => "Ice Lake",
+            ("Intel", 6, 140 | 141) => "Tiger Lake",
+            ("Intel", 6, 151 | 154) => "Alder Lake",
+            ("Intel", 6, 183 | 186 | 191) => "Raptor Lake",
+            ("Intel", 6, 143) => "Sapphire Rapids",
+            ("Intel", 6, 207) => "Emerald Rapids",
+            ("Intel", 6, 173 | 174) => "Granite Rapids",
+            _ => return format!("{vendor} family {family} model {model}"),
+        };
+        return format!("{vendor} {core}");
+    }
+    match (number("CPU implementer"), number("CPU part")) {
+        (Some(0x41), Some(0xd0c)) => "Arm Neoverse N1".to_owned(),
+        (Some(0x41), Some(0xd40)) => "Arm Neoverse V1".to_owned(),
+        (Some(0x41), Some(0xd49)) => "Arm Neoverse N2".to_owned(),
+        (Some(0x41), Some(0xd4f)) => "Arm Neoverse V2".to_owned(),
+        (Some(implementer), Some(part)) => format!("Arm {implementer:x} {part:x}"),
+        _ => unknown(),
     }
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use bloomline::sizing;
-use bloomline_comparison::line_up::{BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF};
+use bloomline_comparison::line_up::{
+    BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
+};
 use bloomline_comparison::race::median;
 use bloomline_comparison::results::{Results, Workload, size_text};
 use plotters::chart::ChartContext;
@@ -49,15 +51,23 @@ struct Axis<'a> {
     label: &'a dyn Fn(f64) -> String,
 }
 
-pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
+pub fn draw_all(results: &Results, directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory)?;
+    time_by_size(results, &directory.join("time-by-size.svg"))?;
+    rate_by_bits(results, &directory.join("rate-by-bits.svg"))?;
+    time_by_k(results, &directory.join("time-by-k.svg"))
+}
+
+fn time_by_size(results: &Results, path: &Path) -> Result<()> {
     let contenders = [
         BASELINE,
         BLOOMLINE_BATCH,
         BLOOMLINE,
         ROCKSDB,
+        ROCKSDB_DEBIAN,
         SBBF,
         FASTBLOOM,
-        "xorf BinaryFuse8",
+        XORF,
         "bloomcraft",
         "broomfilter",
         "bloomfilter",
@@ -72,24 +82,19 @@ pub fn time_by_size(results: &Results, path: &Path) -> Result<()> {
     let largest = results.sizes().last().map_or(20.0, |&size| (size as f64).log2());
     plot(
         path,
-        "Lookup of an absent key, 10 bits per key, default build",
+        &format!("{}: lookup of an absent key by hash, 10 bits per key", results.machine.name),
         &Axis {
             title: "filter size",
             range: 13.5..largest + 0.5,
             ticks: 10,
             label: &|x| size_text(x.exp2().round() as usize),
         },
-        &Axis {
-            title: "nanoseconds per lookup",
-            range: range_of(&lines, 0.2),
-            ticks: 10,
-            label: &|y| y.exp2().to_string(),
-        },
+        &nanoseconds(&lines),
         &lines,
     )
 }
 
-pub fn time_by_k(results: &Results, path: &Path) -> Result<()> {
+fn time_by_k(results: &Results, path: &Path) -> Result<()> {
     let lines = [BLOOMLINE_BATCH, BLOOMLINE, ROCKSDB, FASTBLOOM].map(|contender| {
         let of_contender = results.by_k.iter().filter(|timing| timing.contender == contender);
         let point = |timing: &bloomline_comparison::results::KTiming| {
@@ -99,19 +104,14 @@ pub fn time_by_k(results: &Results, path: &Path) -> Result<()> {
     });
     plot(
         path,
-        "Lookup of an absent key, 16 KiB, 10 bits per key, default build",
+        &format!("{}: lookup of an absent key by hash, 16 KiB", results.machine.name),
         &Axis { title: "k, probes per key", range: 0.7..16.3, ticks: 16, label: &|x| x.to_string() },
-        &Axis {
-            title: "nanoseconds per lookup",
-            range: range_of(&lines, 0.3),
-            ticks: 8,
-            label: &|y| y.exp2().to_string(),
-        },
+        &nanoseconds(&lines),
         &lines,
     )
 }
 
-pub fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
+fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
     let mut lines = Vec::new();
     let model = (0..=180).map(|i| 6.0 + f64::from(i) / 10.0).map(|bits_per_key| {
         let fpr = sizing::best_k(bits_per_key).and_then(|k| sizing::fpr(bits_per_key, k));
@@ -140,14 +140,24 @@ pub fn rate_by_bits(results: &Results, path: &Path) -> Result<()> {
     )
 }
 
+fn nanoseconds(lines: &[Line]) -> Axis<'static> {
+    let range = range_of(lines, 0.2);
+    Axis { title: "nanoseconds per lookup", range, ticks: 10, label: &power_of_two }
+}
+
+fn power_of_two(exponent: f64) -> String {
+    if exponent == exponent.round() { exponent.exp2().to_string() } else { String::new() }
+}
+
 fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     let color = match name {
         BLOOMLINE => RGBColor(213, 62, 0),
         BLOOMLINE_BATCH => RGBColor(230, 140, 0),
         ROCKSDB => RGBColor(0, 100, 180),
+        ROCKSDB_DEBIAN => RGBColor(110, 170, 220),
         SBBF => RGBColor(0, 145, 105),
         FASTBLOOM => RGBColor(130, 60, 160),
-        "xorf BinaryFuse8" => RGBColor(150, 110, 60),
+        XORF => RGBColor(150, 110, 60),
         "bloomcraft" => RGBColor(60, 150, 170),
         "broomfilter" => RGBColor(150, 40, 90),
         "bloomfilter" => RGBColor(110, 120, 40),
