@@ -54,7 +54,7 @@ fn compile_as(source: &Path, build: &str, flags: &[&str]) -> Result<(), String> 
     ] {
         compiler.define(name, Some(&*value));
     }
-    for flag in flags {
+    for flag in ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"].iter().chain(flags) {
         compiler.flag(flag);
     }
     compiler.file("src/rocksdb.cc").file(source.join("util/hash.cc")).file(source.join("util/xxhash.cc"));

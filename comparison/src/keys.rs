@@ -134,3 +134,29 @@ impl Queries for Keys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_reordering_keeps_them() {
+        for shape in SHAPES {
+            let mut keys = Keys::new((0..4096).chain(1 << 40..(1 << 40) + 4096), shape);
+            let distinct: HashSet<Vec<u8>> = keys.iter().map(<[u8]>::to_vec).collect();
+            assert_eq!(distinct.len(), 8192, "{}", shape.name);
+            keys.reorder(crate::queries::order(8192, 1));
+            assert_eq!(keys.iter().map(<[u8]>::to_vec).collect::<HashSet<_>>(), distinct, "{}", shape.name);
+        }
+    }
+
+    #[test]
+    fn urls_are_39_bytes_on_average() {
+        assert_eq!(URL_LENGTHS.len(), 30_088);
+        let keys = Keys::new(0..30_088, SHAPES[5]);
+        let mean = keys.parts().0.len() as f64 / keys.len() as f64;
+        assert!((38.5..39.5).contains(&mean), "{mean}");
+    }
+}

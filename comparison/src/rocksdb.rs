@@ -135,6 +135,7 @@ mod tests {
     use bloomline::mix;
 
     use super::*;
+    use crate::keys::SHAPES;
 
     #[test]
     fn builds_agree_lose_no_key_and_have_the_published_fpr() {
@@ -160,5 +161,21 @@ mod tests {
         let answers: Vec<_> = answers.collect();
         assert_eq!(answers.len(), 2);
         assert_eq!(answers[0], answers[1]);
+    }
+
+    #[test]
+    fn builds_hash_keys_alike() {
+        for shape in SHAPES {
+            let (keys, absent) = (Keys::new(0..10_000, shape), Keys::new(1 << 40..(1 << 40) + 10_000, shape));
+            let positives = BUILDS.iter().map(|&build| {
+                let mut filter = RocksDb::new(build, 12_480, 6);
+                filter.insert_keys(&keys);
+                assert_eq!(filter.count_keys(&keys), keys.len(), "{}", shape.name);
+                let positives = filter.count_keys(&absent);
+                assert!((50..150).contains(&positives), "{}: {positives}", shape.name);
+                positives
+            });
+            assert!(positives.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "{}", shape.name);
+        }
     }
 }

@@ -116,25 +116,21 @@ impl Page {
 
 /// The page about all machines.
 pub fn summary(pages: &[Page]) -> String {
-    let mut text = include_str!("summary.md").to_owned();
-    let mut rows = vec![["", "CPU", "caches", "compilers", "date"].map(str::to_owned).to_vec()];
+    let mut text = include_str!("summary.txt").to_owned();
+    let mut rows = vec![["", "CPU", "caches", "compiler", "date"].map(str::to_owned).to_vec()];
     for page in pages {
         let value = |name| {
             let row = page.machine.iter().find(|row| row.0 == name);
             row.map_or(String::new(), |row| row.1.clone())
         };
-        let mut compilers = value("compiler");
-        if !value("C++ compiler").is_empty() {
-            compilers += &format!("; {}", value("C++ compiler"));
-        }
         let name = format!("[{}](performance/{}.md)", page.name, page.file());
-        rows.push(vec![name, value("CPU"), value("caches"), compilers, page.date.clone()]);
+        rows.push(vec![name, value("CPU"), value("caches"), value("compiler"), page.date.clone()]);
     }
     text += &format!("\n## Machines\n\n{}", markdown_table(&rows));
     let pages: Vec<&Page> = pages.iter().collect();
     text += &format!(
-        "\n## Targets\n\nTime of the first divided by time of the second in the same round, median over all rounds. \
-         **Bold**: missed.\n\n{}",
+        "\n## Targets\n\nTime of the first divided by time of the second in the same round, median over all rounds, \
+         by hash where no key is named. **Bold**: missed.\n\n{}",
         targets(&pages)
     );
     let mut rows = vec![vec![String::new()]];
@@ -149,9 +145,7 @@ pub fn summary(pages: &[Page]) -> String {
     }
     text +=
         &format!("\n## Nanoseconds per lookup\n\nAbsent keys, default build.\n\n{}", markdown_table(&rows));
-    if let [newest, ..] = &pages[..] {
-        text += &format!("\n## Plots\n\nOn {}, {}: default build, absent keys.\n", newest.name, newest.date);
-    }
+    text += "\n## Plots\n\nFrom the last run of `scripts/report`: default build, absent keys.\n";
     for (file, title) in [
         ("time-by-size.svg", "Nanoseconds per lookup against filter size"),
         ("rate-by-bits.svg", "False-positive rate against bits per key"),
