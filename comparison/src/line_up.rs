@@ -284,7 +284,7 @@ impl Hasher for Captured {
 }
 
 #[cfg(feature = "parquet")]
-pub fn parquet_of(size_bytes: usize) -> parquet::bloom_filter::Sbbf {
+fn parquet_of(size_bytes: usize) -> parquet::bloom_filter::Sbbf {
     parquet::bloom_filter::Sbbf::new_with_num_of_bytes(size_bytes)
 }
 
