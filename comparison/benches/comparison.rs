@@ -377,7 +377,7 @@ impl Bench {
                 continue;
             };
             let mut builds = builds::FROM_HASHES.to_vec();
-            builds.retain(|name| self.is_wanted(name));
+            builds.retain(|&name| self.is_wanted(name) && (name != ROCKSDB || rocksdb::WITHOUT.is_none()));
             let times = race(&mut builds, rounds, |name| {
                 time_once(hashes.len(), || builds::from_hashes(name, std::hint::black_box(hashes)))
             });
