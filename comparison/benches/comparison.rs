@@ -372,7 +372,7 @@ impl Bench {
         let mut rows = vec![row(["", "keys", "ns per key"])];
         let max_keys = if self.arguments.quick { KEYS_TO_BUILD } else { MANY_KEYS_TO_BUILD };
         let hashes: Vec<u64> = (0..max_keys).map(bloomline::mix).collect();
-        for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(false)), (MANY_KEYS_TO_BUILD, 5)] {
+        for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(false)), (MANY_KEYS_TO_BUILD, 3)] {
             let Some(hashes) = hashes.get(..keys as usize) else {
                 continue;
             };

@@ -39,18 +39,25 @@ pub const BLOOMFILTER_SEED: [u8; 32] = *b"the first hash. the second hash.";
 /// Above this size only the contenders of a target run, because the others would take minutes to fill, and only two at
 /// a time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
 const LARGEST_FOR_ALL: usize = 64 << 20;
+/// At this size all would fit, but cost a minute for a baseline that few of them come near.
+const MEDIUM: usize = 16 << 20;
+const MEDIUM_RACE: &[&str] =
+    &[BASELINE, BLOOMLINE, BLOOMLINE_BATCH, AVX2, ROCKSDB, ROCKSDB_DEBIAN, SBBF, FASTBLOOM];
 const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, BASELINE],
     &[BLOOMLINE, ROCKSDB],
     &[BLOOMLINE, SBBF],
-    &[BLOOMLINE_BATCH, FASTBLOOM],
     #[cfg(feature = "huge-pages")]
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
 
 /// The contenders of each race at `size_bytes`; `None` for all in one race.
 pub fn races(size_bytes: usize) -> Vec<Option<&'static [&'static str]>> {
-    if size_bytes > LARGEST_FOR_ALL { LARGE_RACES.iter().copied().map(Some).collect() } else { vec![None] }
+    match size_bytes {
+        MEDIUM => vec![Some(MEDIUM_RACE)],
+        0..=LARGEST_FOR_ALL => vec![None],
+        _ => LARGE_RACES.iter().copied().map(Some).collect(),
+    }
 }
 
 /// Makes the empty contenders of `size_bytes` whose name `is_wanted`.

@@ -28,8 +28,16 @@ inline bool ContainsHash(const Filter& filter, uint64_t hash) {
                                           filter.data);
 }
 
+// Prefetches eight hashes ahead, as RocksDB does when it builds a filter.
 void Insert(const Filter* filter, const uint64_t* hashes, size_t n) {
-  for (size_t i = 0; i < n; i++) InsertHash(*filter, hashes[i]);
+  constexpr size_t kAhead = 8;
+  for (size_t i = 0; i < n; i++) {
+    if (i + kAhead < n) {
+      uint32_t offset;
+      FastLocalBloomImpl::PrepareHash(Lower32of64(hashes[i + kAhead]), filter->size_bytes, filter->data, &offset);
+    }
+    InsertHash(*filter, hashes[i]);
+  }
 }
 
 size_t Count(const Filter* filter, const uint64_t* hashes, size_t n) {
