@@ -69,14 +69,14 @@ default    kernel::avx2::insert_batch      loop   vpsllvq vpsrlvq vpor
 default    kernel::sse41::contains         whole  pmullw pshufb psrlw pandn
 default    kernel::sse41::contains_batch   loop   pmullw pshufb psrlw pandn
 default    view::BloomView::contains_batch loop   pandn shlq por
-default    contains_hash                   whole  mulx vprorvq vptestnmq vpsllvq vmovmskps
-default    insert_hash                     whole  mulx vprolvq vpcmpneq[dq] vpsllvq vptest
-default    count                           loop   vprorvq mulx vpbroadcastq vpsrlvq vptestn?mq
-default    count                           loop   vmovmskps mulx vpbroadcastq vpsrlvq vpsllvq vpandn
+default    contains_hash                   whole  mulxq vprorvq vptestnmq vpsllvq vmovmskps
+default    insert_hash                     whole  mulxq vprolvq vpcmpneq[dq] vpsllvq vptest
+default    count                           loop   vprorvq mulxq vpbroadcastq vpsrlvq vptestn?mq
+default    count                           loop   vmovmskps mulxq vpbroadcastq vpsrlvq vpsllvq vpandn
 
-x86-64-v3  contains_hash                   whole  mulx vprorvq vptestnmq vpsllvq vmovmskps
-x86-64-v3  insert_hash                     whole  mulx vprolvq vpcmpneq[dq] vpsllvq vptest
-x86-64-v3  count                           loop   vprorvq mulx vpbroadcastq vpsrlvq vptestn?mq
+x86-64-v3  contains_hash                   whole  mulxq vprorvq vptestnmq vpsllvq vmovmskps
+x86-64-v3  insert_hash                     whole  mulxq vprolvq vpcmpneq[dq] vpsllvq vptest
+x86-64-v3  count                           loop   vprorvq mulxq vpbroadcastq vpsrlvq vptestn?mq
 x86-64-v3  count                           loop   vmovmskps vpsrlvq vpsllvq vpandn
 
 x86-64-v4  contains_hash                   whole  vpsrlvq vprolvq|vprorvq vptestn?mq
