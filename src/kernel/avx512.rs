@@ -3,7 +3,9 @@
 use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{POSITIONS, PerWord, ROWS, Row, Table, lane_bits, steps};
+use super::rows::{
+    POSITIONS, PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps,
+};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -17,7 +19,7 @@ pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    contains_probes(load(block), hash, PerWord::of(&PROBED, k))
+    Probes::of(k).are_set(load(block), hash)
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
@@ -28,14 +30,14 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let probed = PerWord::of(&PROBED, k);
-    batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
+    let probes = Probes::of(k);
+    batch.run(blocks, |block, hash| probes.are_set(load(block), hash));
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
     let block = short_block(lanes.as_slice(), lanes.first_lane_of(hash));
-    contains_probes(block, hash, PerWord::of(&PROBED, k))
+    Probes::of(k).are_set(block, hash)
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
@@ -118,20 +120,48 @@ fn store(block: &mut Block, bits: __m512i) {
 /// A bit for each probed lane.
 pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 2, 3, 4, 5, 6, 7]);
 
-/// Tests a probe in every lane, then ignores the lanes that are not probed: a table of bytes costs less than one of rows.
-#[inline]
-#[target_feature(enable = "avx512f,bmi1,bmi2")]
-fn contains_probes(block: __m512i, hash: u64, probed: PerWord<[u8; LANES]>) -> bool {
-    let clear = |word| _mm512_testn_epi64_mask(bits(word, _mm512_set1_epi64(1)), block);
-    probed.each(hash, |word, probed| clear(word) & probed, |first, second| first | second) == 0
+/// What selects the lanes that are probed: by the first word and, if k is above 8, by the second.
+#[derive(Clone, Copy)]
+struct Probes {
+    first: &'static [u8; LANES],
+    second: Option<&'static [Row; LANES]>,
+}
+
+impl Probes {
+    #[inline(always)]
+    fn of(k: ProbeCount) -> Self {
+        Self { first: PerWord::of(&PROBED, k).first, second: PerWord::of(&ROWS, k).second }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,bmi1,bmi2")]
+    fn are_set(self, block: __m512i, hash: u64) -> bool {
+        let word = first_word(hash);
+        let first = bits(word, _mm512_set1_epi64(1));
+        let missing = match self.second {
+            // Tests every lane, then ignores those that are not probed: a table of bytes costs less than one of rows.
+            None => _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)],
+            // The first word has a probe in every lane. One test for both words takes 8 % less than two (Zen 4, 2026-11).
+            Some(rows) => {
+                let mask = _mm512_or_si512(first, bits_of_row(second_word(word), &rows[rotation(word)]));
+                _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask)
+            }
+        };
+        missing == 0
+    }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> __m512i {
+    rows.each(hash, |word, row| bits_of_row(word, row), |first, second| _mm512_or_si512(first, second))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn bits_of_row(word: u64, row: &Row) -> __m512i {
     // SAFETY: the AVX-512 load reads a row's 64 bytes, which are aligned to 64.
-    let bits = |word, row: &Row| bits(word, unsafe { _mm512_load_si512(row.0.as_ptr().cast()) });
-    rows.each(hash, bits, |first, second| _mm512_or_si512(first, second))
+    bits(word, unsafe { _mm512_load_si512(row.0.as_ptr().cast()) })
 }
 
 /// One bit in each lane in which `ones` has a 1.
