@@ -64,10 +64,17 @@ LIMIT = 1.03
 
 
 class Repeated(Function):
-    """A function that its caller calls in a loop: its return jumps to its start."""
+    """A function that its caller calls in a loop: its return jumps to its start.
+
+    Each call's arguments are new, so that it does not wait for what the call before left in their registers.
+    """
+
+    ARGUMENTS = ["movl $1, %edi", "movl $1, %esi", "movl $1, %edx"]
 
     def __init__(self, function):
-        vars(self).update(vars(function))
+        super().__init__(function.name)
+        self.lines = [*self.ARGUMENTS, *function.lines]
+        self.labels = {label: at + len(self.ARGUMENTS) for label, at in function.labels.items()}
 
     def next(self, at):
         return [0] if self.has(at, RETURN) else super().next(at)
