@@ -66,8 +66,8 @@ default    kernel::avx2::contains          whole  vpsrlvq vpsllvq vpandn vmovmsk
 default    kernel::avx2::insert            whole  vpsrlvq vpsllvq vpandn vpor vptest
 default    kernel::avx2::contains_batch    loop   vmovmskps vpsrlvq vpsllvq vpandn
 default    kernel::avx2::insert_batch      loop   vpsllvq vpsrlvq vpor
-default    kernel::sse41::contains         whole  pmullw pshufb psrlw pandn
-default    kernel::sse41::contains_batch   loop   pmullw pshufb psrlw pandn
+default    kernel::sse41::contains         whole  pmullw pshufb pblendw psrlw pcmpeqb pmovmskb
+default    kernel::sse41::contains_batch   loop   pmullw pshufb pblendw psrlw pcmpeqb pmovmskb
 default    view::BloomView::contains_batch loop   pandn shlq por
 default    contains_hash                   whole  mulxq vprorvq vptestnmq vpsllvq vmovmskps
 default    insert_hash                     whole  mulxq vprolvq vpcmpneq[dq] vpsllvq vptest
