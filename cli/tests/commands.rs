@@ -204,7 +204,7 @@ fn dedup_prints_each_line_once() {
     {
         let mut dedup = place.bloomline(&[&["dedup"], arguments].concat());
         dedup
-            .args(["--fpr", "1e-5"])
+            .args(["--fpr", "1e-6"])
             .write_stdin(&text[..])
             .assert()
             .success()
@@ -434,7 +434,8 @@ fn every_command_explains_itself() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "fills 256 MiB")]
 fn bench_measures_every_kernel() {
-    let bench = Place::new().bloomline(&["bench", "--seconds", "1"]).assert().success();
+    let place = Place::new();
+    let bench = place.bloomline(&["bench", "--seconds", "1"]).assert().success();
     let text = String::from_utf8(bench.get_output().stdout.clone()).unwrap();
     assert!(text.contains(&format!("chosen: {}\n", bloomline::Kernel::active())));
     for kernel in bloomline::Kernel::available() {
@@ -443,7 +444,7 @@ fn bench_measures_every_kernel() {
             "{text}"
         );
     }
-    let mut limited = Place::new().bloomline(&["bench", "--seconds", "1"]);
+    let mut limited = place.bloomline(&["bench", "--seconds", "1"]);
     let chosen = contains("kernels: portable, reference; chosen: portable\n");
     limited.env("BLOOMLINE_KERNEL", "portable").assert().success().stdout(chosen);
 }
