@@ -36,9 +36,12 @@ fn child() {
 /// The kernels that are available in a process with these variables in its environment.
 fn available<V: AsRef<OsStr>>(variables: &[(&str, V)]) -> Vec<String> {
     // An emulator runs only this process, and would not run its child.
-    let emulator =
-        env::vars().find(|(name, _)| name.starts_with("CARGO_TARGET_") && name.ends_with("_RUNNER"));
-    let emulator = emulator.map_or(String::new(), |(_, emulator)| emulator);
+    let prefix = format!("CARGO_TARGET_{}_", env::consts::ARCH.to_uppercase());
+    let emulator = env::vars_os().find_map(|(name, emulator)| {
+        let name = name.to_str()?;
+        (name.starts_with(&prefix) && name.ends_with("_RUNNER")).then(|| emulator.into_string().unwrap())
+    });
+    let emulator = emulator.unwrap_or_default();
     let test = env::current_exe().unwrap();
     let mut words = emulator.split_whitespace().map(OsStr::new).chain([test.as_os_str()]);
     let mut child = Command::new(words.next().unwrap());

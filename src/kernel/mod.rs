@@ -223,10 +223,12 @@ impl fmt::Display for Kernel {
 macro_rules! dispatch {
     ($kernel:expr, $function:ident($($argument:expr),*)) => {
         match $kernel.0 {
-            // SAFETY: a `Kernel` of `Isa::Avx512` is made only after `Isa::is_supported` found avx512f on this CPU.
+            // SAFETY: a `Kernel` of `Isa::Avx512` is made only after `Isa::is_supported` found avx512f, bmi1
+            // and bmi2 on this CPU.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512 => unsafe { avx512::$function($($argument),*) },
-            // SAFETY: a `Kernel` of `Isa::Avx2` is made only after `Isa::is_supported` found avx2 on this CPU.
+            // SAFETY: a `Kernel` of `Isa::Avx2` is made only after `Isa::is_supported` found avx2, bmi1 and bmi2
+            // on this CPU.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => unsafe { avx2::$function($($argument),*) },
             // SAFETY: a `Kernel` of `Isa::Sse41` is made only after `Isa::is_supported` found sse4.1 on this CPU.
