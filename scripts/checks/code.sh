@@ -82,7 +82,7 @@ x86-64-v3  count                           loop   vmovmskps vpsrlvq vpsllvq vpan
 x86-64-v4  contains_hash                   whole  vpsrlvq vprolvq|vprorvq vptestn?mq
 x86-64-v4  insert_hash                     whole  vpsrlvq vprolvq vporq|vpternlogq vpcmpneq[dq]
 x86-64-v4  count                           loop   vptestn?mq vpsrlvq vprolvq|vprorvq
-x86-64-v4  view::BloomView::contains_batch loop   vprolvq|vprorvq vpsrlvq vptestn?mq
+x86-64-v4  view::BloomView::contains_batch loop   vprolvq|vprorvq vpsrlvq vptestn?mq|vpcmpneq[dq]
 '
     if [ "$(uname -m)" != x86_64 ]; then
         skip "the kernels' instructions" "the expected ones are for x86-64, and this machine is $(uname -m)"
