@@ -134,11 +134,7 @@ pub struct UnknownKernelError {
 impl fmt::Display for UnknownKernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
-        write!(
-            f,
-            "there is no kernel {name:?}: use avx512, avx2, sse4.1, neon, portable or reference, of which the CPU need \
-             not have all"
-        )
+        write!(f, "unknown kernel {name:?}: the names are avx512, avx2, sse4.1, neon, portable and reference")
     }
 }
 
