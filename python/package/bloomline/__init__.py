@@ -1,0 +1,28 @@
+"""Bloom filters whose lookups read one cache line, over numpy arrays, Arrow columns and any other keys.
+
+    >>> from bloomline import BloomFilter
+    >>> seen = BloomFilter(1_000_000, 0.01)
+    >>> seen.update(["ant", "bee"])
+    >>> "ant" in seen, "cat" in seen
+    (True, False)
+
+`bloomline.spark` builds and probes filters on a Spark cluster.
+"""
+
+from ._native import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    DecodeError,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
+
+__all__ = [
+    "BloomFilter",
+    "BloomView",
+    "CountingBloomFilter",
+    "DecodeError",
+    "ScalableBloomFilter",
+    "StandardBloomFilter",
+]

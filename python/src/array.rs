@@ -1,0 +1,62 @@
+//! Keys in numpy arrays.
+
+use std::slice;
+
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+use crate::column::{self, Column, Fixed, Integers, Sink, Utf32, integers};
+use crate::errors::cannot_be_keys;
+use crate::keys;
+
+/// Elements that are copied at a time, where they cannot be read in place.
+const COPIED: usize = 1 << 16;
+
+pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    let dtype = array.dtype();
+    if array.hasattr("mask")? {
+        return Err(cannot_be_keys("masked arrays"));
+    }
+    if array.ndim() != 1 {
+        let message =
+            format!("keys must have one dimension, not {}: flatten the array with .ravel()", array.ndim());
+        return Err(PyValueError::new_err(message));
+    }
+    match dtype.kind() {
+        b'O' | b'T' => return keys::read_iterable(array, seed, sink),
+        b'i' | b'u' | b'S' | b'U' => (),
+        _ => return Err(cannot_be_keys(format_args!("numpy arrays of {dtype}"))),
+    }
+    if array.is_contiguous() && dtype.is_native_byteorder() != Some(false) {
+        return read_in_place(array, seed, sink);
+    }
+    let (py, native) = (array.py(), dtype.call_method1("newbyteorder", ("=",))?);
+    let contiguous = py.import("numpy")?.getattr("ascontiguousarray")?;
+    sink.reserve(array.len());
+    for start in (0..array.len()).step_by(COPIED) {
+        let some = PySlice::new(py, start as isize, array.len().min(start + COPIED) as isize, 1);
+        read_in_place(contiguous.call1((array.get_item(some)?, &native))?.cast()?, seed, sink)?;
+    }
+    Ok(())
+}
+
+fn read_in_place(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    let (dtype, len) = (array.dtype(), array.len());
+    let width = dtype.itemsize();
+    let bytes = if array.is_empty() || width == 0 {
+        &[]
+    } else {
+        // SAFETY: a contiguous array's data are `len` items of `width` bytes from its data pointer on, which is not null.
+        // They live as long as `array`, which the caller holds. Another thread that writes into the array meanwhile races
+        // with this as it does with numpy's own loops; any bytes are valid numbers here.
+        unsafe { slice::from_raw_parts((*array.as_array_ptr()).fields.data.cast::<u8>(), len * width) }
+    };
+    let column: Box<dyn Column> = match dtype.kind() {
+        b'S' => Box::new(Fixed { bytes, width, len, ends_at_zeros: true }),
+        b'U' => Box::new(Utf32 { characters: bytes.as_chunks().0, width: width / 4, len }),
+        kind => integers!(kind, width, bytes, |values, widen| Box::new(Integers { values, widen })),
+    };
+    Ok(array.py().detach(|| column::hash_all(&*column, seed, sink))?)
+}

@@ -1,0 +1,435 @@
+//! Keys in Arrow's memory, handed over by the [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html)
+//! in capsules.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Display;
+use std::{ptr, slice};
+
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::column::{
+    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Views, hashed_once, integers,
+};
+use crate::errors::cannot_be_keys;
+
+#[repr(C)]
+struct ArrowSchema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *const *const ArrowSchema,
+    dictionary: *const ArrowSchema,
+    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    private_data: *mut c_void,
+}
+
+#[repr(C)]
+struct ArrowArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *const *const c_void,
+    children: *const *const ArrowArray,
+    dictionary: *const ArrowArray,
+    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    private_data: *mut c_void,
+}
+
+#[repr(C)]
+struct ArrowArrayStream {
+    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
+    private_data: *mut c_void,
+}
+
+/// A struct of the interface that was moved to us. All zeros until the producer fills it in.
+struct Owned<T: Release>(T);
+
+trait Release {
+    const EMPTY: Self;
+    fn release(&mut self);
+    fn is_released(&self) -> bool;
+}
+
+macro_rules! release {
+    ($Struct:ident { $($zero:ident: $value:expr),* }) => {
+        impl Release for $Struct {
+            const EMPTY: Self = Self { $($zero: $value,)* release: None, private_data: ptr::null_mut() };
+
+            fn release(&mut self) {
+                if let Some(release) = self.release {
+                    // SAFETY: the producer set `release`, so the struct has not been released, and is not used again.
+                    unsafe { release(self) }
+                }
+            }
+
+            fn is_released(&self) -> bool {
+                self.release.is_none()
+            }
+        }
+    };
+}
+
+release!(ArrowSchema {
+    format: ptr::null(),
+    name: ptr::null(),
+    metadata: ptr::null(),
+    flags: 0,
+    n_children: 0,
+    children: ptr::null(),
+    dictionary: ptr::null()
+});
+release!(ArrowArrayStream { get_schema: None, get_next: None, get_last_error: None });
+release!(ArrowArray {
+    length: 0,
+    null_count: 0,
+    offset: 0,
+    n_buffers: 0,
+    n_children: 0,
+    buffers: ptr::null(),
+    children: ptr::null(),
+    dictionary: ptr::null()
+});
+
+impl<T: Release> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+// SAFETY: the interface lets a consumer use and release a struct on any thread, one at a time; `Owned` is the only one
+// that has it.
+unsafe impl<T: Release> Send for Owned<T> {}
+
+/// Moves a struct out of its capsule, as the PyCapsule interface has it.
+fn take<T: Release>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<Owned<T>> {
+    let place = capsule.pointer_checked(Some(name))?.cast::<T>();
+    // SAFETY: a capsule of this name holds a struct of this type, in memory that is the capsule's; what it is replaced by
+    // counts as released. Attached to the interpreter, so no other consumer takes it at the same time.
+    let taken = Owned(unsafe { place.replace(T::EMPTY) });
+    if taken.0.is_released() { Err(malformed("it was released before")) } else { Ok(taken) }
+}
+
+fn malformed(what: impl Display) -> PyErr {
+    PyValueError::new_err(format!("malformed Arrow data: {what}"))
+}
+
+/// What an object exports.
+pub struct Exported(Source);
+
+enum Source {
+    Array(Owned<ArrowSchema>, Owned<ArrowArray>),
+    Stream(Owned<ArrowArrayStream>),
+}
+
+/// `None` if the object does not speak Arrow, or needs a package for it that is not installed.
+pub fn export(keys: &Bound<'_, PyAny>) -> PyResult<Option<Exported>> {
+    let call = |name| {
+        let Some(method) = keys.getattr_opt(name)? else { return Ok(None) };
+        match method.call0() {
+            Err(error) if error.is_instance_of::<PyImportError>(keys.py()) => Ok(None),
+            result => result.map(Some),
+        }
+    };
+    if let Some(stream) = call("__arrow_c_stream__")? {
+        return Ok(Some(Exported(Source::Stream(take(stream.cast()?, c"arrow_array_stream")?))));
+    }
+    let Some(both) = call("__arrow_c_array__")? else { return Ok(None) };
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = both.extract()?;
+    Ok(Some(Exported(Source::Array(take(&schema, c"arrow_schema")?, take(&array, c"arrow_array")?))))
+}
+
+impl Exported {
+    /// Hashes all values. Detached from the interpreter, which the producer of a stream may need in another thread.
+    pub fn read(self, py: Python<'_>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+        py.detach(|| match self.0 {
+            Source::Array(schema, array) => hash_array(&Type::of(&schema.0)?, &array.0, seed, sink),
+            Source::Stream(mut stream) => {
+                let schema = stream.schema()?;
+                let of = Type::of(&schema.0)?;
+                while let Some(array) = stream.next()? {
+                    hash_array(&of, &array.0, seed, sink)?;
+                }
+                Ok(())
+            }
+        })
+    }
+}
+
+impl Owned<ArrowArrayStream> {
+    fn schema(&mut self) -> PyResult<Owned<ArrowSchema>> {
+        self.call(self.0.get_schema)
+    }
+
+    fn next(&mut self) -> PyResult<Option<Owned<ArrowArray>>> {
+        let array = self.call(self.0.get_next)?;
+        Ok((!array.0.is_released()).then_some(array))
+    }
+
+    fn call<T: Release>(
+        &mut self,
+        function: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut T) -> c_int>,
+    ) -> PyResult<Owned<T>> {
+        let function = function.ok_or_else(|| malformed("a stream lacks a function"))?;
+        let mut out = Owned(T::EMPTY);
+        // SAFETY: the stream has not been released, and `out` is memory for what the function writes.
+        if unsafe { function(&mut self.0, &mut out.0) } == 0 {
+            return Ok(out);
+        }
+        // SAFETY: the function failed; the text, if there is one, lives until the next call.
+        let text = self.0.get_last_error.map(|last_error| unsafe { last_error(&mut self.0) });
+        // SAFETY: as above.
+        let text = text.filter(|text| !text.is_null()).map(|text| unsafe { CStr::from_ptr(text) });
+        let text = text.map_or("no reason given".into(), CStr::to_string_lossy);
+        Err(PyValueError::new_err(format!("the keys could not be read: {text}")))
+    }
+}
+
+/// A type of keys.
+enum Type {
+    Null,
+    Integers(IntegerType),
+    Fixed(usize),
+    Binary,
+    LargeBinary,
+    Views,
+    Dictionary(IntegerType, Box<Type>),
+    /// A table, or a record batch, of this one column.
+    Table(Box<Type>),
+}
+
+#[derive(Clone, Copy)]
+struct IntegerType {
+    kind: u8,
+    width: usize,
+}
+
+impl IntegerType {
+    fn of(format: &str) -> Option<Self> {
+        let (kind, width) = match format {
+            "c" => (b'i', 1),
+            "C" => (b'u', 1),
+            "s" => (b'i', 2),
+            "S" => (b'u', 2),
+            "i" => (b'i', 4),
+            "I" => (b'u', 4),
+            "l" => (b'i', 8),
+            "L" => (b'u', 8),
+            _ => return None,
+        };
+        Some(Self { kind, width })
+    }
+}
+
+impl Type {
+    fn of(schema: &ArrowSchema) -> PyResult<Self> {
+        let format = text(schema.format);
+        if let Some(values) = reference(schema.dictionary) {
+            let indices =
+                IntegerType::of(&format).ok_or_else(|| malformed("indices that are not integers"))?;
+            return Ok(Self::Dictionary(indices, Box::new(Self::of(values)?)));
+        }
+        if let Some(integers) = IntegerType::of(&format) {
+            return Ok(Self::Integers(integers));
+        }
+        let what = match &*format {
+            "n" => return Ok(Self::Null),
+            "z" | "u" => return Ok(Self::Binary),
+            "Z" | "U" => return Ok(Self::LargeBinary),
+            "vz" | "vu" => return Ok(Self::Views),
+            "+s" => {
+                let columns = children(schema.children, schema.n_children)?;
+                if let [column] = columns[..] {
+                    return Ok(Self::Table(Box::new(Self::of(column)?)));
+                }
+                let names: Vec<_> = columns.iter().map(|column| text(column.name)).collect();
+                let (n, names) = (names.len(), names.join(", "));
+                let message = format!("{n} columns ({names}) are not keys: select one of them");
+                return Err(PyTypeError::new_err(message));
+            }
+            "b" => "booleans",
+            "e" | "f" | "g" => "floats",
+            "tdD" | "tdm" => "dates",
+            format => match (format.get(..2), format.get(2..)) {
+                (Some("w:"), Some(width)) => {
+                    let width = width.parse().map_err(|_| malformed(format_args!("the type {format:?}")))?;
+                    return Ok(Self::Fixed(width));
+                }
+                (Some("d:"), _) => "decimals",
+                (Some("tt"), _) => "times",
+                (Some("ts"), _) => "timestamps",
+                (Some("tD"), _) => "durations",
+                (Some("ti"), _) => "intervals",
+                (Some("+r"), _) => "run-end encoded arrays",
+                (Some("+l" | "+L" | "+v" | "+w"), _) => "lists",
+                (Some("+m"), _) => "maps",
+                (Some("+u"), _) => "unions",
+                _ => return Err(cannot_be_keys(format_args!("Arrow values of type {format:?}"))),
+            },
+        };
+        Err(cannot_be_keys(what))
+    }
+
+    /// The values `start..start + len` of an array, whose own offset is counted in.
+    fn column<'a>(
+        &self,
+        array: &'a ArrowArray,
+        start: usize,
+        len: usize,
+        seed: u64,
+    ) -> PyResult<Box<dyn Column + 'a>> {
+        if len == 0 {
+            return Ok(Box::new(Nulls(0)));
+        }
+        match *self {
+            Self::Null => Ok(Box::new(Nulls(len))),
+            Self::Integers(IntegerType { kind, width }) => {
+                let bytes = array.items(1, start, len, width)?;
+                integers!(kind, width, bytes, |values, widen| array
+                    .nullable(Integers { values, widen }, start))
+            }
+            Self::Fixed(width) => {
+                let bytes = array.items(1, start, len, width)?;
+                array.nullable(Fixed { bytes, width, len, ends_at_zeros: false }, start)
+            }
+            Self::Binary => array.offsets(start, len, |offset| i32::from_ne_bytes(offset) as usize),
+            Self::LargeBinary => array.offsets(start, len, |offset| i64::from_ne_bytes(offset) as usize),
+            Self::Views => {
+                let views = array.items(1, start, len, 16)?.as_chunks().0;
+                // The last buffer has the lengths of those between.
+                let n_buffers =
+                    usize::try_from(array.n_buffers - 3).map_err(|_| malformed("views without buffers"))?;
+                let lengths = array.items(n_buffers + 2, 0, n_buffers, 8)?.as_chunks().0;
+                let buffers = lengths
+                    .iter()
+                    .zip(2..)
+                    .map(|(&len, i)| array.items(i, 0, i64::from_ne_bytes(len) as usize, 1));
+                array.nullable(Views { views, buffers: buffers.collect::<PyResult<_>>()? }, start)
+            }
+            Self::Dictionary(IntegerType { kind, width }, ref of) => {
+                let dictionary =
+                    reference(array.dictionary).ok_or_else(|| malformed("indices without values"))?;
+                let (first, n_values) = dictionary.range()?;
+                let values = hashed_once(of.column(dictionary, first, n_values, seed)?, len, seed)?;
+                let bytes = array.items(1, start, len, width)?;
+                integers!(kind, width, bytes, |indices, widen| {
+                    array.nullable(Dictionary { indices: Integers { values: indices, widen }, values }, start)
+                })
+            }
+            Self::Table(ref of) => {
+                if array.validity(start, len)?.is_some() {
+                    return Err(cannot_be_keys("structs that are null"));
+                }
+                let [column] = children(array.children, array.n_children)?[..] else {
+                    return Err(malformed("a table whose arrays do not match its schema"));
+                };
+                let (first, n_values) = column.range()?;
+                if start.checked_add(len).is_none_or(|end| end > n_values) {
+                    return Err(malformed(format_args!("a column of {n_values} values in a table of more")));
+                }
+                of.column(column, first + start, len, seed)
+            }
+        }
+    }
+}
+
+impl ArrowArray {
+    /// The array's offset and length.
+    fn range(&self) -> PyResult<(usize, usize)> {
+        match (self.offset.try_into(), self.length.try_into()) {
+            (Ok(offset), Ok(length)) => Ok((offset, length)),
+            _ => Err(malformed(format_args!("offset {}, length {}", self.offset, self.length))),
+        }
+    }
+
+    /// Items `start..start + len` of `width` bytes each, of buffer `i`.
+    fn items(&self, i: usize, start: usize, len: usize, width: usize) -> PyResult<&[u8]> {
+        let no_buffer = || malformed(format_args!("buffer {i} is missing or too large"));
+        let n_buffers = usize::try_from(self.n_buffers).map_err(|_| no_buffer())?;
+        let end = start
+            .checked_add(len)
+            .and_then(|end| end.checked_mul(width))
+            .filter(|end| *end <= isize::MAX as usize);
+        let end = end.filter(|_| i < n_buffers && !self.buffers.is_null()).ok_or_else(no_buffer)?;
+        // SAFETY: `buffers` points to `n_buffers` pointers, and `i` is below that.
+        let buffer = unsafe { *self.buffers.add(i) }.cast::<u8>();
+        if len * width == 0 {
+            return Ok(&[]);
+        }
+        if buffer.is_null() {
+            return Err(no_buffer());
+        }
+        // SAFETY: for an array's length and offset, the interface has the producer provide that many items in this buffer,
+        // unchanged until the array is released, which takes the exclusive reference that `Owned` has. There is no length
+        // to check against: a producer that lies crashes any consumer.
+        Ok(unsafe { slice::from_raw_parts(buffer, end) }.split_at(start * width).1)
+    }
+
+    /// The bitmap of values that are not null, if some are.
+    fn validity(&self, start: usize, len: usize) -> PyResult<Option<&[u8]>> {
+        let has_buffers = self.null_count != 0 && self.n_buffers > 0 && !self.buffers.is_null();
+        // SAFETY: `buffers` points to at least one pointer.
+        if !has_buffers || unsafe { *self.buffers }.is_null() {
+            return Ok(None);
+        }
+        let bytes = start.checked_add(len).ok_or_else(|| malformed("a length"))?.div_ceil(8);
+        self.items(0, 0, bytes, 1).map(Some)
+    }
+
+    fn nullable<'a>(&'a self, column: impl Column + 'a, start: usize) -> PyResult<Box<dyn Column + 'a>> {
+        Ok(match self.validity(start, column.len())? {
+            Some(validity) => Box::new(Nullable { column, validity, offset: start }),
+            None => Box::new(column),
+        })
+    }
+
+    fn offsets<'a, const N: usize>(
+        &'a self,
+        start: usize,
+        len: usize,
+        widen: impl Fn([u8; N]) -> usize + Sync + 'a,
+    ) -> PyResult<Box<dyn Column + 'a>> {
+        let (offsets, _) = self.items(1, start, len + 1, N)?.as_chunks();
+        let data = self.items(2, 0, widen(offsets[len]), 1)?;
+        self.nullable(Offsets { offsets, data, widen }, start)
+    }
+}
+
+fn hash_array(of: &Type, array: &ArrowArray, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    let (start, len) = array.range()?;
+    let column = of.column(array, start, len, seed)?;
+    Ok(column::hash_all(&*column, seed, sink)?)
+}
+
+fn text<'a>(pointer: *const c_char) -> Cow<'a, str> {
+    if pointer.is_null() {
+        return Cow::Borrowed("");
+    }
+    // SAFETY: formats and names end with a zero, and live until the schema is released.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy()
+}
+
+fn reference<'a, T>(pointer: *const T) -> Option<&'a T> {
+    // SAFETY: where a pointer to a child is not null, its struct lives until the parent is released.
+    unsafe { pointer.as_ref() }
+}
+
+fn children<'a, T>(pointers: *const *const T, n: i64) -> PyResult<Vec<&'a T>> {
+    let n = usize::try_from(n).map_err(|_| malformed(format_args!("{n} children")))?;
+    if n > 0 && pointers.is_null() {
+        return Err(malformed("children are missing"));
+    }
+    // SAFETY: there are `n` pointers.
+    (0..n)
+        .map(|i| reference(unsafe { *pointers.add(i) }).ok_or_else(|| malformed("a child is missing")))
+        .collect()
+}

@@ -1,0 +1,367 @@
+//! Columns of keys in memory that somebody else owns, and their hashes: "Keys of other types" in the format.
+#![forbid(unsafe_code)]
+
+use std::fmt::{self, Display, Formatter};
+use std::ops::Range;
+
+use bloomline::hash_key;
+use pyo3::PyErr;
+use pyo3::exceptions::PyValueError;
+
+/// Hashes of one batch fit into the first-level cache, beside what a lookup needs.
+const BATCH: usize = 2048;
+
+/// A value that cannot be read.
+pub enum Invalid {
+    /// Its offsets lead outside of the column's buffers.
+    Outside(usize),
+    /// Half of a surrogate pair, or no character at all.
+    NotUnicode(usize, u32),
+}
+
+impl Display for Invalid {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outside(i) => write!(f, "malformed Arrow array: value {i} lies outside of its buffers"),
+            Self::NotUnicode(i, code) => {
+                write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
+            }
+        }
+    }
+}
+
+impl From<Invalid> for PyErr {
+    fn from(invalid: Invalid) -> Self {
+        PyValueError::new_err(invalid.to_string())
+    }
+}
+
+/// Values that can be hashed.
+pub trait Column: Sync {
+    fn len(&self) -> usize;
+
+    /// The hash of a value, or `None` for null. `text` is memory to convert it in.
+    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid>;
+
+    /// The hashes of some values. A method so that the loop is compiled for each kind of column.
+    fn hash_batch(&self, range: Range<usize>, seed: u64, batch: &mut Batch) -> Result<(), Invalid> {
+        let Batch { hashes, nulls, text } = batch;
+        let (start, mut failed) = (range.start, None);
+        hashes.clear();
+        nulls.clear();
+        hashes.extend(range.map(|i| match self.hash(i, seed, text) {
+            Ok(Some(hash)) => hash,
+            Ok(None) => {
+                nulls.push(i - start);
+                0
+            }
+            Err(invalid) => {
+                failed.get_or_insert(invalid);
+                0
+            }
+        }));
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Hashes of consecutive keys.
+#[derive(Default)]
+pub struct Batch {
+    /// In place of a null, a number without meaning.
+    pub hashes: Vec<u64>,
+    /// Which are nulls, in ascending order.
+    pub nulls: Vec<usize>,
+    text: String,
+}
+
+/// Where hashes go, batch by batch. May wait for a lock that needs no interpreter.
+pub trait Sink: Send {
+    /// Announces that many keys.
+    fn reserve(&mut self, _additional: usize) {}
+
+    fn take(&mut self, batch: &mut Batch);
+}
+
+/// Inserts keys; nulls are no keys.
+pub struct Inserts<F>(pub F);
+
+impl<F: FnMut(&[u64]) + Send> Sink for Inserts<F> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) {
+        for &null in nulls.iter().rev() {
+            hashes.swap_remove(null);
+        }
+        (self.0)(hashes);
+    }
+}
+
+/// Looks up keys.
+pub struct Lookups<F> {
+    look_up: F,
+    pub found: Vec<bool>,
+    /// Positions of nulls, ascending. Their answers are `true`, so that whoever ignores them loses no row.
+    pub nulls: Vec<usize>,
+}
+
+impl<F: Fn(&[u64], &mut [bool]) + Send> Lookups<F> {
+    pub fn new(look_up: F) -> Self {
+        Self { look_up, found: Vec::new(), nulls: Vec::new() }
+    }
+}
+
+impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Lookups<F> {
+    fn reserve(&mut self, additional: usize) {
+        self.found.reserve(additional);
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) {
+        let before = self.found.len();
+        self.found.resize(before + hashes.len(), false);
+        (self.look_up)(hashes, &mut self.found[before..]);
+        for null in nulls {
+            self.found[before + *null] = true;
+            self.nulls.push(before + *null);
+        }
+    }
+}
+
+/// Hashes all values of a column.
+pub fn hash_all(column: &dyn Column, seed: u64, sink: &mut impl Sink) -> Result<(), Invalid> {
+    let mut batch = Batch::default();
+    sink.reserve(column.len());
+    for start in (0..column.len()).step_by(BATCH) {
+        let end = column.len().min(start + BATCH);
+        column.hash_batch(start..end, seed, &mut batch)?;
+        sink.take(&mut batch);
+    }
+    Ok(())
+}
+
+/// Integers of N bytes in the machine's byte order, at any alignment.
+pub struct Integers<'a, const N: usize, F> {
+    pub values: &'a [[u8; N]],
+    /// The value modulo 2^64.
+    pub widen: F,
+}
+
+impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Integers<'_, N, F> {
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    #[inline(always)]
+    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        Ok(Some(hash_key((self.widen)(self.values[i]).to_le_bytes(), seed)))
+    }
+}
+
+/// `$make`, with `$values` as an array of integers and `$widen` as the function that widens one, for bytes of the type
+/// `$kind` (`b'i'` or `b'u'`) and `$width` bytes. Any other type is taken for 64 bits.
+macro_rules! integers {
+    ($kind:expr, $width:expr, $bytes:expr, |$values:ident, $widen:ident| $make:expr) => {
+        match ($kind, $width) {
+            (b'i', 1) => integers!($bytes, $values, $widen, |value| i8::from_ne_bytes(value) as u64, $make),
+            (b'u', 1) => {
+                integers!($bytes, $values, $widen, |value| u64::from(u8::from_ne_bytes(value)), $make)
+            }
+            (b'i', 2) => integers!($bytes, $values, $widen, |value| i16::from_ne_bytes(value) as u64, $make),
+            (b'u', 2) => {
+                integers!($bytes, $values, $widen, |value| u64::from(u16::from_ne_bytes(value)), $make)
+            }
+            (b'i', 4) => integers!($bytes, $values, $widen, |value| i32::from_ne_bytes(value) as u64, $make),
+            (b'u', 4) => {
+                integers!($bytes, $values, $widen, |value| u64::from(u32::from_ne_bytes(value)), $make)
+            }
+            _ => integers!($bytes, $values, $widen, u64::from_ne_bytes, $make),
+        }
+    };
+    ($bytes:expr, $values:ident, $widen:ident, $function:expr, $make:expr) => {{
+        let ($values, $widen) = ($bytes.as_chunks().0, $function);
+        $make
+    }};
+}
+pub(crate) use integers;
+
+/// Values of `width` bytes each.
+pub struct Fixed<'a> {
+    pub bytes: &'a [u8],
+    pub width: usize,
+    pub len: usize,
+    /// numpy's `S` does not tell trailing zeros from no bytes.
+    pub ends_at_zeros: bool,
+}
+
+impl Column for Fixed<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        let mut value = &self.bytes[i * self.width..][..self.width];
+        while self.ends_at_zeros
+            && let [rest @ .., 0] = value
+        {
+            value = rest;
+        }
+        Ok(Some(hash_key(value, seed)))
+    }
+}
+
+/// numpy's `U`: `width` characters of 4 bytes each, in the machine's byte order, where trailing zeros are none.
+pub struct Utf32<'a> {
+    pub characters: &'a [[u8; 4]],
+    pub width: usize,
+    pub len: usize,
+}
+
+impl Column for Utf32<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+        let mut value = &self.characters[i * self.width..][..self.width];
+        while let [rest @ .., [0, 0, 0, 0]] = value {
+            value = rest;
+        }
+        text.clear();
+        for character in value {
+            let code = u32::from_ne_bytes(*character);
+            text.push(char::from_u32(code).ok_or(Invalid::NotUnicode(i, code))?);
+        }
+        Ok(Some(hash_key(text, seed)))
+    }
+}
+
+/// Arrow's strings and binary values: value i is `data[offset i..offset i + 1]`.
+pub struct Offsets<'a, const N: usize, F> {
+    /// One more than values.
+    pub offsets: &'a [[u8; N]],
+    pub data: &'a [u8],
+    pub widen: F,
+}
+
+impl<const N: usize, F: Fn([u8; N]) -> usize + Sync> Column for Offsets<'_, N, F> {
+    fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        let [start, end] = [i, i + 1].map(|i| (self.widen)(self.offsets[i]));
+        let value = self.data.get(start..end).ok_or(Invalid::Outside(i))?;
+        Ok(Some(hash_key(value, seed)))
+    }
+}
+
+/// Arrow's string and binary views: a length, and up to 12 bytes or the place of more.
+pub struct Views<'a> {
+    pub views: &'a [[u8; 16]],
+    pub buffers: Vec<&'a [u8]>,
+}
+
+impl Column for Views<'_> {
+    fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        let view = &self.views[i];
+        // Negative numbers are too large for any buffer.
+        let field = |i: usize| i32::from_ne_bytes(view.as_chunks().0[i]) as usize;
+        let len = field(0);
+        let value = if len <= 12 {
+            Some(&view[4..4 + len])
+        } else {
+            self.buffers.get(field(2)).and_then(|buffer| buffer.get(field(3)..)?.get(..len))
+        };
+        Ok(Some(hash_key(value.ok_or(Invalid::Outside(i))?, seed)))
+    }
+}
+
+/// Hashes made before.
+pub struct Hashes(Vec<Option<u64>>);
+
+impl Column for Hashes {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, _: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        Ok(self.0[i])
+    }
+}
+
+/// Indices into a column of values.
+pub struct Dictionary<'a, const N: usize, F> {
+    pub indices: Integers<'a, N, F>,
+    pub values: Box<dyn Column + 'a>,
+}
+
+impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, F> {
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+        let index = (self.indices.widen)(self.indices.values[i]) as usize;
+        if index >= self.values.len() {
+            return Err(Invalid::Outside(i));
+        }
+        self.values.hash(index, seed, text)
+    }
+}
+
+/// Hashes a dictionary's values once, unless it has more of them than are used.
+pub fn hashed_once<'a>(
+    values: Box<dyn Column + 'a>,
+    n_indices: usize,
+    seed: u64,
+) -> Result<Box<dyn Column + 'a>, Invalid> {
+    if values.len() > n_indices {
+        return Ok(values);
+    }
+    let mut text = String::new();
+    let hashes: Result<_, _> = (0..values.len()).map(|i| values.hash(i, seed, &mut text)).collect();
+    Ok(Box::new(Hashes(hashes?)))
+}
+
+/// A column of which some values are null. Those need not be readable.
+pub struct Nullable<'a, C> {
+    pub column: C,
+    /// A bit for each value, from bit `offset` on: whether it is not null.
+    pub validity: &'a [u8],
+    pub offset: usize,
+}
+
+impl<C: Column> Column for Nullable<'_, C> {
+    fn len(&self) -> usize {
+        self.column.len()
+    }
+
+    #[inline]
+    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+        let bit = self.offset + i;
+        if self.validity[bit / 8] >> (bit % 8) & 1 == 0 {
+            return Ok(None);
+        }
+        self.column.hash(i, seed, text)
+    }
+}
+
+/// Arrow's type null.
+pub struct Nulls(pub usize);
+
+impl Column for Nulls {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn hash(&self, _: usize, _: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,43 @@
+//! Rust's errors as Python's exceptions, with the same texts.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
+
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    bloomline,
+    DecodeError,
+    PyValueError,
+    "The bytes are not a filter of this kind, or are damaged: rebuild the filter from its keys."
+);
+
+/// Sizes and filters that do not fit each other.
+pub fn value_error(error: impl Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+pub fn decode_error(error: bloomline::DecodeError) -> PyErr {
+    DecodeError::new_err(error.to_string())
+}
+
+/// Python chooses the subclass of `OSError` by the number.
+pub fn os_error(error: io::Error, path: &Path) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            let text = error.to_string();
+            let what = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, what, path.to_owned()))
+        }
+        None => error.into(),
+    }
+}
+
+pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{what} cannot be keys: cast them to integers or text first (keys are str, bytes and integers)"
+    ))
+}

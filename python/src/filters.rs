@@ -1,0 +1,652 @@
+//! The filters that own their memory.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bloomline::{KeyEstimate, MismatchError, variants};
+use numpy::PyArray1;
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
+use pyo3::types::{IntoPyDict, PyBytes, PyType};
+
+use crate::column::{Inserts, Lookups};
+use crate::errors::{decode_error, os_error, value_error};
+use crate::view::{BloomView, bytes_of, slice_of};
+use crate::{files, keys};
+
+/// A count of keys, or a factor.
+fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    unsigned(value, usize::MAX)
+}
+
+fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    unsigned(value, u64::MAX)
+}
+
+/// A `ValueError` where PyO3 has an `OverflowError`.
+fn unsigned<'py, T>(value: &Bound<'py, PyAny>, most: T) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr> + std::fmt::Display,
+{
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyTypeError>(value.py()) {
+            return error;
+        }
+        PyValueError::new_err(format!("a number from 0 to {most} is needed, not {value}"))
+    })
+}
+
+/// The answers to lookups as Python gets them.
+pub fn answers(py: Python<'_>, found: Vec<bool>, nulls: Vec<usize>) -> PyResult<Bound<'_, PyAny>> {
+    if nulls.is_empty() {
+        return Ok(PyArray1::from_vec(py, found).into_any());
+    }
+    let mut is_null = vec![false; found.len()];
+    for null in nulls {
+        is_null[null] = true;
+    }
+    let arguments = (PyArray1::from_vec(py, found),);
+    let mask = [("mask", PyArray1::from_vec(py, is_null))].into_py_dict(py)?;
+    let array = match py.import("pyarrow") {
+        Ok(pyarrow) => pyarrow.getattr("array")?,
+        Err(error) if error.is_instance_of::<PyImportError>(py) => {
+            py.import("numpy")?.getattr("ma")?.getattr("array")?
+        }
+        Err(error) => return Err(error),
+    };
+    array.call(arguments, Some(&mask))
+}
+
+fn estimate(estimate: KeyEstimate) -> (f64, f64) {
+    let keys = estimate.keys().map_or(f64::INFINITY, |keys| keys as f64);
+    (keys, estimate.standard_error().unwrap_or(f64::INFINITY))
+}
+
+/// Locks two filters in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each other.
+fn lock_both<'a, F>(
+    write: &'a RwLock<F>,
+    read: &'a RwLock<F>,
+) -> (RwLockWriteGuard<'a, F>, RwLockReadGuard<'a, F>) {
+    let write_lock = || write.write().unwrap_or_else(PoisonError::into_inner);
+    let read_lock = || read.read().unwrap_or_else(PoisonError::into_inner);
+    if std::ptr::from_ref(write) < std::ptr::from_ref(read) {
+        let write = write_lock();
+        (write, read_lock())
+    } else {
+        let read = read_lock();
+        (write_lock(), read)
+    }
+}
+
+/// A class over one of the crate's filters: what all have in common, and `$own` methods.
+///
+/// Nobody who has the lock waits for the interpreter, so whoever has the interpreter may wait for the lock.
+macro_rules! filter_class {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty { $($own:tt)* }) => {
+        $(#[$doc])*
+        #[pyclass(frozen, module = "bloomline")]
+        pub struct $Class {
+            filter: RwLock<$Filter>,
+            /// That of the filter, which never changes.
+            seed: u64,
+            expected_keys: Option<usize>,
+        }
+
+        impl $Class {
+            pub fn new_with(filter: $Filter, expected_keys: Option<usize>) -> Self {
+                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys }
+            }
+
+            fn read(&self) -> RwLockReadGuard<'_, $Filter> {
+                self.filter.read().unwrap_or_else(PoisonError::into_inner)
+            }
+
+            fn write(&self) -> RwLockWriteGuard<'_, $Filter> {
+                self.filter.write().unwrap_or_else(PoisonError::into_inner)
+            }
+
+            /// Reads the filter without the interpreter: for what takes longer than a lookup.
+            fn with<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
+                py.detach(|| read(&self.read()))
+            }
+        }
+
+        #[pymethods]
+        impl $Class {
+            $($own)*
+
+            /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
+            fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+                let hash = keys::hash(key, self.seed)?;
+                let mut filter = self.filter.write_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
+                Ok(filter.insert_hash(hash))
+            }
+
+            /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
+            /// chunked array or column of integers, strings or binary values. Nulls are no keys.
+            fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+                keys::read(keys, self.seed, &mut Inserts(|hashes: &[u64]| self.write().insert_batch(hashes)))
+            }
+
+            /// Whether a key is possibly present. False means definitely absent.
+            fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+                let hash = keys::hash(key, self.seed)?;
+                let filter = self.filter.read_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
+                Ok(filter.contains_hash(hash))
+            }
+
+            /// Looks up many keys, given as for `update`: a numpy array of bools. Where an Arrow array has nulls, a
+            /// pyarrow.BooleanArray with nulls, or without pyarrow a masked numpy array.
+            fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let mut lookups =
+                    Lookups::new(|hashes: &[u64], found: &mut [bool]| self.read().contains_batch(hashes, found));
+                keys::read(keys, self.seed, &mut lookups)?;
+                answers(keys.py(), lookups.found, lookups.nulls)
+            }
+
+            /// Removes all keys.
+            fn clear(&self, py: Python<'_>) {
+                py.detach(|| self.write().clear());
+            }
+
+            /// Another filter with the same keys.
+            fn copy(&self, py: Python<'_>) -> Self {
+                Self::new_with(self.with(py, Clone::clone), self.expected_keys)
+            }
+
+            fn __copy__(&self, py: Python<'_>) -> Self {
+                self.copy(py)
+            }
+
+            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> Self {
+                self.copy(py)
+            }
+
+            fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                let py = other.py();
+                let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+                let other = other.get();
+                let equal = std::ptr::eq(self, other) || py.detach(|| {
+                    let (first, second) = if std::ptr::from_ref(self) < other { (self, other) } else { (other, self) };
+                    *first.read() == *second.read()
+                });
+                Ok(equal.into_pyobject(py)?.to_owned().into_any().unbind())
+            }
+
+            /// The seed that keys are hashed with.
+            #[getter]
+            fn seed(&self) -> u64 {
+                self.seed
+            }
+
+            /// Bytes of memory.
+            #[getter]
+            fn size_bytes(&self) -> usize {
+                self.read().size_bytes()
+            }
+
+            /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
+            fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+                PyBytes::new(py, &self.with(py, <$Filter>::to_standalone))
+            }
+
+            /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
+            #[staticmethod]
+            fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+                let array = bytes_of(buffer)?;
+                let bytes = slice_of(&array);
+                let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
+                Ok(Self::new_with(filter, None))
+            }
+
+            /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
+            fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+                py.detach(|| {
+                    let bytes = self.read().to_standalone();
+                    files::save(&path, |file| std::io::Write::write_all(file, &bytes))
+                })
+                .map_err(|error| os_error(error, &path))
+            }
+
+            #[staticmethod]
+            fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>) -> PyResult<Self> {
+                Ok(Self { expected_keys, ..Self::from_bytes(bytes)? })
+            }
+
+            fn __reduce__<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<usize>))> {
+                let restore = PyType::new::<Self>(py).getattr("_restore")?;
+                Ok((restore, (self.to_bytes(py), self.expected_keys)))
+            }
+        }
+    };
+}
+
+filter_class! {
+    /// A set of keys that answers "definitely absent" or "possibly present", and touches one cache line to do so.
+    ///
+    /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
+    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key.
+    /// seed: filters of one seed and size can be combined.
+    BloomFilter over bloomline::BloomFilter {
+        #[new]
+        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
+        fn new(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            fpr: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter = bloomline::BloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// A filter of a given size instead of a given false-positive rate.
+        #[staticmethod]
+        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
+        fn with_bits_per_key(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            bits_per_key: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter = bloomline::BloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// The filter in a file that `save` or the command line wrote.
+        ///
+        /// With mmap, a BloomView that maps the file: only what lookups need is read, and the footer is checked. Its
+        /// method `verify` checks the rest. Nobody may shorten the file meanwhile, which would end this process with
+        /// SIGBUS; `save` never does. Without mmap, a BloomFilter: read, verified, and free to change.
+        #[staticmethod]
+        #[pyo3(signature = (path, mmap=true))]
+        fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
+            if mmap {
+                return Ok(Py::new(py, BloomView::map(py, &path)?)?.into_any());
+            }
+            let filter = py.detach(|| read_file(&path, bloomline::BloomFilter::from_standalone))?;
+            Ok(Py::new(py, Self::new_with(filter, None))?.into_any())
+        }
+
+        fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+            let union = self.copy(other.py());
+            union.unite(other.py(), other.get())?;
+            Ok(union)
+        }
+
+        fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+            self.unite(other.py(), other.get())
+        }
+
+        fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+            let common = self.copy(other.py());
+            common.intersect(other.py(), other.get())?;
+            Ok(common)
+        }
+
+        fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+            self.intersect(other.py(), other.get())
+        }
+
+        /// The union of at least one filter: bit for bit the filter of all their keys.
+        #[staticmethod]
+        fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+            Self::union_of(filters)
+        }
+
+        /// Divides the size by `factor`, which must divide n_blocks. Bit for bit, the result is the filter that would
+        /// have been built in that size.
+        fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = count)] factor: usize) -> PyResult<()> {
+            py.detach(|| self.write().fold(factor)).map_err(value_error)
+        }
+
+        /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`.
+        fn shrink_to_fpr(&self, py: Python<'_>, fpr: f64) -> PyResult<()> {
+            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(value_error)
+        }
+
+        /// Bits that are set for each key, 1 to 16.
+        #[getter]
+        fn k(&self) -> u32 {
+            self.read().k()
+        }
+
+        /// Blocks of 64 bytes.
+        #[getter]
+        fn n_blocks(&self) -> usize {
+            self.read().n_blocks()
+        }
+
+        /// The number that the filter was made for; None if it was read from bytes.
+        #[getter]
+        fn expected_keys(&self) -> Option<usize> {
+            self.expected_keys
+        }
+
+        /// Fraction of bits that are set. Reads the whole filter.
+        #[getter]
+        fn fill_ratio(&self, py: Python<'_>) -> f64 {
+            self.with(py, bloomline::BloomFilter::fill_ratio)
+        }
+
+        /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
+        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+            self.with(py, bloomline::BloomFilter::estimated_fpr)
+        }
+
+        /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
+        /// full to tell. Too high after `&`.
+        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+            estimate(self.with(py, bloomline::BloomFilter::estimated_keys))
+        }
+
+        fn __repr__(&self) -> String {
+            let (filter, expected) = (self.read(), describe(self.expected_keys));
+            format!("BloomFilter({expected}n_blocks={}, k={}, seed={})", filter.n_blocks(), filter.k(), self.seed)
+        }
+    }
+}
+
+filter_class! {
+    /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
+    CountingBloomFilter over variants::CountingBloomFilter {
+        #[new]
+        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
+        fn new(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            fpr: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter = variants::CountingBloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// A filter of a given size instead of a given false-positive rate.
+        #[staticmethod]
+        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
+        fn with_bits_per_key(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            bits_per_key: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter =
+                variants::CountingBloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// The filter in a file that `save` wrote, verified.
+        #[staticmethod]
+        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            let filter = py.detach(|| read_file(&path, variants::CountingBloomFilter::from_standalone))?;
+            Ok(Self::new_with(filter, None))
+        }
+
+        /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
+        /// was never added may lose others.
+        fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+            let hash = keys::hash(key, self.seed)?;
+            let mut filter = self.filter.write_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
+            Ok(filter.remove_hash(hash))
+        }
+
+        /// How often a key was added, at most: 15 stands for 15 and more.
+        fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
+            let hash = keys::hash(key, self.seed)?;
+            let filter = self.filter.read_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
+            Ok(filter.count_hash(hash))
+        }
+
+        /// A BloomFilter of the same keys, in a fifth of the memory.
+        fn to_filter(&self, py: Python<'_>) -> BloomFilter {
+            BloomFilter::new_with(self.with(py, |filter| filter.as_filter().clone()), self.expected_keys)
+        }
+
+        /// Counters that each key adds to, 1 to 16.
+        #[getter]
+        fn k(&self) -> u32 {
+            self.read().k()
+        }
+
+        /// Blocks of 512 bits and counters.
+        #[getter]
+        fn n_blocks(&self) -> usize {
+            self.read().n_blocks()
+        }
+
+        /// The number that the filter was made for; None if it was read from bytes.
+        #[getter]
+        fn expected_keys(&self) -> Option<usize> {
+            self.expected_keys
+        }
+
+        /// Fraction of counters above zero. Reads the whole filter.
+        #[getter]
+        fn fill_ratio(&self, py: Python<'_>) -> f64 {
+            self.with(py, |filter| filter.as_filter().fill_ratio())
+        }
+
+        /// The false-positive rate, exact for the counters as they are. Reads the whole filter.
+        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+            self.with(py, |filter| filter.as_filter().estimated_fpr())
+        }
+
+        /// The number of distinct keys, estimated, and its standard error; infinite if the filter is too full to tell.
+        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+            estimate(self.with(py, |filter| filter.as_filter().estimated_keys()))
+        }
+
+        fn __repr__(&self) -> String {
+            let (filter, expected) = (self.read(), describe(self.expected_keys));
+            format!("CountingBloomFilter({expected}n_blocks={}, k={}, seed={})", filter.n_blocks(), filter.k(), self.seed)
+        }
+    }
+}
+
+filter_class! {
+    /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
+    StandardBloomFilter over variants::StandardBloomFilter {
+        #[new]
+        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
+        fn new(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            fpr: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter = variants::StandardBloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// A filter of a given size instead of a given false-positive rate.
+        #[staticmethod]
+        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
+        fn with_bits_per_key(
+            #[pyo3(from_py_with = count)] expected_keys: usize,
+            bits_per_key: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter =
+                variants::StandardBloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+        }
+
+        /// The filter in a file that `save` wrote, verified.
+        #[staticmethod]
+        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            let filter = py.detach(|| read_file(&path, variants::StandardBloomFilter::from_standalone))?;
+            Ok(Self::new_with(filter, None))
+        }
+
+        fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+            let union = self.copy(other.py());
+            union.unite(other.py(), other.get())?;
+            Ok(union)
+        }
+
+        fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+            self.unite(other.py(), other.get())
+        }
+
+        fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+            let common = self.copy(other.py());
+            common.intersect(other.py(), other.get())?;
+            Ok(common)
+        }
+
+        fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+            self.intersect(other.py(), other.get())
+        }
+
+        /// The union of at least one filter: bit for bit the filter of all their keys.
+        #[staticmethod]
+        fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+            Self::union_of(filters)
+        }
+
+        /// Bits that are set for each key, 1 to 64.
+        #[getter]
+        fn k(&self) -> u32 {
+            self.read().k()
+        }
+
+        /// Bits of the filter.
+        #[getter]
+        fn size_bits(&self) -> u64 {
+            self.read().size_bits()
+        }
+
+        /// The number that the filter was made for; None if it was read from bytes.
+        #[getter]
+        fn expected_keys(&self) -> Option<usize> {
+            self.expected_keys
+        }
+
+        /// Fraction of bits that are set. Reads the whole filter.
+        #[getter]
+        fn fill_ratio(&self, py: Python<'_>) -> f64 {
+            self.with(py, variants::StandardBloomFilter::fill_ratio)
+        }
+
+        /// The false-positive rate for the bits as they are. Reads the whole filter.
+        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+            self.with(py, variants::StandardBloomFilter::estimated_fpr)
+        }
+
+        /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
+        /// full to tell. Too high after `&`.
+        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+            estimate(self.with(py, variants::StandardBloomFilter::estimated_keys))
+        }
+
+        fn __repr__(&self) -> String {
+            let (filter, expected) = (self.read(), describe(self.expected_keys));
+            format!("StandardBloomFilter({expected}size_bits={}, k={}, seed={})", filter.size_bits(), filter.k(), self.seed)
+        }
+    }
+}
+
+filter_class! {
+    /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
+    /// three times its time.
+    ScalableBloomFilter over variants::ScalableBloomFilter {
+        #[new]
+        #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
+        fn new(
+            #[pyo3(from_py_with = count)] initial_capacity: usize,
+            fpr: f64,
+            #[pyo3(from_py_with = seed)] seed: u64,
+        ) -> PyResult<Self> {
+            let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr).map_err(value_error)?;
+            Ok(Self::new_with(filter.with_seed(seed), None))
+        }
+
+        /// The filter in a file that `save` wrote, verified.
+        #[staticmethod]
+        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            let filter = py.detach(|| read_file(&path, variants::ScalableBloomFilter::from_standalone))?;
+            Ok(Self::new_with(filter, None))
+        }
+
+        /// Keys added so far that were not possibly present before.
+        #[getter]
+        fn inserted_keys(&self) -> u64 {
+            self.read().inserted_keys()
+        }
+
+        /// The false-positive rate that was requested.
+        #[getter]
+        fn fpr(&self) -> f64 {
+            self.read().fpr()
+        }
+
+        /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
+        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+            self.with(py, variants::ScalableBloomFilter::estimated_fpr)
+        }
+
+        fn __repr__(&self) -> String {
+            let filter = self.read();
+            format!("ScalableBloomFilter(inserted_keys={}, fpr={}, seed={})", filter.inserted_keys(), filter.fpr(), self.seed)
+        }
+    }
+}
+
+macro_rules! set_operations {
+    ($Class:ident) => {
+        impl $Class {
+            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                combine(py, &self.filter, &other.filter, |ours, theirs| ours.union_with(theirs))
+            }
+
+            fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                combine(py, &self.filter, &other.filter, |ours, theirs| ours.intersect_with(theirs))
+            }
+
+            fn union_of(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+                let py = filters.py();
+                let mut union: Option<Self> = None;
+                for filter in filters.try_iter()? {
+                    let filter = filter?.cast_into::<Self>()?;
+                    match &union {
+                        None => union = Some(filter.get().copy(py)),
+                        Some(union) => union.unite(py, filter.get())?,
+                    }
+                }
+                union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+            }
+        }
+    };
+}
+
+set_operations!(BloomFilter);
+set_operations!(StandardBloomFilter);
+
+fn combine<F: Send + Sync>(
+    py: Python<'_>,
+    ours: &RwLock<F>,
+    theirs: &RwLock<F>,
+    combine: impl FnOnce(&mut F, &F) -> Result<(), MismatchError> + Send,
+) -> PyResult<()> {
+    if std::ptr::eq(ours, theirs) {
+        return Ok(());
+    }
+    let combined = py.detach(|| {
+        let (mut ours, theirs) = lock_both(ours, theirs);
+        combine(&mut ours, &theirs)
+    });
+    combined.map_err(value_error)
+}
+
+fn read_file<F>(
+    path: &std::path::Path,
+    decode: impl Fn(&[u8]) -> Result<F, bloomline::DecodeError>,
+) -> PyResult<F> {
+    let bytes = std::fs::read(path).map_err(|error| os_error(error, path))?;
+    decode(&bytes).map_err(decode_error)
+}
+
+fn describe(expected_keys: Option<usize>) -> String {
+    expected_keys.map_or(String::new(), |keys| format!("expected_keys={keys}, "))
+}

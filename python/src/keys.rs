@@ -1,0 +1,97 @@
+//! Keys as Python has them: single objects, iterables, numpy arrays, and whatever speaks Arrow.
+#![forbid(unsafe_code)]
+
+use bloomline::hash_key;
+use numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyString};
+
+use crate::column::{Batch, Sink};
+use crate::errors::cannot_be_keys;
+use crate::{array, arrow};
+
+/// Objects of an iterable that are hashed before the filter is locked.
+const BATCH: usize = 1024;
+
+/// The hash of one key.
+pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
+    if let Ok(text) = key.cast::<PyString>() {
+        Ok(hash_key(text.to_str()?, seed))
+    } else if let Ok(bytes) = key.cast::<PyBytes>() {
+        Ok(hash_key(bytes.as_bytes(), seed))
+    } else {
+        integer(key).map(|value| hash_key(value.to_le_bytes(), seed))
+    }
+}
+
+/// The value modulo 2^64.
+fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let refused = || match key.get_type().name() {
+        Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
+        Err(error) => error,
+    };
+    if key.is_instance_of::<PyBool>() {
+        return Err(refused());
+    }
+    if let Ok(value) = key.extract::<i64>() {
+        return Ok(value as u64);
+    }
+    let index = match key.cast::<PyInt>() {
+        Ok(int) => int.clone().into_any(),
+        // numpy's integers; its floats and booleans have no index.
+        Err(_) => key.call_method0("__index__").map_err(|_| refused())?,
+    };
+    index.bitand(u64::MAX)?.extract()
+}
+
+/// Hashes all keys. Those before an error have gone to `sink`.
+pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    if keys.is_instance_of::<PyString>()
+        || keys.is_instance_of::<PyBytes>()
+        || keys.is_instance_of::<PyByteArray>()
+    {
+        return Err(PyTypeError::new_err("keys must be an iterable of keys: put a single key in a list"));
+    }
+    if let Ok(array) = keys.cast::<PyUntypedArray>() {
+        return array::read(array, seed, sink);
+    }
+    if let Some(exported) = arrow::export(keys)? {
+        return exported.read(keys.py(), seed, sink);
+    }
+    // Columns of pandas before version 3.
+    if let Some(array) = keys.getattr_opt("array")?
+        && let Some(convert) = array.getattr_opt("__arrow_array__")?
+        && let Some(exported) = arrow::export(&convert.call0()?)?
+    {
+        return exported.read(keys.py(), seed, sink);
+    }
+    if keys.hasattr("__array__")? {
+        let array = keys.py().import("numpy")?.call_method1("asarray", (keys,))?;
+        return array::read(array.cast()?, seed, sink);
+    }
+    read_iterable(keys, seed, sink)
+}
+
+/// Hashes the objects of any iterable.
+pub fn read_iterable(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    let py = keys.py();
+    let mut batch = Batch::default();
+    let mut objects = keys.try_iter()?;
+    loop {
+        batch.hashes.clear();
+        let result = objects.by_ref().take(BATCH).try_for_each(|key| {
+            batch.hashes.push(hash(&key?, seed)?);
+            PyResult::Ok(())
+        });
+        let n = batch.hashes.len();
+        if n > 0 {
+            py.detach(|| sink.take(&mut batch));
+        }
+        result?;
+        if n < BATCH {
+            return Ok(());
+        }
+        py.check_signals()?;
+    }
+}

@@ -1,0 +1,138 @@
+//! `BloomView`: lookups in bytes of a buffer or a mapped file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use memmap2::Mmap;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::column::Lookups;
+use crate::errors::{decode_error, os_error};
+use crate::filters::{BloomFilter, answers};
+use crate::keys;
+
+/// What keeps the bytes in place.
+#[expect(dead_code, reason = "dropped last")]
+enum Owner {
+    Array(Py<PyUntypedArray>),
+    File(Mmap),
+}
+
+/// A filter in the bytes of a buffer: lookups that copy nothing and read only what they need.
+#[pyclass(frozen, module = "bloomline")]
+pub struct BloomView {
+    view: bloomline::BloomView<'static>,
+    size_bytes: usize,
+    _owner: Owner,
+}
+
+/// The bytes of any object with the buffer protocol, and what keeps them in place.
+///
+/// By numpy, because the buffer protocol is a part of Python's stable interface only since 3.11.
+pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = buffer.py();
+    Ok(py.import("numpy")?.call_method1("frombuffer", (buffer, "u1"))?.cast_into()?)
+}
+
+/// The bytes of an array made by [`bytes_of`].
+pub fn slice_of<'a>(array: &'a Bound<'_, PyUntypedArray>) -> &'a [u8] {
+    if array.is_empty() {
+        return &[];
+    }
+    // SAFETY: `bytes_of` made a contiguous array of bytes over a buffer that cannot move or shrink as long as the array
+    // lives. Whoever writes into the buffer meanwhile changes answers, but no length.
+    unsafe { slice::from_raw_parts((*array.as_array_ptr()).fields.data.cast::<u8>(), array.len()) }
+}
+
+impl BloomView {
+    fn of(bytes: &'static [u8], owner: Owner) -> PyResult<Self> {
+        let view = bloomline::BloomView::from_standalone(bytes).map_err(decode_error)?;
+        Ok(Self { view, size_bytes: bytes.len() - bloomline::StandaloneFooter::BYTES, _owner: owner })
+    }
+
+    /// The filter in a file, mapped.
+    pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
+        py.detach(|| {
+            // SAFETY: nobody may shorten the file while it is mapped, which would end the process with SIGBUS; `save` does
+            // not, and the documentation of `open` says so.
+            let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
+            let map = map.map_err(|error| os_error(error, path))?;
+            // SAFETY: the bytes of a mapping stay in place until it is dropped, with or after the view.
+            let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
+            Self::of(bytes, Owner::File(map))
+        })
+    }
+}
+
+#[pymethods]
+impl BloomView {
+    /// A view of the filter in `buffer`, which has standalone bytes. Checks their footer; `verify` checks the rest.
+    #[new]
+    fn new(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let array = bytes_of(buffer)?;
+        let bytes = slice_of(&array);
+        // SAFETY: the array keeps its bytes in place, and is dropped with or after the view.
+        let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        Self::of(bytes, Owner::Array(array.unbind()))
+    }
+
+    /// The filter in a file, mapped into memory: only what lookups need is read. See `BloomFilter.open`.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::map(py, &path)
+    }
+
+    /// Whether a key is possibly present. False means definitely absent.
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.view.contains_hash(keys::hash(key, self.view.seed())?))
+    }
+
+    /// Looks up many keys: a numpy array of bools. See `BloomFilter.contains_many`.
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let mut lookups =
+            Lookups::new(|hashes: &[u64], found: &mut [bool]| self.view.contains_batch(hashes, found));
+        keys::read(keys, self.view.seed(), &mut lookups)?;
+        answers(keys.py(), lookups.found, lookups.nulls)
+    }
+
+    /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.view.verify()).map_err(decode_error)
+    }
+
+    /// A copy that can be changed. The bytes are verified first.
+    fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
+        self.verify(py)?;
+        Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()), None))
+    }
+
+    /// Bits that are set for each key.
+    #[getter]
+    fn k(&self) -> u32 {
+        self.view.k()
+    }
+
+    /// Blocks of 64 bytes.
+    #[getter]
+    fn n_blocks(&self) -> usize {
+        self.view.n_blocks()
+    }
+
+    /// Bytes of the blocks.
+    #[getter]
+    fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
+    /// The seed that keys are hashed with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.view.seed()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("BloomView(n_blocks={}, k={}, seed={})", self.n_blocks(), self.k(), self.seed())
+    }
+}
