@@ -34,7 +34,7 @@ pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) 
     }
     let (py, native) = (array.py(), dtype.call_method1("newbyteorder", ("=",))?);
     let contiguous = py.import("numpy")?.getattr("ascontiguousarray")?;
-    sink.reserve(array.len());
+    sink.reserve(array.len())?;
     for start in (0..array.len()).step_by(COPIED) {
         let some = PySlice::new(py, start as isize, array.len().min(start + COPIED) as isize, 1);
         read_in_place(contiguous.call1((array.get_item(some)?, &native))?.cast()?, seed, sink)?;

@@ -8,15 +8,18 @@ use bloomline::hash_key;
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
 
-/// Hashes of one batch fit into the first-level cache, beside what a lookup needs.
-const BATCH: usize = 2048;
+/// Large enough for lookups to overlap their waits for memory, small enough for the hashes to stay in the second-level
+/// cache, and for others who want the lock. 2048 take 3 to 7 % longer, 16384 are no faster (Zen 4, 2026-11).
+const BATCH: usize = 8192;
 
-/// A value that cannot be read.
+/// A value that cannot be read, or answered.
 pub enum Invalid {
     /// Its offsets lead outside of the column's buffers.
     Outside(usize),
     /// Half of a surrogate pair, or no character at all.
     NotUnicode(usize, u32),
+    /// The answers have no place.
+    OutOfMemory(usize),
 }
 
 impl Display for Invalid {
@@ -25,6 +28,9 @@ impl Display for Invalid {
             Self::Outside(i) => write!(f, "malformed Arrow array: value {i} lies outside of its buffers"),
             Self::NotUnicode(i, code) => {
                 write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
+            }
+            Self::OutOfMemory(n) => {
+                write!(f, "cannot allocate {n} bytes for the answers: look up fewer keys at once")
             }
         }
     }
@@ -43,7 +49,8 @@ pub trait Column: Sync {
     /// The hash of a value, or `None` for null. `text` is memory to convert it in.
     fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid>;
 
-    /// The hashes of some values. A method so that the loop is compiled for each kind of column.
+    /// The hashes of some values: those before the first error. A method so that the loop is compiled for each kind of
+    /// column.
     fn hash_batch(&self, range: Range<usize>, seed: u64, batch: &mut Batch) -> Result<(), Invalid> {
         let Batch { hashes, nulls, text } = batch;
         let (start, mut failed) = (range.start, None);
@@ -56,11 +63,15 @@ pub trait Column: Sync {
                 0
             }
             Err(invalid) => {
-                failed.get_or_insert(invalid);
+                failed.get_or_insert((i - start, invalid));
                 0
             }
         }));
-        failed.map_or(Ok(()), Err)
+        failed.map_or(Ok(()), |(valid, invalid)| {
+            hashes.truncate(valid);
+            nulls.retain(|null| *null < valid);
+            Err(invalid)
+        })
     }
 }
 
@@ -77,20 +88,23 @@ pub struct Batch {
 /// Where hashes go, batch by batch. May wait for a lock that needs no interpreter.
 pub trait Sink: Send {
     /// Announces that many keys.
-    fn reserve(&mut self, _additional: usize) {}
+    fn reserve(&mut self, _additional: usize) -> Result<(), Invalid> {
+        Ok(())
+    }
 
-    fn take(&mut self, batch: &mut Batch);
+    fn take(&mut self, batch: &mut Batch) -> Result<(), Invalid>;
 }
 
 /// Inserts keys; nulls are no keys.
 pub struct Inserts<F>(pub F);
 
 impl<F: FnMut(&[u64]) + Send> Sink for Inserts<F> {
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
         (self.0)(hashes);
+        Ok(())
     }
 }
 
@@ -109,29 +123,32 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Lookups<F> {
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Lookups<F> {
-    fn reserve(&mut self, additional: usize) {
-        self.found.reserve(additional);
+    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+        self.found.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(self.found.len() + additional))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
         let before = self.found.len();
+        self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
         (self.look_up)(hashes, &mut self.found[before..]);
         for null in nulls {
             self.found[before + *null] = true;
             self.nulls.push(before + *null);
         }
+        Ok(())
     }
 }
 
 /// Hashes all values of a column.
 pub fn hash_all(column: &dyn Column, seed: u64, sink: &mut impl Sink) -> Result<(), Invalid> {
     let mut batch = Batch::default();
-    sink.reserve(column.len());
+    sink.reserve(column.len())?;
     for start in (0..column.len()).step_by(BATCH) {
         let end = column.len().min(start + BATCH);
-        column.hash_batch(start..end, seed, &mut batch)?;
-        sink.take(&mut batch);
+        let hashed = column.hash_batch(start..end, seed, &mut batch);
+        sink.take(&mut batch)?;
+        hashed?;
     }
     Ok(())
 }

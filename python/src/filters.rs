@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, MismatchError, variants};
+use bloomline::{KeyEstimate, MismatchError, SizingError, variants};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -57,6 +57,11 @@ pub fn answers(py: Python<'_>, found: Vec<bool>, nulls: Vec<usize>) -> PyResult<
         Err(error) => return Err(error),
     };
     array.call(arguments, Some(&mask))
+}
+
+/// Fails where the crate's own allocation would end the process.
+pub fn check_memory(bytes: usize) -> PyResult<()> {
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| value_error(SizingError::OutOfMemory { bytes }))
 }
 
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
@@ -152,15 +157,16 @@ macro_rules! filter_class {
             }
 
             /// Another filter with the same keys.
-            fn copy(&self, py: Python<'_>) -> Self {
-                Self::new_with(self.with(py, Clone::clone), self.expected_keys)
+            fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+                check_memory(self.size_bytes())?;
+                Ok(Self::new_with(self.with(py, Clone::clone), self.expected_keys))
             }
 
-            fn __copy__(&self, py: Python<'_>) -> Self {
+            fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
                 self.copy(py)
             }
 
-            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> Self {
+            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
                 self.copy(py)
             }
 
@@ -188,8 +194,9 @@ macro_rules! filter_class {
             }
 
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
-            fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                PyBytes::new(py, &self.with(py, <$Filter>::to_standalone))
+            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+                check_memory(2 * self.size_bytes())?;
+                Ok(PyBytes::new(py, &self.with(py, <$Filter>::to_standalone)))
             }
 
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
@@ -197,12 +204,14 @@ macro_rules! filter_class {
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
                 let array = bytes_of(buffer)?;
                 let bytes = slice_of(&array);
+                check_memory(bytes.len())?;
                 let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
                 Ok(Self::new_with(filter, None))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+                check_memory(self.size_bytes())?;
                 py.detach(|| {
                     let bytes = self.read().to_standalone();
                     files::save(&path, |file| std::io::Write::write_all(file, &bytes))
@@ -220,7 +229,7 @@ macro_rules! filter_class {
                 py: Python<'py>,
             ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<usize>))> {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
-                Ok((restore, (self.to_bytes(py), self.expected_keys)))
+                Ok((restore, (self.to_bytes(py)?, self.expected_keys)))
             }
         }
     };
@@ -272,7 +281,7 @@ filter_class! {
         }
 
         fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let union = self.copy(other.py());
+            let union = self.copy(other.py())?;
             union.unite(other.py(), other.get())?;
             Ok(union)
         }
@@ -282,7 +291,7 @@ filter_class! {
         }
 
         fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let common = self.copy(other.py());
+            let common = self.copy(other.py())?;
             common.intersect(other.py(), other.get())?;
             Ok(common)
         }
@@ -400,8 +409,9 @@ filter_class! {
         }
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
-        fn to_filter(&self, py: Python<'_>) -> BloomFilter {
-            BloomFilter::new_with(self.with(py, |filter| filter.as_filter().clone()), self.expected_keys)
+        fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
+            check_memory(self.size_bytes() / 5)?;
+            Ok(BloomFilter::new_with(self.with(py, |filter| filter.as_filter().clone()), self.expected_keys))
         }
 
         /// Counters that each key adds to, 1 to 16.
@@ -480,7 +490,7 @@ filter_class! {
         }
 
         fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let union = self.copy(other.py());
+            let union = self.copy(other.py())?;
             union.unite(other.py(), other.get())?;
             Ok(union)
         }
@@ -490,7 +500,7 @@ filter_class! {
         }
 
         fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let common = self.copy(other.py());
+            let common = self.copy(other.py())?;
             common.intersect(other.py(), other.get())?;
             Ok(common)
         }
@@ -610,7 +620,7 @@ macro_rules! set_operations {
                 for filter in filters.try_iter()? {
                     let filter = filter?.cast_into::<Self>()?;
                     match &union {
-                        None => union = Some(filter.get().copy(py)),
+                        None => union = Some(filter.get().copy(py)?),
                         Some(union) => union.unite(py, filter.get())?,
                     }
                 }

@@ -27,22 +27,22 @@ pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
 
 /// The value modulo 2^64.
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let refused = || match key.get_type().name() {
-        Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
-        Err(error) => error,
-    };
-    if key.is_instance_of::<PyBool>() {
-        return Err(refused());
+    if let Ok(int) = key.cast::<PyInt>()
+        && !key.is_instance_of::<PyBool>()
+    {
+        return match int.extract::<i64>() {
+            Ok(value) => Ok(value as u64),
+            Err(_) => int.bitand(u64::MAX)?.extract(),
+        };
     }
-    if let Ok(value) = key.extract::<i64>() {
-        return Ok(value as u64);
+    // numpy's integers have an index. Its floats have none, and its booleans refuse to be one.
+    let index =
+        key.getattr_opt("__index__")?.filter(|_| !key.is_instance_of::<PyBool>()).map(|index| index.call0());
+    match index {
+        Some(Ok(index)) => integer(&index.cast_into::<PyInt>()?.into_any()),
+        Some(Err(error)) if !error.is_instance_of::<PyTypeError>(key.py()) => Err(error),
+        _ => Err(cannot_be_keys(format_args!("objects of type {}", key.get_type().name()?))),
     }
-    let index = match key.cast::<PyInt>() {
-        Ok(int) => int.clone().into_any(),
-        // numpy's integers; its floats and booleans have no index.
-        Err(_) => key.call_method0("__index__").map_err(|_| refused())?,
-    };
-    index.bitand(u64::MAX)?.extract()
 }
 
 /// Hashes all keys. Those before an error have gone to `sink`.
@@ -86,7 +86,7 @@ pub fn read_iterable(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -
         });
         let n = batch.hashes.len();
         if n > 0 {
-            py.detach(|| sink.take(&mut batch));
+            py.detach(|| sink.take(&mut batch))?;
         }
         result?;
         if n < BATCH {

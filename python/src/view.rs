@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::column::Lookups;
 use crate::errors::{decode_error, os_error};
-use crate::filters::{BloomFilter, answers};
+use crate::filters::{BloomFilter, answers, check_memory};
 use crate::keys;
 
 /// What keeps the bytes in place.
@@ -105,6 +105,7 @@ impl BloomView {
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
+        check_memory(self.size_bytes)?;
         Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()), None))
     }
 
