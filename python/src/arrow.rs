@@ -152,10 +152,10 @@ impl Exported {
     /// Hashes all values. Detached from the interpreter, which the producer of a stream may need in another thread.
     pub fn read(self, py: Python<'_>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
         py.detach(|| match self.0 {
-            Source::Array(schema, array) => hash_array(&Type::of(&schema.0)?, &array.0, seed, sink),
+            Source::Array(schema, array) => hash_array(&Type::of_keys(&schema.0)?, &array.0, seed, sink),
             Source::Stream(mut stream) => {
                 let schema = stream.schema()?;
-                let of = Type::of(&schema.0)?;
+                let of = Type::of_keys(&schema.0)?;
                 while let Some(array) = stream.next()? {
                     hash_array(&of, &array.0, seed, sink)?;
                 }
@@ -231,6 +231,20 @@ impl IntegerType {
 }
 
 impl Type {
+    /// The type of keys, or of a table's only column.
+    fn of_keys(schema: &ArrowSchema) -> PyResult<Self> {
+        if text(schema.format) != "+s" {
+            return Self::of(schema);
+        }
+        let columns = children(schema.children, schema.n_children)?;
+        if let [column] = columns[..] {
+            return Ok(Self::Table(Box::new(Self::of(column)?)));
+        }
+        let names: Vec<_> = columns.iter().map(|column| text(column.name)).collect();
+        let (n, names) = (names.len(), names.join(", "));
+        Err(PyTypeError::new_err(format!("{n} columns ({names}) are not keys: select one of them")))
+    }
+
     fn of(schema: &ArrowSchema) -> PyResult<Self> {
         let format = text(schema.format);
         if let Some(values) = reference(schema.dictionary) {
@@ -246,16 +260,7 @@ impl Type {
             "z" | "u" => return Ok(Self::Binary),
             "Z" | "U" => return Ok(Self::LargeBinary),
             "vz" | "vu" => return Ok(Self::Views),
-            "+s" => {
-                let columns = children(schema.children, schema.n_children)?;
-                if let [column] = columns[..] {
-                    return Ok(Self::Table(Box::new(Self::of(column)?)));
-                }
-                let names: Vec<_> = columns.iter().map(|column| text(column.name)).collect();
-                let (n, names) = (names.len(), names.join(", "));
-                let message = format!("{n} columns ({names}) are not keys: select one of them");
-                return Err(PyTypeError::new_err(message));
-            }
+            "+s" => "structs",
             "b" => "booleans",
             "e" | "f" | "g" => "floats",
             "tdD" | "tdm" => "dates",

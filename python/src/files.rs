@@ -2,20 +2,29 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 #[cfg(unix)]
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
 
 /// Replaces the file at `path`. A reader finds the old content or the new one, and so does the next start after a crash;
 /// who has mapped the old file keeps it. If the process is killed, a file with a name in `.tmp` may stay beside it.
 pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // Where a symbolic link leads, so that the link stays.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let existing = fs::metadata(&target).ok();
-    if existing.as_ref().is_some_and(|existing| !existing.is_file()) {
-        return Err(io::Error::other(format!("{} is not a regular file", target.display())));
-    }
+    // The end of symbolic links, which stay.
+    let (target, existing) = match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => (end_of_links(path), None),
+        found => {
+            let target = found?;
+            let existing = fs::metadata(&target)?;
+            if !existing.is_file() && !existing.is_dir() {
+                let message = format!("{} is not a regular file", path.display());
+                return Err(io::Error::new(ErrorKind::InvalidInput, message));
+            }
+            // A file that may not be written is not replaced either.
+            File::options().write(true).open(&target)?;
+            (target, Some(existing))
+        }
+    };
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();
     options.prefix(".bloomline-").suffix(".tmp");
@@ -25,6 +34,9 @@ pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io:
     let mut file = options.tempfile_in(directory)?;
     write(file.as_file_mut())?;
     if let Some(existing) = existing {
+        // The owner too, where this process may.
+        #[cfg(unix)]
+        let _ = fchown(file.as_file(), Some(existing.uid()), Some(existing.gid()));
         file.as_file().set_permissions(existing.permissions())?;
     }
     file.as_file().sync_all()?;
@@ -33,4 +45,13 @@ pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io:
     #[cfg(unix)]
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
+}
+
+/// Where symbolic links lead, if no file is there yet.
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut end = path.to_owned();
+    while let Ok(next) = fs::read_link(&end) {
+        end = end.parent().unwrap_or(Path::new("")).join(next);
+    }
+    end
 }

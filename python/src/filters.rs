@@ -1,6 +1,8 @@
 //! The filters that own their memory.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -85,11 +87,12 @@ fn lock_both<'a, F>(
     }
 }
 
-/// A class over one of the crate's filters: what all have in common, and `$own` methods.
+/// A class over one of the crate's filters: what all have in common, and `$own` methods. `$write_all` writes its bytes to a
+/// file.
 ///
 /// Nobody who has the lock waits for the interpreter, so whoever has the interpreter may wait for the lock.
 macro_rules! filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, module = "bloomline")]
         pub struct $Class {
@@ -212,11 +215,9 @@ macro_rules! filter_class {
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
                 check_memory(self.size_bytes())?;
-                py.detach(|| {
-                    let bytes = self.read().to_standalone();
-                    files::save(&path, |file| std::io::Write::write_all(file, &bytes))
-                })
-                .map_err(|error| os_error(error, &path))
+                let write_all: fn(&$Filter, &mut File) -> io::Result<()> = $write_all;
+                py.detach(|| files::save(&path, |file| write_all(&self.read(), file)))
+                    .map_err(|error| os_error(error, &path))
             }
 
             #[staticmethod]
@@ -241,7 +242,7 @@ filter_class! {
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
     /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key.
     /// seed: filters of one seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter {
+    BloomFilter over bloomline::BloomFilter, |filter, file| filter.write_standalone_to(file), {
         #[new]
         #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
         fn new(
@@ -361,7 +362,7 @@ filter_class! {
 
 filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter {
+    CountingBloomFilter over variants::CountingBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
         #[new]
         #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
         fn new(
@@ -457,7 +458,7 @@ filter_class! {
 
 filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter {
+    StandardBloomFilter over variants::StandardBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
         #[new]
         #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
         fn new(
@@ -560,7 +561,7 @@ filter_class! {
 filter_class! {
     /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
     /// three times its time.
-    ScalableBloomFilter over variants::ScalableBloomFilter {
+    ScalableBloomFilter over variants::ScalableBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(

@@ -1,0 +1,22 @@
+# The Python package, in a virtual environment.
+
+# `python_environment EXTRA WHAT` builds the wheel as its users do, without compiler flags of this machine, and installs it
+# with what EXTRA of `python/pyproject.toml` names. Skips WHAT, and fails, where that cannot be.
+python_environment() {
+    install python3 python3-venv
+    if ! python3 -m venv "$scratch/venv" >/dev/null 2>&1; then
+        skip "$2" "Python 3 has no venv here" && exit
+    fi
+    step env -u RUSTFLAGS "$scratch/venv/bin/pip" install --quiet "./python[$1]"
+}
+
+python() {
+    python_environment test "the Python package"
+    local bin=$scratch/venv/bin
+    step cargo fmt --manifest-path python/Cargo.toml --check
+    step cargo clippy --quiet --release --manifest-path python/Cargo.toml -- -D warnings
+    step "$bin/mypy" --strict python/tests/typing_sample.py
+    step "$bin/python" -m mypy.stubtest bloomline --mypy-config-file /dev/null
+    step "$bin/basedpyright" --pythonpath "$bin/python" python/tests/typing_sample.py
+    step "$bin/python" -m pytest --quiet python
+}
