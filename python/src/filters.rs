@@ -236,36 +236,60 @@ macro_rules! filter_class {
     };
 }
 
-filter_class! {
+/// A class over a filter that is made for a number of keys.
+macro_rules! sized_filter_class {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
+        filter_class! {
+            $(#[$doc])*
+            $Class over $Filter, $write_all, {
+                #[new]
+                #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
+                fn new(
+                    #[pyo3(from_py_with = count)] expected_keys: usize,
+                    fpr: f64,
+                    #[pyo3(from_py_with = seed)] seed: u64,
+                ) -> PyResult<Self> {
+                    let filter = <$Filter>::with_fpr(expected_keys, fpr).map_err(value_error)?;
+                    Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+                }
+
+                /// A filter of a given size instead of a given false-positive rate.
+                #[staticmethod]
+                #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
+                fn with_bits_per_key(
+                    #[pyo3(from_py_with = count)] expected_keys: usize,
+                    bits_per_key: f64,
+                    #[pyo3(from_py_with = seed)] seed: u64,
+                ) -> PyResult<Self> {
+                    let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
+                    Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+                }
+
+                /// Probes of each key.
+                #[getter]
+                fn k(&self) -> u32 {
+                    self.read().k()
+                }
+
+                /// The number that the filter was made for; None if it was read from bytes.
+                #[getter]
+                fn expected_keys(&self) -> Option<usize> {
+                    self.expected_keys
+                }
+
+                $($own)*
+            }
+        }
+    };
+}
+
+sized_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present", and touches one cache line to do so.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
     /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key.
     /// seed: filters of one seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, |filter, file| filter.write_standalone_to(file), {
-        #[new]
-        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
-        fn new(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            fpr: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter = bloomline::BloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
-        /// A filter of a given size instead of a given false-positive rate.
-        #[staticmethod]
-        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
-        fn with_bits_per_key(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            bits_per_key: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter = bloomline::BloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
         /// The filter in a file that `save` or the command line wrote.
         ///
         /// With mmap, a BloomView that maps the file: only what lookups need is read, and the footer is checked. Its
@@ -318,22 +342,10 @@ filter_class! {
             py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(value_error)
         }
 
-        /// Bits that are set for each key, 1 to 16.
-        #[getter]
-        fn k(&self) -> u32 {
-            self.read().k()
-        }
-
         /// Blocks of 64 bytes.
         #[getter]
         fn n_blocks(&self) -> usize {
             self.read().n_blocks()
-        }
-
-        /// The number that the filter was made for; None if it was read from bytes.
-        #[getter]
-        fn expected_keys(&self) -> Option<usize> {
-            self.expected_keys
         }
 
         /// Fraction of bits that are set. Reads the whole filter.
@@ -360,33 +372,9 @@ filter_class! {
     }
 }
 
-filter_class! {
+sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
     CountingBloomFilter over variants::CountingBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
-        #[new]
-        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
-        fn new(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            fpr: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter = variants::CountingBloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
-        /// A filter of a given size instead of a given false-positive rate.
-        #[staticmethod]
-        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
-        fn with_bits_per_key(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            bits_per_key: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter =
-                variants::CountingBloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -415,22 +403,10 @@ filter_class! {
             Ok(BloomFilter::new_with(self.with(py, |filter| filter.as_filter().clone()), self.expected_keys))
         }
 
-        /// Counters that each key adds to, 1 to 16.
-        #[getter]
-        fn k(&self) -> u32 {
-            self.read().k()
-        }
-
         /// Blocks of 512 bits and counters.
         #[getter]
         fn n_blocks(&self) -> usize {
             self.read().n_blocks()
-        }
-
-        /// The number that the filter was made for; None if it was read from bytes.
-        #[getter]
-        fn expected_keys(&self) -> Option<usize> {
-            self.expected_keys
         }
 
         /// Fraction of counters above zero. Reads the whole filter.
@@ -456,33 +432,9 @@ filter_class! {
     }
 }
 
-filter_class! {
+sized_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
     StandardBloomFilter over variants::StandardBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
-        #[new]
-        #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
-        fn new(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            fpr: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter = variants::StandardBloomFilter::with_fpr(expected_keys, fpr).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
-        /// A filter of a given size instead of a given false-positive rate.
-        #[staticmethod]
-        #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
-        fn with_bits_per_key(
-            #[pyo3(from_py_with = count)] expected_keys: usize,
-            bits_per_key: f64,
-            #[pyo3(from_py_with = seed)] seed: u64,
-        ) -> PyResult<Self> {
-            let filter =
-                variants::StandardBloomFilter::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
-        }
-
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -516,22 +468,10 @@ filter_class! {
             Self::union_of(filters)
         }
 
-        /// Bits that are set for each key, 1 to 64.
-        #[getter]
-        fn k(&self) -> u32 {
-            self.read().k()
-        }
-
         /// Bits of the filter.
         #[getter]
         fn size_bits(&self) -> u64 {
             self.read().size_bits()
-        }
-
-        /// The number that the filter was made for; None if it was read from bytes.
-        #[getter]
-        fn expected_keys(&self) -> Option<usize> {
-            self.expected_keys
         }
 
         /// Fraction of bits that are set. Reads the whole filter.
