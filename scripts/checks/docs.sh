@@ -9,12 +9,21 @@ links() {
     step python3 scripts/links.py rustdoc "$documentation"
 }
 
-# Uncommitted changes are packed as well.
+# Uncommitted changes are packed as well. `cargo package` would build the other packages with the library of an earlier run:
+# it takes that from a registry below the target folder, and unpacks and compiles each version once.
 package() {
+    local name built=${CARGO_TARGET_DIR:-$root/target}
     step package_has_its_files bloomline .
     step package_has_its_files bloomline-adapters adapters
     step package_has_its_files bloomline-cli cli
-    step cargo package --quiet --allow-dirty -p bloomline -p bloomline-adapters -p bloomline-cli
+    step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" \
+        -p bloomline -p bloomline-adapters -p bloomline-cli
+    for name in bloomline bloomline-adapters bloomline-cli; do
+        mkdir "$scratch/$name"
+        tar -xzf "$scratch/package/$name"-[0-9]*.crate --strip-components=1 -C "$scratch/$name"
+        step cargo build --quiet --manifest-path "$scratch/$name/Cargo.toml" --target-dir "$built" \
+            --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
+    done
 }
 
 package_has_its_files() {
