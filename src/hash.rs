@@ -150,6 +150,9 @@ impl Seed {
 
 /// Hashes `key` as a filter with this `seed` does: 64 well-mixed bits, the same on every CPU.
 ///
+/// In filters shared with other languages, the key of an integer `n` of any type is `(n as u64).to_le_bytes()`:
+/// `docs/format.md`, "Keys of other types".
+///
 /// To probe many filters with one key, hash it once, then use the `*_hash` methods. The default seed of every filter is
 /// 0. Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
 /// secret: some keys have the same hash under every seed.
@@ -172,6 +175,9 @@ pub fn hash_key(key: impl AsRef<[u8]>, seed: u64) -> u64 {
 /// These methods need 64 well-mixed bits, and the high bits pick the block: plain integers, identity hashes or
 /// zero-extended 32-bit hashes would put every key into one block. Different inputs give different outputs. One step of
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); takes about 1 ns.
+///
+/// The command line and the Python package hash integers by [`hash_key`] instead, and do not find keys inserted by this
+/// hash.
 ///
 /// # Examples
 ///

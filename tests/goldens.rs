@@ -67,6 +67,41 @@ fn hashes_match_the_format() {
     }
 }
 
+/// Each line of keys.tsv: itself, the key of its type and value, and the golden key, hash, and hash with seed 0x5eed.
+fn typed_keys() -> impl Iterator<Item = (&'static str, Vec<u8>, [&'static str; 3])> {
+    include_str!("golden/keys.tsv").lines().skip(1).map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [type_, value, golden @ ..] = &fields[..] else { panic!("{line}") };
+        let key = match *type_ {
+            "text" => value.replace("\\0", "\0").into_bytes(),
+            "binary" => value.as_bytes().chunks(2).map(from_hex).collect(),
+            _ => (value.parse::<i128>().unwrap() as u64).to_le_bytes().into(),
+        };
+        (line, key, golden.try_into().unwrap())
+    })
+}
+
+fn from_hex(digits: &[u8]) -> u8 {
+    u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap()
+}
+
+#[test]
+fn keys_of_other_types_match_the_format() {
+    assert_eq!(typed_keys().count(), 70);
+    for (line, key, [golden, hash, seeded]) in typed_keys() {
+        assert_eq!(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), golden, "{line}");
+        assert_eq!(format!("{:016x}", hash_key(&key, 0)), hash, "{line}");
+        assert_eq!(format!("{:016x}", hash_key(&key, 0x5eed)), seeded, "{line}");
+    }
+
+    let golden = include_bytes!("golden/standalone-keys.bin");
+    let keys: Vec<_> = typed_keys().map(|(_, key, _)| key).collect();
+    assert_same_bytes(&filled(empty(2, 6), &keys).to_standalone(), golden, "typed keys");
+    let view = BloomView::from_standalone(golden).unwrap();
+    view.verify().unwrap();
+    assert_contains_all(&view, &keys);
+}
+
 #[test]
 fn masks_of_every_kernel_match_the_format() {
     assert_eq!(values::MASKS.len(), 12 * 16);

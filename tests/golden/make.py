@@ -4,9 +4,10 @@ This script is written from docs/format.md (and, for XXH64, from Yann Collet's s
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
-    python3 tests/golden/make.py           writes values.rs, standard.rs and the .bin files beside this script
+    python3 tests/golden/make.py           writes values.rs, standard.rs, keys.tsv and the .bin files beside this script
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
-    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md, sections 6 to 8
+    python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", and of
+                                           sections 6 to 8
 
 Python 3, standard library only.
 """
@@ -80,6 +81,14 @@ def check_value():
     for length in range(len(CHECK_TEXT) + 1):
         h = wyhash(CHECK_TEXT[:length], h)
     return h
+
+
+# Keys of other types.
+
+def key_of(value):
+    if isinstance(value, int):
+        return (value % 2 ** 64).to_bytes(8, "little")
+    return value.encode() if isinstance(value, str) else value
 
 
 # Section 2: hash to block and bits.
@@ -287,6 +296,21 @@ def frontier(queue, filter_, accepted, planned):
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
+# A type and a value of it; "int" is an integer beyond 64 bits.
+TYPED = [
+    *[("text", text) for text in (
+        "", "boa", "42", "-1", " 42", "caf\u00e9", "cafe\u0301", "\ufeffboa", "\u65e5\u672c\u8a9e", "\U0001f40d",
+        "a\0b", "\0", "the longest text of these, of more than forty-eight bytes",
+    )],
+    *[("binary", data) for data in (
+        b"", b"boa", b"\0", b"\x80", b"\xff\xfe\x00\xc3", bytes(range(240, 256)), (42).to_bytes(8, "little"),
+    )],
+    *[(f"int{bits}", value) for bits in (8, 16, 32, 64) for value in (
+        0, 1, -1, 42, -42, 2 ** (bits - 1) - 1, -2 ** (bits - 1),
+    )],
+    *[(f"uint{bits}", value) for bits in (8, 16, 32, 64) for value in (0, 42, 2 ** (bits - 1), 2 ** bits - 1)],
+    *[("int", value) for value in (2 ** 64, 2 ** 64 + 42, -2 ** 63 - 1, -2 ** 64 - 1, 2 ** 127 - 1, -2 ** 127)],
+]
 # For the worked examples: its probes wrap around from lane 7 to lane 0, and it shares a bit with "bee".
 WORKED = b"boa"
 
@@ -303,6 +327,7 @@ def binary_files():
         "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
         "standalone-short-2.bin": standalone(build_short(ANIMALS, 2, 6), 6, 0, 3),
         "standalone-short-9.bin": standalone(build_short(NUMBERS[:50], 9, 11, 0x5EED), 11, 0x5EED, 50),
+        "standalone-keys.bin": standalone(build([key_of(value) for _, value in TYPED], 2, 6), 6, 0, None),
         "standard-1-bit.bin": standard(ANIMALS[:1], 1, 1, 0, 1),
         "standard-empty.bin": standard([], 1000, 7, 0, 0),
         "standard-10007-bits.bin": standard(NUMBERS, 10007, 7, 0x5EED, None),
@@ -375,6 +400,15 @@ def rust_standard_values():
     return "\n".join(out + ["];", ""]).encode()
 
 
+def typed_keys():
+    out = ["type\tvalue\tkey\thash, seed 0\thash, seed 5eed"]
+    for type_, value in TYPED:
+        key = key_of(value)
+        shown = value.hex() if type_ == "binary" else str(value).replace("\0", "\\0")
+        out += [f"{type_}\t{shown}\t{key.hex()}\t{hash_key(key):016x}\t{hash_key(key, 0x5EED):016x}"]
+    return "\n".join(out + [""]).encode()
+
+
 def shown_mum(name, a, b):
     product = a * b
     return [
@@ -382,6 +416,16 @@ def shown_mum(name, a, b):
         f"                 high word 0x{product >> 64:016x}, low word 0x{product & WORD:016x}",
         f"               = 0x{mum(a, b):016x}",
     ]
+
+
+def worked_keys():
+    """The example of docs/format.md, "Keys of other types"."""
+    values = ("42, in 8 bits", 42), ("42, in 64 bits", 42), ("−1, in 32 bits", -1), ("2^64 − 1", WORD), ("`42`, text", "42")
+    out = ["| value | key | hash, seed 0 |", "|---|---|---|"]
+    for name, value in values:
+        key = key_of(value)
+        out += [f"| {name} | `{key.hex(' ')}` | `0x{hash_key(key):016x}` |"]
+    return "\n".join(out + [""])
 
 
 def worked_example():
@@ -464,14 +508,14 @@ def check_self():
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_example(), worked_standard(), worked_counting(), sep="\n", end="")
+        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values()}
+    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values(), "keys.tsv": typed_keys()}
     for name, content in {**values, **binary_files()}.items():
         path = folder / name
         if sys.argv[1:] == []:
