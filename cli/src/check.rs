@@ -27,6 +27,7 @@ given. Exit status: 0 if a line was selected, 1 if none was, 2 on error.
 Examples:
   bloomline check keys.bloom lines.txt
   bloomline check -v seen.bloom today.txt.zst >new.txt
+  bloomline check --integers ids.bloom ids.txt
   cut -f1 events.tsv | bloomline check -c banned.bloom")]
 pub struct Arguments {
     /// Filter to look keys up in
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut count = 0_u64;
     let mut keys = Keys::new(&arguments.input, "");
     while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(filter.seed(), &mut hashes);
+        chunk.hash(filter.seed(), &mut hashes)?;
         found.resize(hashes.len(), false);
         filter.contains_batch(&hashes, &mut found);
         selected.clear();

@@ -92,7 +92,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        chunk.hash(seed, &mut hashes);
+        if let Err(error) = chunk.hash(seed, &mut hashes) {
+            break Err(error);
+        }
         let mut seen = lock(&seen);
         let Some(filter) = seen.as_mut() else { signals::wait_for_end() };
         selected.clear();

@@ -28,6 +28,9 @@ pub struct Input {
     /// Lines may end with CR LF; the CR is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
     pub crlf: bool,
+    /// Keys are decimal integers, as in a filter of an integer column
+    #[arg(long, conflicts_with = "length")]
+    pub integers: bool,
 }
 
 /// How keys end.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -18,7 +18,7 @@ use crate::input::{Ends, Input, is_stdin};
 use crate::numbers;
 use crate::output::{io_error, note};
 
-/// Some whole keys, with what ends them.
+/// Some whole keys of one file, with what ends them.
 pub struct Chunk<'a> {
     bytes: &'a [u8],
     /// Where the next key begins, for each key.
@@ -26,19 +26,42 @@ pub struct Chunk<'a> {
     /// Bytes at the end of each that are not part of the key.
     n_end_bytes: usize,
     crlf: bool,
+    integers: bool,
+    file: &'a str,
+    /// Keys before these in the file.
+    n_before: u64,
 }
 
 impl Chunk<'_> {
     /// Replaces `hashes` by those of the keys.
-    pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) {
-        let mut start = 0;
+    pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
-        hashes.extend(self.ends.iter().map(|&end| {
+        if !self.integers {
+            hashes.extend(self.keys().map(|key| hash_key(key, seed)));
+            return Ok(());
+        }
+        for (i, key) in self.keys().enumerate() {
+            let value = integer(key).ok_or_else(|| self.not_an_integer(i, key))?;
+            hashes.push(hash_key(value.to_le_bytes(), seed));
+        }
+        Ok(())
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
             let key = &self.bytes[start..end - self.n_end_bytes];
             start = end;
-            let key = if self.crlf { key.strip_suffix(b"\r").unwrap_or(key) } else { key };
-            hash_key(key, seed)
-        }));
+            if self.crlf { key.strip_suffix(b"\r").unwrap_or(key) } else { key }
+        })
+    }
+
+    fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
+        const SHOWN: usize = 40;
+        let (file, line) = (self.file, self.n_before + i as u64 + 1);
+        let text = String::from_utf8_lossy(&key[..key.len().min(SHOWN)]);
+        let more = if key.len() > SHOWN { "..." } else { "" };
+        anyhow!("{file}: line {line} is not an integer: {text:?}{more} (remove it, or omit --integers)")
     }
 
     /// Appends the keys whose index `is_selected`, with their ends, and returns their number.
@@ -65,12 +88,36 @@ impl Chunk<'_> {
     }
 }
 
+/// The value modulo 2^64 of a decimal integer, as `docs/format.md` requires for keys. White space around it is ignored.
+fn integer(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    let (digits, is_negative) = match text {
+        [b'-', digits @ ..] => (digits, true),
+        [b'+', digits @ ..] => (digits, false),
+        digits => (digits, false),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut value = 0_u64;
+    for digit in digits.iter().map(|byte| byte.wrapping_sub(b'0')) {
+        if digit > 9 {
+            return None;
+        }
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+    }
+    Some(if is_negative { value.wrapping_neg() } else { value })
+}
+
 /// Reads the keys of an [`Input`].
 pub struct Keys<'a> {
     input: &'a Input,
     /// Index of the next file.
     to_open: usize,
-    open: Option<(String, Box<dyn Read>)>,
+    open: Option<Box<dyn Read>>,
+    /// Name of the last opened file, and keys of it that have been returned.
+    file: String,
+    n_file_keys: u64,
     buffer: Vec<u8>,
     /// Bytes of the buffer that have been read.
     filled: usize,
@@ -89,13 +136,15 @@ impl<'a> Keys<'a> {
             input,
             to_open: 0,
             open: None,
+            file: String::new(),
+            n_file_keys: 0,
             buffer: vec![0; READ],
             filled: 0,
             taken: 0,
             ends: Vec::new(),
             n_keys: 0,
             bar: bar(input, doing),
-            is_cr_noted: input.crlf || input.length.is_some() || input.null,
+            is_cr_noted: input.crlf || input.length.is_some() || input.null || input.integers,
         }
     }
 
@@ -103,7 +152,7 @@ impl<'a> Keys<'a> {
     pub fn hash_all(mut self, seed: u64, mut each: impl FnMut(&[u64])) -> Result<u64> {
         let mut hashes = Vec::new();
         while let Some(chunk) = self.next_chunk()? {
-            chunk.hash(seed, &mut hashes);
+            chunk.hash(seed, &mut hashes)?;
             each(&hashes);
         }
         Ok(self.n_keys)
@@ -120,7 +169,7 @@ impl<'a> Keys<'a> {
         self.filled -= self.taken;
         self.taken = 0;
         while self.taken == 0 {
-            let Some((name, reader)) = &mut self.open else {
+            let Some(reader) = &mut self.open else {
                 if self.open_next()? {
                     continue;
                 }
@@ -129,7 +178,8 @@ impl<'a> Keys<'a> {
             };
             if self.filled == self.buffer.len() {
                 let more = self.buffer.len();
-                let failed = |_| anyhow!("{name}: no memory for a key of more than {more} bytes (free some)");
+                let file = &self.file;
+                let failed = |_| anyhow!("{file}: no memory for a key of more than {more} bytes (free some)");
                 self.buffer.try_reserve(more).map_err(failed)?;
                 self.buffer.resize(2 * more, 0);
             }
@@ -138,11 +188,13 @@ impl<'a> Keys<'a> {
                 Ok(0) => self.end_file()?,
                 Ok(n) => self.filled += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
-                Err(error) => return Err(read_error(name, &error)),
+                Err(error) => return Err(read_error(&self.file, &error)),
             }
             self.find_ends(searched);
         }
+        let n_before = self.n_file_keys;
         self.n_keys += self.ends.len() as u64;
+        self.n_file_keys += self.ends.len() as u64;
         if !self.is_cr_noted && self.buffer[..self.ends[0]].ends_with(b"\r\n") {
             self.is_cr_noted = true;
             note(format_args!(
@@ -159,6 +211,9 @@ impl<'a> Keys<'a> {
             ends: &self.ends,
             n_end_bytes: usize::from(self.input.length.is_none()),
             crlf: self.input.crlf,
+            integers: self.input.integers,
+            file: &self.file,
+            n_before,
         }))
     }
 
@@ -197,13 +252,15 @@ impl<'a> Keys<'a> {
         let source = self.bar.wrap_read(source);
         let reader = if self.input.raw { Box::new(source) } else { decompressed(source).map_err(failed)? };
         self.to_open += 1;
-        self.open = Some((name, reader));
+        self.open = Some(reader);
+        self.file = name;
+        self.n_file_keys = 0;
         Ok(true)
     }
 
     /// Ends the last key, if nothing ends it: the next file begins with another key.
     fn end_file(&mut self) -> Result<()> {
-        let Some((name, _)) = self.open.take() else { return Ok(()) };
+        self.open = None;
         match self.input.ends() {
             Ends::With(byte) if self.filled > 0 => {
                 self.buffer[self.filled] = byte; // the buffer was not full, as it was read into
@@ -211,7 +268,8 @@ impl<'a> Keys<'a> {
             }
             Ends::After(length) => ensure!(
                 self.filled.is_multiple_of(length),
-                "{name}: the last key has {} of {length} bytes (check the file and --length)",
+                "{}: the last key has {} of {length} bytes (check the file and --length)",
+                self.file,
                 self.filled % length
             ),
             Ends::With(_) => (),

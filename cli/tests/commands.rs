@@ -108,6 +108,63 @@ fn keys_end_as_the_arguments_say() {
 }
 
 #[test]
+fn integers_are_the_keys_of_integer_columns() {
+    let place = Place::new();
+    let values = [0, 1, -1, 42, i64::MIN, i64::MAX];
+    let keys = values.map(i64::to_le_bytes);
+    let expected = filter_of(BloomFilter::with_fpr(6, 0.01).unwrap(), keys.iter().map(<[u8; 8]>::as_slice));
+    let build = ["build", "-o", "f", "--keys", "6"];
+    // However they are written, and modulo 2^64.
+    let spellings = [
+        "0\n1\n-1\n42\n-9223372036854775808\n9223372036854775807\n",
+        "-0\n+1\n18446744073709551615\n 042\t\n9223372036854775808\n0009223372036854775807",
+        "18446744073709551616\r\n1\r\n-1\r\n-18446744073709551574\r\n-9223372036854775808\r\n-9223372036854775809\r\n",
+    ];
+    for text in spellings {
+        let mut command = place.bloomline(&[&build[..], &["--integers"]].concat());
+        command.write_stdin(text).assert().success().stderr(contains("CR").not());
+        assert!(place.read("f") == expected, "{text}");
+    }
+    place
+        .bloomline(&[&build[..], &["--integers", "-0"]].concat())
+        .write_stdin(spellings[0].replace('\n', "\0"))
+        .assert()
+        .success();
+    assert!(place.read("f") == expected);
+    // As numpy's `tofile` writes them.
+    place.bloomline(&[&build[..], &["--length", "8"]].concat()).write_stdin(keys.concat()).assert().success();
+    assert!(place.read("f") == expected);
+
+    // Lines are printed as they were read.
+    let lines = "+42\n7\n 1 \r\n042\n";
+    place.bloomline(&["check", "--integers", "f"]).write_stdin(lines).assert().stdout("+42\n 1 \r\n042\n");
+    place.bloomline(&["check", "--integers", "-v", "f"]).write_stdin(lines).assert().stdout("7\n");
+    place.bloomline(&["dedup", "--integers"]).write_stdin(lines).assert().stdout("+42\n7\n 1 \r\n");
+    place.bloomline(&["check", "-c", "f"]).write_stdin("42\n").assert().stdout("0\n");
+}
+
+#[test]
+fn golden_keys_of_other_types_are_found() {
+    let place = Place::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/");
+    let filter = format!("{golden}standalone-keys.bin");
+    let keys = std::fs::read_to_string(format!("{golden}keys.tsv")).unwrap();
+    let (mut texts, mut integers) = (String::new(), String::new());
+    for line in keys.lines().skip(1) {
+        let fields: Vec<_> = line.split('\t').collect();
+        match fields[0] {
+            "text" => texts += &(fields[1].replace("\\0", "\0") + "\n"),
+            "binary" => (),
+            _ => integers += &format!("{}\n", fields[1]),
+        }
+    }
+    assert_eq!((texts.lines().count(), integers.lines().count()), (13, 50));
+    place.bloomline(&["check", &filter]).write_stdin(texts.clone()).assert().stdout(texts);
+    let mut command = place.bloomline(&["check", "--integers", &filter]);
+    command.write_stdin(integers.clone()).assert().stdout(integers);
+}
+
+#[test]
 fn without_keys_the_filter_fits() {
     let place = Place::new();
     let text = lines(0..30_000);

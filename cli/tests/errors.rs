@@ -213,6 +213,46 @@ fn input_that_is_damaged() {
 }
 
 #[test]
+fn lines_that_are_not_integers() {
+    let place = place();
+    let remedy = "(remove it, or omit --integers)";
+    for text in
+        ["", " ", "-", "+", "x", "1x", "1.5", "1e6", "1,000", "1_000", "0x10", "--1", "1 2", "٤٢", "\0"]
+    {
+        place.write("odd", format!("7\n{text}\n8\n"));
+        let error = format!("odd: line 2 is not an integer: {text:?} {remedy}");
+        fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "--keys", "9", "odd"]), &[&error]);
+    }
+    fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "odd"]), &["odd: line 2 is"]);
+    fails(&place, place.bloomline(&["dedup", "--integers", "odd"]), &["odd: line 2 is"]);
+    fails(&place, place.bloomline(&["check", "--integers", "f", "odd"]), &["odd: line 2 is"]);
+    fails(
+        &place,
+        place.bloomline(&["build", "--integers", "--length", "8", "-o", "g", "odd"]),
+        &["'--integers' cannot be used with"],
+    );
+    // Not the whole of a long line.
+    place.write("long", "1".repeat(1 << 20) + "\n" + &"1".repeat(40) + &"x".repeat(1 << 20));
+    let error = format!("long: line 2 is not an integer: \"{}\"... {remedy}", "1".repeat(40));
+    fails(&place, place.bloomline(&["check", "--integers", "f", "long"]), &[&error]);
+    // Many buffers later, in the second file, and from a pipe: what was before has been printed and is in the state.
+    let many: String = (0..300_000).map(|i| format!("{i}\n")).collect();
+    place.write("many", &many);
+    place.write("odd", format!("{many}x\n{many}"));
+    let output = place.bloomline(&["dedup", "--integers", "--state", "s", "many", "odd"]).assert().code(2);
+    let output =
+        output.stderr(contains("odd: line 300001 is not an integer: \"x\"")).get_output().stdout.clone();
+    assert!(String::from_utf8(output).unwrap() == many);
+    place.bloomline(&["dedup", "-q", "--integers", "--state", "s", "many"]).assert().success().stdout("");
+    let mut command = place.bloomline(&["check", "--integers", "f"]);
+    command
+        .write_stdin(format!("{many}x"))
+        .assert()
+        .code(2)
+        .stderr(contains("standard input: line 300001 is"));
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn memory_that_runs_out() {
     let place = place();
