@@ -9,8 +9,8 @@ links() {
     step python3 scripts/links.py rustdoc "$documentation"
 }
 
-# Uncommitted changes are packed as well. `cargo package` would build the other packages with the library of an earlier run:
-# it takes that from a registry below the target folder, and unpacks and compiles each version once.
+# Uncommitted changes are packed as well. `cargo package` would build the other packages with the library of an earlier
+# run: it takes that from a registry below the target folder, and unpacks and compiles each version once.
 package() {
     local name built=${CARGO_TARGET_DIR:-$root/target}
     step package_has_its_files bloomline .

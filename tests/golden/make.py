@@ -420,7 +420,8 @@ def shown_mum(name, a, b):
 
 def worked_keys():
     """The example of docs/format.md, "Keys of other types"."""
-    values = ("42, in 8 bits", 42), ("42, in 64 bits", 42), ("−1, in 32 bits", -1), ("2^64 − 1", WORD), ("`42`, text", "42")
+    values = [("42, in 8 bits", 42), ("42, in 64 bits", 42), ("−1, in 32 bits", -1), ("2^64 − 1", WORD)]
+    values += [("`42`, text", "42")]
     out = ["| value | key | hash, seed 0 |", "|---|---|---|"]
     for name, value in values:
         key = key_of(value)
