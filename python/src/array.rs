@@ -16,9 +16,6 @@ const COPIED: usize = 1 << 16;
 
 pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
     let dtype = array.dtype();
-    if array.hasattr("mask")? {
-        return Err(cannot_be_keys("masked arrays"));
-    }
     if array.ndim() != 1 {
         let message =
             format!("keys must have one dimension, not {}: flatten the array with .ravel()", array.ndim());
@@ -28,6 +25,9 @@ pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) 
         b'O' | b'T' => return keys::read_iterable(array, seed, sink),
         b'i' | b'u' | b'S' | b'U' => (),
         _ => return Err(cannot_be_keys(format_args!("numpy arrays of {dtype}"))),
+    }
+    if array.hasattr("mask")? {
+        return Err(cannot_be_keys("masked arrays"));
     }
     if array.is_contiguous() && dtype.is_native_byteorder() != Some(false) {
         return read_in_place(array, seed, sink);

@@ -247,6 +247,12 @@ impl Type {
 
     fn of(schema: &ArrowSchema) -> PyResult<Self> {
         let format = text(schema.format);
+        // Integers only in memory. The keys of other extension types are those of their storage.
+        match schema.extension() {
+            Some(b"arrow.bool8") => return Err(cannot_be_keys("booleans")),
+            Some(b"pandas.period") => return Err(cannot_be_keys("periods")),
+            _ => (),
+        }
         if let Some(values) = reference(schema.dictionary) {
             let indices =
                 IntegerType::of(&format).ok_or_else(|| malformed("indices that are not integers"))?;
@@ -344,6 +350,34 @@ impl Type {
                 of.column(column, first + start, len, seed)
             }
         }
+    }
+}
+
+impl ArrowSchema {
+    /// The name of an extension type.
+    fn extension(&self) -> Option<&[u8]> {
+        let mut rest = self.metadata.cast::<u8>();
+        if rest.is_null() {
+            return None;
+        }
+        let mut take = |n: usize| {
+            // SAFETY: metadata are the number of pairs, then the length and the bytes of each key and each value, in this
+            // order. They live until the schema is released.
+            let bytes = unsafe { slice::from_raw_parts(rest, n) };
+            rest = rest.wrapping_add(n);
+            bytes
+        };
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, i32::from_ne_bytes).max(0) as usize;
+        for _ in 0..number(take(4)) {
+            let [key, value] = [(); 2].map(|()| {
+                let length = number(take(4));
+                take(length)
+            });
+            if key == b"ARROW:extension:name" {
+                return Some(value);
+            }
+        }
+        None
     }
 }
 

@@ -5,7 +5,7 @@ use bloomline::hash_key;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 
 use crate::column::{Batch, Sink};
 use crate::errors::cannot_be_keys;
@@ -50,6 +50,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
+        || keys.is_instance_of::<PyMemoryView>()
     {
         return Err(PyTypeError::new_err("keys must be an iterable of keys: put a single key in a list"));
     }
