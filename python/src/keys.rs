@@ -16,10 +16,11 @@ const BATCH: usize = 1024;
 
 /// The hash of one key.
 pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
-    if let Ok(text) = key.cast::<PyString>() {
-        Ok(hash_key(text.to_str()?, seed))
-    } else if let Ok(bytes) = key.cast::<PyBytes>() {
-        Ok(hash_key(bytes.as_bytes(), seed))
+    // A cast that fails costs as much as the hash.
+    if key.is_instance_of::<PyString>() {
+        Ok(hash_key(key.cast::<PyString>()?.to_str()?, seed))
+    } else if key.is_instance_of::<PyBytes>() {
+        Ok(hash_key(key.cast::<PyBytes>()?.as_bytes(), seed))
     } else {
         integer(key).map(|value| hash_key(value.to_le_bytes(), seed))
     }
