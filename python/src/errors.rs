@@ -26,13 +26,11 @@ pub fn decode_error(error: bloomline::DecodeError) -> PyErr {
 
 /// Python chooses the subclass of `OSError` by the number.
 pub fn os_error(error: io::Error, path: &Path) -> PyErr {
-    // `tempfile` wraps the system's error, to name its file.
-    let wrapped = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>());
-    match wrapped.unwrap_or(&error).raw_os_error() {
+    match error.raw_os_error() {
         Some(number) => {
-            let text = io::Error::from_raw_os_error(number).to_string();
+            let text = error.to_string();
             let what = text.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, what, path.to_owned()))
+            PyOSError::new_err((number, what, path.as_os_str().to_owned()))
         }
         None => error.into(),
     }

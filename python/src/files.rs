@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 #[cfg(unix)]
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Replaces the file at `path`. A reader finds the old content or the new one, and so does the next start after a crash;
@@ -26,12 +26,9 @@ pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io:
         }
     };
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut options = tempfile::Builder::new();
-    options.prefix(".bloomline-").suffix(".tmp");
-    #[cfg(unix)]
-    // Less the umask, as for any new file.
-    options.permissions(fs::Permissions::from_mode(0o666));
-    let mut file = options.tempfile_in(directory)?;
+    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
+    let mut file =
+        tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").make_in(directory, create)?;
     write(file.as_file_mut())?;
     if let Some(existing) = existing {
         // The owner too, where this process may.

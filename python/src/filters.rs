@@ -10,7 +10,6 @@ use bloomline::{KeyEstimate, MismatchError, SizingError, variants};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{IntoPyDict, PyBytes, PyType};
 
 use crate::column::{Inserts, Lookups};
@@ -90,7 +89,7 @@ fn lock_both<'a, F>(
 /// A class over one of the crate's filters: what all have in common, and `$own` methods. `$write_all` writes its bytes to a
 /// file.
 ///
-/// Nobody who has the lock waits for the interpreter, so whoever has the interpreter may wait for the lock.
+/// Nobody waits for the lock while attached to the interpreter, nor for the interpreter with the lock.
 macro_rules! filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
         $(#[$doc])*
@@ -115,8 +114,23 @@ macro_rules! filter_class {
                 self.filter.write().unwrap_or_else(PoisonError::into_inner)
             }
 
-            /// Reads the filter without the interpreter: for what takes longer than a lookup.
-            fn with<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
+            /// For what takes no longer than a lookup: only if the lock is taken, the interpreter is left to wait for it.
+            fn quickly<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
+                match self.filter.try_read() {
+                    Ok(filter) => read(&filter),
+                    Err(_) => self.detached(py, read),
+                }
+            }
+
+            fn quickly_mut<T: Send>(&self, py: Python<'_>, write: impl FnOnce(&mut $Filter) -> T + Send) -> T {
+                match self.filter.try_write() {
+                    Ok(mut filter) => write(&mut filter),
+                    Err(_) => py.detach(|| write(&mut self.write())),
+                }
+            }
+
+            /// For what takes longer.
+            fn detached<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
                 py.detach(|| read(&self.read()))
             }
         }
@@ -128,8 +142,7 @@ macro_rules! filter_class {
             /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let hash = keys::hash(key, self.seed)?;
-                let mut filter = self.filter.write_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
-                Ok(filter.insert_hash(hash))
+                Ok(self.quickly_mut(key.py(), |filter| filter.insert_hash(hash)))
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
@@ -141,8 +154,7 @@ macro_rules! filter_class {
             /// Whether a key is possibly present. False means definitely absent.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let hash = keys::hash(key, self.seed)?;
-                let filter = self.filter.read_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
-                Ok(filter.contains_hash(hash))
+                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
             /// Looks up many keys, given as for `update`: a numpy array of bools. Where an Arrow array has nulls, a
@@ -161,8 +173,8 @@ macro_rules! filter_class {
 
             /// Another filter with the same keys.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-                check_memory(self.size_bytes())?;
-                Ok(Self::new_with(self.with(py, Clone::clone), self.expected_keys))
+                check_memory(self.size_bytes(py))?;
+                Ok(Self::new_with(self.detached(py, Clone::clone), self.expected_keys))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -192,14 +204,14 @@ macro_rules! filter_class {
 
             /// Bytes of memory.
             #[getter]
-            fn size_bytes(&self) -> usize {
-                self.read().size_bytes()
-            }
+            fn size_bytes(&self, py: Python<'_>) -> usize {
+                    self.quickly(py, |filter| filter.size_bytes())
+                }
 
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-                check_memory(2 * self.size_bytes())?;
-                Ok(PyBytes::new(py, &self.with(py, <$Filter>::to_standalone)))
+                check_memory(2 * self.size_bytes(py))?;
+                Ok(PyBytes::new(py, &self.detached(py, <$Filter>::to_standalone)))
             }
 
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
@@ -214,7 +226,7 @@ macro_rules! filter_class {
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                check_memory(self.size_bytes())?;
+                check_memory(self.size_bytes(py))?;
                 let write_all: fn(&$Filter, &mut File) -> io::Result<()> = $write_all;
                 py.detach(|| files::save(&path, |file| write_all(&self.read(), file)))
                     .map_err(|error| os_error(error, &path))
@@ -267,8 +279,8 @@ macro_rules! sized_filter_class {
 
                 /// Probes of each key.
                 #[getter]
-                fn k(&self) -> u32 {
-                    self.read().k()
+                fn k(&self, py: Python<'_>) -> u32 {
+                    self.quickly(py, |filter| filter.k())
                 }
 
                 /// The number that the filter was made for; None if it was read from bytes.
@@ -344,30 +356,30 @@ sized_filter_class! {
 
         /// Blocks of 64 bytes.
         #[getter]
-        fn n_blocks(&self) -> usize {
-            self.read().n_blocks()
-        }
+        fn n_blocks(&self, py: Python<'_>) -> usize {
+                    self.quickly(py, |filter| filter.n_blocks())
+                }
 
         /// Fraction of bits that are set. Reads the whole filter.
         #[getter]
         fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.with(py, bloomline::BloomFilter::fill_ratio)
+            self.detached(py, bloomline::BloomFilter::fill_ratio)
         }
 
         /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.with(py, bloomline::BloomFilter::estimated_fpr)
+            self.detached(py, bloomline::BloomFilter::estimated_fpr)
         }
 
         /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
         /// full to tell. Too high after `&`.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.with(py, bloomline::BloomFilter::estimated_keys))
+            estimate(self.detached(py, bloomline::BloomFilter::estimated_keys))
         }
 
-        fn __repr__(&self) -> String {
-            let (filter, expected) = (self.read(), describe(self.expected_keys));
-            format!("BloomFilter({expected}n_blocks={}, k={}, seed={})", filter.n_blocks(), filter.k(), self.seed)
+        fn __repr__(&self, py: Python<'_>) -> String {
+            let (size, k) = self.quickly(py, |filter| (filter.n_blocks(), filter.k()));
+            format!("BloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
 }
@@ -386,48 +398,46 @@ sized_filter_class! {
         /// was never added may lose others.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let hash = keys::hash(key, self.seed)?;
-            let mut filter = self.filter.write_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
-            Ok(filter.remove_hash(hash))
+            Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// How often a key was added, at most: 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let hash = keys::hash(key, self.seed)?;
-            let filter = self.filter.read_py_attached(key.py()).unwrap_or_else(PoisonError::into_inner);
-            Ok(filter.count_hash(hash))
+            Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-            check_memory(self.size_bytes() / 5)?;
-            Ok(BloomFilter::new_with(self.with(py, |filter| filter.as_filter().clone()), self.expected_keys))
+            check_memory(self.size_bytes(py) / 5)?;
+            Ok(BloomFilter::new_with(self.detached(py, |filter| filter.as_filter().clone()), self.expected_keys))
         }
 
         /// Blocks of 512 bits and counters.
         #[getter]
-        fn n_blocks(&self) -> usize {
-            self.read().n_blocks()
-        }
+        fn n_blocks(&self, py: Python<'_>) -> usize {
+                    self.quickly(py, |filter| filter.n_blocks())
+                }
 
         /// Fraction of counters above zero. Reads the whole filter.
         #[getter]
         fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.with(py, |filter| filter.as_filter().fill_ratio())
+            self.detached(py, |filter| filter.as_filter().fill_ratio())
         }
 
         /// The false-positive rate, exact for the counters as they are. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.with(py, |filter| filter.as_filter().estimated_fpr())
+            self.detached(py, |filter| filter.as_filter().estimated_fpr())
         }
 
         /// The number of distinct keys, estimated, and its standard error; infinite if the filter is too full to tell.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.with(py, |filter| filter.as_filter().estimated_keys()))
+            estimate(self.detached(py, |filter| filter.as_filter().estimated_keys()))
         }
 
-        fn __repr__(&self) -> String {
-            let (filter, expected) = (self.read(), describe(self.expected_keys));
-            format!("CountingBloomFilter({expected}n_blocks={}, k={}, seed={})", filter.n_blocks(), filter.k(), self.seed)
+        fn __repr__(&self, py: Python<'_>) -> String {
+            let (size, k) = self.quickly(py, |filter| (filter.n_blocks(), filter.k()));
+            format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
 }
@@ -470,30 +480,30 @@ sized_filter_class! {
 
         /// Bits of the filter.
         #[getter]
-        fn size_bits(&self) -> u64 {
-            self.read().size_bits()
-        }
+        fn size_bits(&self, py: Python<'_>) -> u64 {
+                    self.quickly(py, |filter| filter.size_bits())
+                }
 
         /// Fraction of bits that are set. Reads the whole filter.
         #[getter]
         fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.with(py, variants::StandardBloomFilter::fill_ratio)
+            self.detached(py, variants::StandardBloomFilter::fill_ratio)
         }
 
         /// The false-positive rate for the bits as they are. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.with(py, variants::StandardBloomFilter::estimated_fpr)
+            self.detached(py, variants::StandardBloomFilter::estimated_fpr)
         }
 
         /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
         /// full to tell. Too high after `&`.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.with(py, variants::StandardBloomFilter::estimated_keys))
+            estimate(self.detached(py, variants::StandardBloomFilter::estimated_keys))
         }
 
-        fn __repr__(&self) -> String {
-            let (filter, expected) = (self.read(), describe(self.expected_keys));
-            format!("StandardBloomFilter({expected}size_bits={}, k={}, seed={})", filter.size_bits(), filter.k(), self.seed)
+        fn __repr__(&self, py: Python<'_>) -> String {
+            let (size, k) = self.quickly(py, |filter| (filter.size_bits(), filter.k()));
+            format!("StandardBloomFilter({}size_bits={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
 }
@@ -522,24 +532,24 @@ filter_class! {
 
         /// Keys added so far that were not possibly present before.
         #[getter]
-        fn inserted_keys(&self) -> u64 {
-            self.read().inserted_keys()
-        }
+        fn inserted_keys(&self, py: Python<'_>) -> u64 {
+                    self.quickly(py, |filter| filter.inserted_keys())
+                }
 
         /// The false-positive rate that was requested.
         #[getter]
-        fn fpr(&self) -> f64 {
-            self.read().fpr()
-        }
+        fn fpr(&self, py: Python<'_>) -> f64 {
+                    self.quickly(py, |filter| filter.fpr())
+                }
 
         /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.with(py, variants::ScalableBloomFilter::estimated_fpr)
+            self.detached(py, variants::ScalableBloomFilter::estimated_fpr)
         }
 
-        fn __repr__(&self) -> String {
-            let filter = self.read();
-            format!("ScalableBloomFilter(inserted_keys={}, fpr={}, seed={})", filter.inserted_keys(), filter.fpr(), self.seed)
+        fn __repr__(&self, py: Python<'_>) -> String {
+            let (keys, fpr) = self.quickly(py, |filter| (filter.inserted_keys(), filter.fpr()));
+            format!("ScalableBloomFilter(inserted_keys={keys}, fpr={fpr}, seed={})", self.seed)
         }
     }
 }
