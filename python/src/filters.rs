@@ -158,7 +158,8 @@ macro_rules! filter_class {
             }
 
             /// Looks up many keys, given as for `update`: a numpy array of bools. Where an Arrow array has nulls, a
-            /// pyarrow.BooleanArray with nulls, or without pyarrow a masked numpy array.
+            /// pyarrow.BooleanArray with nulls, or without pyarrow a masked numpy array; pd.array(answers, "boolean")
+            /// makes a mask for pandas of either.
             fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let mut lookups =
                     Lookups::new(|hashes: &[u64], found: &mut [bool]| self.read().contains_batch(hashes, found));
@@ -510,7 +511,7 @@ sized_filter_class! {
 
 filter_class! {
     /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
-    /// three times its time.
+    /// three times its time. Where memory for another filter cannot be allocated, the process ends.
     ScalableBloomFilter over variants::ScalableBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]

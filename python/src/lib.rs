@@ -10,10 +10,19 @@ mod filters;
 mod keys;
 mod view;
 
-use pyo3::prelude::*;
-
-#[pymodule(gil_used = false)]
+#[pyo3::pymodule(gil_used = false)]
 mod _native {
+    use numpy::PyArray1;
+    use pyo3::prelude::*;
+
+    /// Loads numpy, whose absence is an `ImportError` here and a panic later.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.py().import("numpy")?;
+        PyArray1::<bool>::from_vec(module.py(), Vec::new());
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::{
         errors::DecodeError,
