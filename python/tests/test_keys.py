@@ -1,0 +1,632 @@
+"""Every kind of `keys` has the bits and the answers of its values, one by one."""
+
+import array
+import datetime
+import decimal
+import os
+
+import numpy as np
+import pytest
+
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
+from support import empty, key_bytes, one_by_one, run_python
+
+pa = pytest.importorskip("pyarrow")
+
+WORDS = ["", "a", "ant", "a\0", "\0", "жук", "🐜", "twelve bytes", "thirteen byte", "a longer string, of 33 characters", "x" * 300]
+LENGTHS = [0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097, 10_000]
+
+
+def check(keys, values=None, stream=None):
+    """`keys` must act as the list `values`, in which None is a null. `stream` makes another one where `keys` can be
+    read once only."""
+    values = keys.tolist() if values is None else values
+    stream = stream or (lambda: keys)
+    present = [value for value in values if value is not None]
+
+    f = empty(len(values))
+    assert f.update(keys) is None
+    assert f == one_by_one(present, empty(len(values))), "the bits differ from those of single inserts"
+
+    half = one_by_one(present[::2], empty(len(values)))
+    expected = [None if value is None else key_bytes(value) in half for value in values]
+    for filter in (half, BloomView(half.to_bytes())):
+        found = filter.contains_many(stream())
+        if None in values:
+            assert isinstance(found, pa.BooleanArray), type(found)
+            assert found.to_pylist() == expected
+        else:
+            assert isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(values),)
+            assert found.tolist() == expected
+    assert empty(len(values)).contains_many(stream()).sum() in (0, None) or not present
+
+
+def refused(keys, *names, error=TypeError):
+    f = empty()
+    for call in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many):
+        with pytest.raises(error) as raised:
+            call(keys)
+        text = str(raised.value)
+        for name in names:
+            assert name.lower() in text.lower(), f"{name!r} is not in {text!r}"
+    assert f == empty()
+
+
+# numpy
+
+INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"]
+
+
+def integers(dtype, count=1_000):
+    info = np.iinfo(dtype)
+    random = np.random.default_rng(17)
+    values = random.integers(info.min, info.max, count, dtype=dtype.newbyteorder("="), endpoint=True)
+    values[:6] = [info.min, info.max, 0, 1, info.max // 2, info.min // 2]
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda dtype: dtype.str)
+def test_numpy_integers(dtype):
+    keys = integers(dtype)
+    assert keys.dtype == dtype
+    check(keys)
+    for strided in (keys[::2], keys[::-1], keys[5::-3], keys[3:4], keys[:0], np.broadcast_to(keys[5], 70)):
+        check(strided)
+    table = integers(dtype, 600).reshape(200, 3)
+    check(table[:, 1])
+    check(np.asfortranarray(table)[7])
+    records = np.zeros(100, [("flag", "u1"), ("key", dtype)])  # packed: the keys are not aligned
+    records["key"] = keys[:100]
+    check(records["key"])
+    frozen = keys.copy()
+    frozen.flags.writeable = False
+    check(frozen)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_lengths_around_batches(length):
+    check(np.arange(length) * 3)
+    check(np.arange(length, dtype=">u4")[::-1])
+    check(np.arange(length).astype("S"))
+    check(np.arange(length).astype("U"))
+    check(pa.array(np.arange(length)), list(range(length)))
+    values = [None if i % 3 == 1 else str(i) for i in range(length)]
+    check(pa.array(values, pa.string()), values)
+    check(list(range(length)), list(range(length)))
+
+
+def test_numpy_integers_of_all_kinds_agree():
+    f = empty()
+    f.update(np.arange(-100, 100, dtype=np.int8))
+    for dtype in (np.int16, ">i4", np.int64, "intp", "longlong", "int", "byte", object):
+        assert f.contains_many(np.arange(-100, 100).astype(dtype)).all(), dtype
+    assert np.uint8(200) not in f and 2**64 - 100 in f
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_numpy_text(order):
+    for words in (WORDS, WORDS[:4], ["", ""], ["a\0b", "\0\0", "a\0\0", "b" * 9], ["é" * n for n in range(40)],
+                  ["é" * n + "x" for n in range(40)], ["\U0010ffff", "\ud7ff", "\ue000", "\uffff"]):
+        keys = np.array(words, dtype=f"{order}U{max(map(len, words)) + 2}")
+        assert keys.tolist() == [word.rstrip("\0") for word in words]
+        check(keys)
+        check(keys[::-2])
+        check(np.repeat(keys, 300)[1:])
+    check(np.array([], dtype=f"{order}U7"))
+    records = np.zeros(50, [("flag", "u1"), ("key", f"{order}U3")])
+    records["key"] = [str(i) for i in range(50)]
+    check(records["key"])
+
+
+def test_numpy_bytes():
+    for width in (1, 2, 3, 4, 7, 8, 9, 16, 17, 48, 49, 200):
+        keys = np.frombuffer(np.random.default_rng(3).bytes(width * 200), f"S{width}").copy()
+        keys[7] = b""
+        keys[8] = b"\0a"[:width]
+        check(keys)
+        check(keys[::-3])
+    check(np.array([b"a\0", b"a", b"\0", b""]))
+    check(np.array([], dtype="S3"))
+
+
+@pytest.mark.parametrize("kind", ["S0", "U0"])
+def test_numpy_text_of_no_width(kind):
+    keys = np.zeros(5, np.dtype([("key", kind)]))["key"]
+    if keys.dtype.itemsize:
+        pytest.skip("this numpy has no such arrays")
+    check(keys)
+
+
+def test_numpy_text_that_is_no_text():
+    for words in (["ant", "\ud800"], ["\udfff"]):
+        refused(np.array(words), error=ValueError)
+    for code in (0x110000, 0xFFFFFFFF):
+        keys = np.array([97, code], "u4").view("U2")
+        refused(keys, error=ValueError)
+    f = empty()
+    with pytest.raises(ValueError):
+        f.update(np.array(["ant", "bee", "\ud800", "cat"]))
+    assert f == one_by_one(["ant", "bee"])
+
+
+def test_numpy_objects():
+    check(np.array(["ant", b"bee", 17, 2**70, -1, np.int8(3), "жук"], dtype=object))
+    check(np.array(["ant", 17, 18], dtype=object)[::-2])
+    check(np.array([], dtype=object))
+    for wrong in (None, 1.5, True, bytearray(b"ant")):
+        f = empty()
+        with pytest.raises(TypeError, match="(?i)cast"):
+            f.update(np.array(["ant", wrong, "bee"], dtype=object))
+        assert f == one_by_one(["ant"])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V0"])
+def test_other_numpy_types_are_refused(dtype):
+    refused(np.zeros(3, dtype), "cast", np.dtype(dtype).name)
+    refused(np.zeros(0, dtype), "cast")
+
+
+def test_numpy_records_are_refused():
+    refused(np.zeros(3, [("key", "i8")]), "cast")
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3), (0, 3), (1, 1), (2, 1, 2)])
+def test_arrays_of_other_dimensions_are_refused(shape):
+    for dtype in ("i8", "S3", "U3", "O"):
+        refused(np.zeros(shape, dtype), error=(TypeError, ValueError))
+
+
+def test_numpy_strings_of_any_length():
+    if not hasattr(np.dtypes, "StringDType"):
+        pytest.skip("numpy 1")
+    keys = np.array(WORDS, np.dtypes.StringDType())
+    try:
+        check(keys, WORDS)
+    except TypeError as error:
+        assert "cast" in str(error)
+
+
+def test_other_arrays():
+    check(array.array("q", range(-50, 50)))
+    check(np.arange(200).astype(np.uint16).view(type("Sub", (np.ndarray,), {})))
+    check(range(1_000), list(range(1_000)))
+
+
+# Arrow
+
+TEXTS = [pa.string(), pa.large_string(), pa.string_view()]
+BINARIES = [pa.binary(), pa.large_binary(), pa.binary_view()]
+ARROW_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+FIXED = [pa.binary(width) for width in (1, 3, 8, 17)]
+
+
+def values_of(kind, count=200):
+    if kind in TEXTS:
+        return [WORDS[i % len(WORDS)] + str(i // len(WORDS)) * (i % 3) for i in range(count)]
+    if kind in BINARIES:
+        return [b"\xff\0"[: i % 3] + bytes([i % 256]) * (i % 21) for i in range(count)]
+    if kind in FIXED:
+        random = np.random.default_rng(kind.byte_width)
+        return [random.bytes(kind.byte_width) for _ in range(count)]
+    return integers(np.dtype(kind.to_pandas_dtype()), count).tolist()
+
+
+def with_nulls(values, every=5, first=2):
+    return [None if i % every == first else value for i, value in enumerate(values)]
+
+
+KINDS = [*TEXTS, *BINARIES, *ARROW_INTEGERS, *FIXED]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_arrow(kind):
+    values = values_of(kind)
+    assert len(set(values)) > 100
+    check(pa.array(values, kind), values)
+    check(pa.array(with_nulls(values), kind), with_nulls(values))
+    for none in ([], [None], [None] * 9):
+        check(pa.array(none, kind), none)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_arrow_slices(kind):
+    values = with_nulls(values_of(kind, 150), 3, 1)
+    column = pa.array(values, kind)
+    whole = pa.array(values_of(kind, 150), kind)
+    for start in (*range(18), 63, 64, 65, 149, 150):
+        for length in (0, 1, 2, 7, 8, 9, 31, 64, 67, 150):
+            end = min(start + length, 150)
+            f, g = empty(), empty()
+            f.update(column.slice(start, length))
+            assert f == one_by_one(value for value in values[start:end] if value is not None)
+            found = f.contains_many(column.slice(start, length))
+            expected = [None if value is None else True for value in values[start:end]]
+            assert (found.tolist() if isinstance(found, np.ndarray) else found.to_pylist()) == expected
+            g.update(whole.slice(start, length))
+            assert g == one_by_one(values_of(kind, 150)[start:end]), (start, length)
+    check(column.slice(3, 99).slice(4, 60), values[7:67])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_binary(), pa.int16(), pa.binary(3)], ids=str)
+def test_arrow_validity_without_nulls(kind):
+    values = values_of(kind, 40)
+    column = pa.array([None, *values, None], kind).slice(1, 40)
+    assert column.buffers()[0] is not None and column.null_count == 0
+    check(column, values)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_arrow_chunks(kind):
+    values = with_nulls(values_of(kind, 90), 7, 3)
+    column = pa.array(values, kind)
+    blank = column.slice(0, 0)
+    check(pa.chunked_array([blank, column.slice(0, 5), blank, blank, column.slice(5, 71), column.slice(76), blank]), values)
+    check(pa.chunked_array([], kind), [])
+    check(pa.chunked_array([blank, blank]), [])
+    full = values_of(kind, 90)
+    check(pa.chunked_array([pa.array(full[:1], kind), pa.array(full[1:], kind)]), full)
+    check(pa.chunked_array([pa.array(full, kind), pa.array([None, None], kind), pa.array(full, kind)]), [*full, None, None, *full])
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()], ids=str)
+def test_arrow_dictionary_indices(index):
+    words = [*WORDS, None, "last"]
+    positions = [(7 * i) % len(words) if i % 6 else None for i in range(120)]
+    keys = pa.DictionaryArray.from_arrays(pa.array(positions, index), pa.array(words))
+    values = [None if position is None else words[position] for position in positions]
+    assert keys.to_pylist() == values and values.count(None) > 20
+    check(keys, values)
+    for start in (1, 7, 8, 13):
+        check(keys.slice(start, 77), values[start : start + 77])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_arrow_dictionary_values(kind):
+    words = with_nulls(values_of(kind, 60), 9, 4)
+    positions = [(11 * i) % 40 if i % 5 else None for i in range(100)]
+    for offset in (0, 3, 20):  # of a dictionary that is itself a slice
+        dictionary = pa.array(words, kind).slice(offset)
+        keys = pa.DictionaryArray.from_arrays(pa.array(positions, pa.int32()), dictionary)
+        values = [None if position is None else words[position + offset] for position in positions]
+        check(keys, values)
+        check(keys.slice(3, 50), values[3:53])
+
+
+def test_arrow_dictionaries_of_chunks_differ():
+    chunks = [
+        pa.array(words, pa.string()).dictionary_encode()
+        for words in (["ant", "bee", None], ["bee", "cat", "ant"], [], [None], ["dog"] * 40)
+    ]
+    check(pa.chunked_array(chunks), [value for chunk in chunks for value in chunk.to_pylist()])
+    check(pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), pa.array([], pa.string())), [])
+    check(pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string())), [None, None])
+
+
+def test_arrow_dictionaries_hold_keys_that_no_row_has():
+    keys = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["ant", "never"]))
+    f = empty()
+    f.update(keys)
+    assert "ant" in f and "never" not in f
+
+
+class OnlyArray:
+    def __init__(self, array):
+        self.array = array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+class OnlyStream:
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.stream.__arrow_c_stream__(requested_schema)
+
+
+def test_anything_with_the_capsules():
+    values = with_nulls(values_of(pa.string()))
+    check(OnlyArray(pa.array(values)), values)
+    check(OnlyStream(pa.chunked_array([values[:30], values[30:]])), values)
+    check(pa.array([1, 2, 3]).view(pa.uint64()), [1, 2, 3])
+
+
+def test_a_table_of_one_column_is_that_column():
+    values = with_nulls(values_of(pa.string()))
+    batch = pa.record_batch([pa.array(values)], ["key"])
+    check(batch, values)
+    check(batch.slice(3, 100), values[3:103])
+    check(OnlyArray(batch), values)
+    table = pa.table({"key": pa.chunked_array([values[:7], values[7:]])})
+    check(table, values)
+    check(table.slice(5, 50), values[5:55])
+    check(table.to_reader(max_chunksize=9), values, table.to_reader)
+    check(pa.table({"key": pa.array([], pa.int8())}), [])
+    check(pa.table({"key": pa.array(values).dictionary_encode()}), values)
+
+    two = pa.table({"id": [1, 2], "name of it": ["a", "b"]})
+    for keys in (two, two.to_batches()[0], OnlyArray(two.to_batches()[0])):
+        refused(keys, "id", "name of it", "column")
+    refused(two.slice(0, 0), "id", "name of it")
+    refused(pa.table({}), "column")
+
+
+def test_structs_are_refused_or_read_with_their_offset_and_nulls():
+    """Over the C interface a struct array looks like a record batch, but has an offset and nulls of its own."""
+    mask = pa.array([i % 4 == 1 for i in range(40)])
+    structs = pa.StructArray.from_arrays([pa.array(with_nulls(list(range(40))))], ["key"], mask=mask)
+    for keys in (structs, structs.slice(3, 30), pa.chunked_array([structs.slice(1), structs.slice(39)])):
+        try:
+            empty().update(keys)
+        except TypeError:
+            continue
+        check(keys, [row and row["key"] for row in keys.to_pylist()])
+
+
+OTHERS = [
+    (pa.array([1.5]), "double|float"),
+    (pa.array([1.5], pa.float32()), "float"),
+    (pa.array(np.array([1.5], np.float16)), "float"),
+    (pa.array([True]), "bool"),
+    (pa.array([decimal.Decimal("1.5")]), "decimal"),
+    (pa.array([decimal.Decimal("1.5")], pa.decimal256(5, 2)), "decimal"),
+    (pa.array([datetime.date(2026, 1, 1)]), "date"),
+    (pa.array([1], pa.date64()), "date"),
+    (pa.array([1], pa.time32("s")), "time"),
+    (pa.array([1], pa.time64("us")), "time"),
+    (pa.array([1], pa.timestamp("us")), "timestamp"),
+    (pa.array([1], pa.timestamp("ns", "UTC")), "timestamp"),
+    (pa.array([1], pa.duration("s")), "duration"),
+    (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "interval"),
+    (pa.array([[1]]), "list"),
+    (pa.array([[1]], pa.large_list(pa.int8())), "list"),
+    (pa.array([[1]], pa.list_(pa.int8(), 1)), "list"),
+    (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), "map|list"),
+    (pa.array([{"a": 1, "b": 2}]), "a"),
+    (pa.array([1.5, 1.5]).dictionary_encode(), "double|float"),
+    (pa.array([datetime.date(2026, 1, 1)]).dictionary_encode(), "date"),
+    (pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]), "union"),
+    (pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a"])), "run"),
+]
+
+
+@pytest.mark.parametrize("keys, name", OTHERS, ids=lambda value: str(value.type).replace(" ", "") if isinstance(value, pa.Array) else "")
+def test_other_arrow_types_are_refused(keys, name):
+    for column in (keys, keys.slice(0, 0), pa.chunked_array([keys]), pa.chunked_array([], keys.type), pa.table({"key": keys})):
+        f = empty()
+        for call in (f.update, f.contains_many):
+            with pytest.raises(TypeError, match="(?i)cast|columns") as error:
+                call(column)
+            assert any(word in str(error.value).lower() for word in name.split("|")), str(error.value)
+        assert f == empty()
+
+
+def test_polars():
+    pl = pytest.importorskip("polars")
+    words = with_nulls(WORDS * 20, 11, 3)
+    for values, dtype in (
+        (words, pl.String), (words, pl.Categorical), (words, pl.Enum(WORDS)),
+        ([None if word is None else word.encode() for word in words], pl.Binary),
+        *((with_nulls(integers(np.dtype(name)).tolist()), getattr(pl, name.replace("int", "Int").replace("uI", "UI")))
+          for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+    ):
+        column = pl.Series("key", values, dtype)
+        check(column, values)
+        check(column.slice(3, 71), values[3:74])
+        check(column.to_frame(), values)
+        check(pl.concat([column, column.slice(0, 0), column.slice(9)], rechunk=False), values + values[9:])
+        check(column.drop_nulls(), [value for value in values if value is not None])
+        check(column.slice(0, 0), [])
+    frame = pl.DataFrame({"key": words, "n": range(len(words))})
+    refused(frame, "key", "n")
+    check(frame.filter(pl.col("n") % 3 == 0)["key"], words[::3])
+    for column in (pl.Series([1.5]), pl.Series([True]), pl.Series([datetime.date(2026, 1, 1)]), pl.Series([datetime.datetime(2026, 1, 1)]),
+                   pl.Series([decimal.Decimal("1.5")]), pl.Series([[1]]), pl.Series([{"a": 1, "b": 2}])):
+        refused(column, "cast" if column.dtype != pl.Struct else "column")
+
+
+def test_pandas():
+    pd = pytest.importorskip("pandas")
+    words = WORDS * 20
+    check(pd.Series(words), words)
+    check(pd.Series(words, dtype="object"), words)
+    check(pd.Series(words, dtype="string"), words)
+    check(pd.Series(range(-100, 1_000)), list(range(-100, 1_000)))
+    check(pd.Series(range(-100, 1_000)).to_numpy(), list(range(-100, 1_000)))
+    check(pd.Series(words).array, words)
+    check(pd.Index(words), words)
+    check(pd.Series(words)[::-2], words[::-2])
+    check(pd.Series(words, dtype="category"), words)
+    check(pd.DataFrame({"key": words}), words)
+    refused(pd.DataFrame({"key": [1, 2], "other": [3, 4]}), "key", "other")
+    holes = with_nulls(words)
+    check(pd.DataFrame({"key": holes}), holes)
+    if hasattr(pd.Series, "__arrow_c_stream__"):
+        check(pd.Series(holes), holes)
+        check(pd.Series(holes, dtype="string[pyarrow]"), holes)
+        check(pd.Series(holes, dtype="category"), holes)
+        check(pd.Series(with_nulls(list(range(50))), dtype="Int64"), with_nulls(list(range(50))))
+        check(pd.Series(with_nulls(list(range(50))), dtype="int8[pyarrow]"), with_nulls(list(range(50))))
+    refused(pd.Series([1.5, 2.5]), "cast")
+    refused(pd.Series([1, None]), "cast")  # floats, in pandas
+    refused(pd.Series([True, False]), "cast")
+    refused(pd.Series(pd.to_datetime(["2026-01-01"])), "cast")
+
+
+def test_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    for sql, values in (
+        ("SELECT i FROM range(5000) t(i)", list(range(5_000))),
+        ("SELECT (i - 60)::TINYINT FROM range(120) t(i)", list(range(-60, 60))),
+        ("SELECT i::UBIGINT FROM range(9) t(i)", list(range(9))),
+        ("SELECT 'key ' || i FROM range(5000) t(i)", [f"key {i}" for i in range(5_000)]),
+        ("SELECT CASE WHEN i % 3 <> 1 THEN 'a key of more than twelve bytes ' || i END FROM range(3000) t(i)",
+         [None if i % 3 == 1 else f"a key of more than twelve bytes {i}" for i in range(3_000)]),
+        ("SELECT i::VARCHAR::BLOB FROM range(50) t(i)", [str(i).encode() for i in range(50)]),
+        ("SELECT ['ant', 'bee'][i % 2 + 1]::ENUM('ant', 'bee') FROM range(50) t(i)", ["ant", "bee"] * 25),
+    ):
+        check(connection.sql(sql + " ORDER BY i"), values, lambda: connection.sql(sql + " ORDER BY i"))
+    refused(connection.sql("SELECT 1 AS first, 2 AS second"), "first", "second")
+    for sql in ("SELECT 1.5", "SELECT 1.5::DOUBLE", "SELECT true", "SELECT DATE '2026-01-01'", "SELECT [1]"):
+        refused(connection.sql(sql), "cast")
+
+
+@pytest.mark.parametrize("cls", [CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter])
+def test_the_other_filters_take_the_same_keys(cls):
+    words = with_nulls(WORDS * 50)
+    columns = [
+        (np.arange(2_000, dtype=">i2")[::-1], None),
+        (np.array(WORDS, "U"), None),
+        (np.array([word.encode() for word in WORDS]), None),
+        (pa.array(words, pa.string_view()), words),
+        (pa.chunked_array([words, words[:7]]).dictionary_encode(), words + words[:7]),
+        (range(500), list(range(500))),
+        (np.array(["ant", 17, b"bee"], dtype=object), None),
+    ]
+    for keys, values in columns:
+        values = keys.tolist() if values is None else values
+        present = [value for value in values if value is not None]
+        f, g = cls(5_000), cls(5_000)
+        f.update(keys)
+        for value in present:
+            g.add(key_bytes(value))
+        assert f == g
+        half = cls(5_000)
+        half.update(present[::2])
+        found = half.contains_many(keys)
+        assert (found.tolist() if isinstance(found, np.ndarray) else found.to_pylist()) == [
+            None if value is None else value in half for value in values
+        ]
+    with pytest.raises(TypeError, match="(?i)cast"):
+        cls(10).update(pa.array([1.5]))
+    if cls is CountingBloomFilter:
+        f = cls(100)
+        f.update(pa.array(["ant", "ant", None, "bee"]).dictionary_encode())
+        assert (f.count("ant"), f.count("bee")) == (2, 1)
+
+
+def test_failing_sources():
+    class Failing:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise LookupError("no stream")
+
+    class FailingArray:
+        def __arrow_c_array__(self, requested_schema=None):
+            raise LookupError("no array")
+
+    class Lying:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def __arrow_c_array__(self, requested_schema=None):
+            return self.answer
+
+        __arrow_c_stream__ = __arrow_c_array__
+
+    class LyingArray:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def __arrow_c_array__(self, requested_schema=None):
+            return self.answer
+
+    f = empty()
+    for call in (f.update, f.contains_many):
+        for keys in (Failing(), FailingArray()):
+            with pytest.raises(LookupError, match="no (stream|array)"):
+                call(keys)
+        schema, values = pa.array([1]).__arrow_c_array__()
+        for answer in (None, 17, (), (None, None), (schema,), (values, schema), (schema, schema), (values, values), schema, values, object()):
+            for keys in (Lying(answer), LyingArray(answer)):
+                with pytest.raises((TypeError, ValueError)):
+                    call(keys)
+    assert f == empty()
+
+    def batches():
+        yield pa.record_batch([pa.array([1, 2, 3])], ["key"])
+        raise LookupError("the source failed")
+
+    reader = lambda: pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64())]), batches())
+    with pytest.raises(Exception, match="the source failed"):
+        f.update(reader())
+    assert f == one_by_one([1, 2, 3])
+    with pytest.raises(Exception, match="the source failed"):
+        f.contains_many(reader())
+
+
+def test_a_capsule_is_consumed_once():
+    """The consumer moves the array out of its capsule and releases it: again is an error, not a second release."""
+    capsules = pa.array(["ant", "bee"]).__arrow_c_array__()
+
+    class Again:
+        def __arrow_c_array__(self, requested_schema=None):
+            return capsules
+
+    f = empty()
+    f.update(Again())
+    assert "ant" in f
+    with pytest.raises((TypeError, ValueError)):
+        f.update(Again())
+
+    stream = pa.chunked_array([["ant"]]).__arrow_c_stream__()
+
+    class AgainStream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return stream
+
+    f.update(AgainStream())
+    with pytest.raises((TypeError, ValueError)):
+        f.update(AgainStream())
+
+
+def test_columns_are_released():
+    pool = pa.default_memory_pool()
+    before = pool.bytes_allocated()
+    f = empty()
+    for _ in range(50):
+        keys = pa.array([None if i % 9 == 1 else f"a key of many bytes {i}" for i in range(1_000)])
+        f.update(keys)
+        f.contains_many(pa.chunked_array([keys, keys]))
+        f.update(keys.dictionary_encode())
+        with pytest.raises(TypeError):
+            f.update(pa.table({"a": keys, "b": keys}))
+        with pytest.raises(TypeError):
+            f.update(pa.array([1.5] * 1_000))
+        del keys
+    assert pool.bytes_allocated() == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux resets the peak")
+def test_columns_are_read_in_place():
+    """Peak memory grows by the answers, a byte each, not by the columns: 64 to 160 MB each."""
+    grown = run_python("""
+import re
+import numpy as np, pyarrow as pa
+from bloomline import BloomFilter
+memory = lambda name: int(re.search(name + r":\s+(\d+) kB", open("/proc/self/status").read())[1]) // 1024
+f = BloomFilter(1000)
+f.contains_many(np.arange(10)), f.contains_many(pa.array(["ant"])), f.contains_many(pa.array([1, None]))
+count = 4_000_000
+offsets = pa.py_buffer(np.arange(0, 24 * (count + 1), 24, dtype=np.int32))
+text = pa.py_buffer(np.full(24 * count, 97, np.uint8))
+columns = {
+    "int64": np.arange(2 * count),
+    "big-endian": np.ones(2 * count, ">i8"),
+    "strided": np.ones(4 * count, np.int64)[::2],
+    "S24": np.full(count, b"a" * 24),
+    "string": pa.Array.from_buffers(pa.string(), count, [None, offsets, text]),
+    "nulls": pa.Array.from_buffers(pa.string(), count, [pa.py_buffer(b"\\xfd" * (count // 8)), offsets, text]),
+}
+for name, column in columns.items():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak starts again from here
+    before = memory("VmRSS")
+    f.update(column)
+    f.contains_many(column)
+    print(name, memory("VmHWM") - before)
+""")
+    for line in grown.splitlines():
+        name, megabytes = line.rsplit(" ", 1)
+        assert int(megabytes) < 25, grown

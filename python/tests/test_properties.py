@@ -1,0 +1,280 @@
+"""Properties of arbitrary keys, partitions and bytes, by hypothesis with fixed examples."""
+
+import os
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    DecodeError,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
+from support import FOOTER_BYTES, has_bits_of, key_bytes, make, without_count
+
+ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=70)
+integers = st.integers() | st.integers(-(2**63), 2**64 - 1)
+keys = st.one_of(texts, st.binary(max_size=70), integers)
+lists = st.lists(keys, max_size=60)
+seeds = st.integers(0, 2**64 - 1)
+sizes = st.tuples(st.integers(0, 300), st.sampled_from([0.5, 3, 10, 12.5, 64]))
+
+
+def sized(size, seed=0):
+    return BloomFilter.with_bits_per_key(*size, seed=seed)
+
+
+@given(lists, sizes, seeds)
+def test_bits_are_those_of_the_format(keys, size, seed):
+    f = sized(size, seed)
+    f.update(keys)
+    assert has_bits_of(f, keys)
+    g = sized(size, seed)
+    changed = [g.add(key) for key in keys]
+    assert g == f
+    assert len(set(map(key_bytes, keys))) >= sum(changed) >= bool(keys)
+
+
+@given(lists, lists, st.sampled_from(ALL), seeds)
+def test_no_key_is_lost(keys, others, cls, seed):
+    f = cls(20, seed=seed)
+    f.update(keys)
+    assert f.contains_many(keys).all() and all(key in f for key in keys)
+    f.update(others)
+    assert f.contains_many(keys + others).all()
+    read = cls.from_bytes(f.to_bytes())
+    assert read == f and read.contains_many(others + keys).all()
+    assert f.contains_many(others).tolist() == [key in f for key in others]
+
+
+@given(lists, lists, sizes, seeds)
+def test_answers_are_those_of_the_format(keys, others, size, seed):
+    f = sized(size, seed)
+    f.update(keys)
+    lanes = make.build([key_bytes(key) for key in keys], f.n_blocks, f.k, seed)
+    expected = [make.is_in(lanes, f.n_blocks, f.k, make.hash_key(key_bytes(key), seed)) for key in keys + others]
+    assert f.contains_many(keys + others).tolist() == expected
+    assert BloomView(f.to_bytes()).contains_many(keys + others).tolist() == expected
+    assert f.estimated_fpr() == 0 or not 0 < f.estimated_fpr() < f.fill_ratio**17
+
+
+@given(st.lists(st.lists(keys, max_size=20), min_size=1, max_size=8), st.randoms(use_true_random=False), sizes, seeds,
+       st.sampled_from([sized, lambda size, seed: StandardBloomFilter.with_bits_per_key(*size, seed=seed)]))
+def test_partitions_merge_to_the_whole(parts, random, size, seed, make):
+    whole = make(size, seed)
+    whole.update(key for part in parts for key in part)
+    filters = []
+    for part in parts:
+        filters.append(make(size, seed))
+        filters[-1].update(part)
+    assert type(whole).union(filters) == whole
+    while len(filters) > 1:  # any tree of merges, in any order, some of them after a round trip
+        random.shuffle(filters)
+        f, g = filters.pop(), filters.pop()
+        if random.random() < 0.3:
+            f = type(f).from_bytes(f.to_bytes())
+        if random.random() < 0.5:
+            f |= g
+        else:
+            f = f | g
+        filters.append(f)
+    assert filters[0] == whole and without_count(filters[0].to_bytes()) == without_count(whole.to_bytes())
+    assert filters[0].contains_many([key for part in parts for key in part]).all()
+
+
+@given(lists, lists, sizes)
+def test_intersections_keep_the_common_keys(keys, others, size):
+    f, g = sized(size), sized(size)
+    f.update(keys), g.update(others)
+    both = f & g
+    common = [key for key in keys if key in g]
+    assert both.contains_many(common).all()
+    found = both.contains_many(keys + others)
+    assert not (found & ~(f.contains_many(keys + others) & g.contains_many(keys + others))).any()
+
+
+@given(lists, st.integers(1, 200), st.data())
+def test_a_folded_filter_is_one_built_smaller(keys, blocks, data):
+    f = BloomFilter.with_bits_per_key(blocks, 64)
+    f.update(keys)
+    n_blocks = f.n_blocks
+    factor = data.draw(st.sampled_from([factor for factor in range(1, n_blocks + 1) if n_blocks % factor == 0]))
+    before = f.copy()
+    f.fold(factor)
+    assert f.n_blocks == n_blocks // factor and has_bits_of(f, keys)
+    assert f.contains_many(keys).all()
+    before.shrink_to_fpr(0.05)
+    assert n_blocks % before.n_blocks == 0 and has_bits_of(before, keys)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["ant", "bee", b"cat", 17, 18, -1])), max_size=60))
+def test_counting_filters_lose_no_key_that_remains(steps):
+    f, counts = CountingBloomFilter(100), {}
+    for remove, key in steps:
+        count = counts.get(key, 0)
+        if not remove and count < 7:  # so that no counter saturates
+            f.add(key)
+            counts[key] = count + 1
+        elif remove and count:
+            assert f.remove(key)
+            counts[key] = count - 1
+    left = [key for key, count in counts.items() if count]
+    assert all(f.count(key) >= counts[key] for key in left)
+    plain = BloomFilter(100)
+    plain.update(left)
+    assert f.to_filter() == plain
+
+
+@pytest.mark.parametrize("cls, seed, fpr", [
+    (BloomFilter, 0, 0.1), (BloomFilter, 7, 0.01), (BloomFilter, 0, 0.001), (CountingBloomFilter, 3, 0.01),
+    (ScalableBloomFilter, 0, 0.01), (StandardBloomFilter, 0, 0.01), (StandardBloomFilter, 5, 0.001),
+])
+@pytest.mark.parametrize("kind", ["integers", "text"])
+def test_the_measured_fpr_is_the_estimated(cls, seed, fpr, kind):
+    """Two-sided, within five standard deviations of the count; fixed keys, so a failure is no bad luck."""
+    def some(start, count):
+        numbers = np.arange(start, start + count)
+        return numbers if kind == "integers" else np.char.add("user ", numbers.astype("U"))
+
+    present, absent = 20_000, 400_000
+    f = cls(2_000 if cls is ScalableBloomFilter else present, fpr, seed=seed)
+    f.update(some(0, present))
+    assert f.contains_many(some(0, present)).all()
+    positives = int(f.contains_many(some(present, absent)).sum())
+    expected = f.estimated_fpr() * absent
+    assert expected > 20
+    assert abs(positives - expected) < 5 * expected**0.5, (positives, expected)
+    if cls is ScalableBloomFilter:
+        assert f.estimated_fpr() < fpr
+    else:
+        assert 0.7 * fpr < f.estimated_fpr() < 1.08 * fpr
+
+
+# Bytes
+
+def filled(cls, seed=0x5EED):
+    f = cls(60, seed=seed)
+    f.update(range(50))
+    return f
+
+
+VALID = {cls: filled(cls).to_bytes() for cls in ALL}
+
+
+def mapped(data, mmap):
+    """Opens `data` as a file."""
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(data)
+    try:
+        return BloomFilter.open(file.name, mmap=mmap)
+    finally:
+        os.unlink(file.name)
+
+
+def read_all_ways(data):
+    """What each reader makes of `data`: a filter, or None for an error. Any other exception is a failure."""
+    def attempt(read, *arguments):
+        try:
+            return read(*arguments)
+        except DecodeError as error:
+            assert str(error)
+            return None
+
+    view, opened = attempt(BloomView, data), attempt(mapped, data, True)
+    assert (view is None) == (opened is None)
+    owned, read = attempt(BloomFilter.from_bytes, data), attempt(mapped, data, False)
+    assert (owned is None) == (read is None) and (owned is None or owned == read)
+    for view in (view, opened):
+        if view is not None:
+            assert len(view.contains_many(np.arange(100))) == 100  # of damaged lanes: any answer, but no crash
+            try:
+                view.verify()
+            except DecodeError:
+                assert owned is None
+            else:
+                assert view.to_filter() == owned
+    return owned, [attempt(cls.from_bytes, data) for cls in ALL[1:]]
+
+
+@given(st.binary(max_size=300))
+@example(b"")
+def test_arbitrary_bytes_are_an_error(data):
+    assert read_all_ways(data) == (None, [None] * 3), "a checksum of 64 bits does not match by chance"
+
+
+@given(st.sampled_from(ALL), st.data())
+@settings(max_examples=300)
+def test_changed_bytes_are_an_error(cls, data):
+    valid = VALID[cls]
+    kind = data.draw(st.sampled_from(["flip", "cut", "cut the start", "extend", "overwrite"]))
+    at = data.draw(st.integers(0, len(valid) - 1) | st.integers(len(valid) - FOOTER_BYTES, len(valid) - 1))
+    changed = bytearray(valid)
+    if kind == "flip":
+        changed[at] ^= 1 << data.draw(st.integers(0, 7))
+    elif kind == "cut":
+        del changed[at:]
+    elif kind == "cut the start":
+        del changed[: at + 1]
+    elif kind == "extend":
+        changed += data.draw(st.binary(min_size=1, max_size=80))
+    else:
+        written = data.draw(st.binary(min_size=1, max_size=8))
+        changed[at : at + len(written)] = written
+    owned, others = read_all_ways(bytes(changed))
+    if bytes(changed) == valid:
+        assert sum(f is not None for f in [owned, *others]) == 1
+    else:
+        assert (owned, others) == (None, [None] * 3)
+
+
+def forged(cls, body, footer):
+    """A footer with right checksums, so that the fields behind them are read."""
+    footer = bytearray(footer)
+    if cls is not ScalableBloomFilter:
+        footer[32:40] = make.xxh64(body).to_bytes(8, "little")
+    footer[48:56] = make.xxh64(bytes(footer[:48])).to_bytes(8, "little")
+    return bytes(body) + bytes(footer)
+
+
+@given(st.sampled_from(ALL), st.integers(1, 40), st.booleans(), st.integers(0, 47), st.binary(min_size=1, max_size=8))
+@settings(max_examples=400)
+def test_forged_footers_are_an_error_or_a_filter(cls, lanes, fits, at, written):
+    body, footer = VALID[cls][:-FOOTER_BYTES], bytearray(VALID[cls][-FOOTER_BYTES:])
+    if fits and cls is not ScalableBloomFilter:
+        per_lane, size = {BloomFilter: (8, 1), CountingBloomFilter: (256, 1), StandardBloomFilter: (8, 64)}[cls]
+        body = body[: lanes * per_lane]
+        footer[:8] = (len(body) // per_lane * size).to_bytes(8, "little")
+    footer[at : min(at + len(written), 48)] = written[: 48 - at]
+    owned, others = read_all_ways(forged(cls, body, footer))
+    for f in [owned, *others]:
+        if f is not None:
+            f.update(range(1_000, 1_100))
+            assert f.contains_many(range(1_000, 1_100)).all() and repr(f)
+            f.estimated_fpr()
+            assert f.copy() == f and f.seed == int.from_bytes(f.to_bytes()[-48:-40], "little") or cls is ScalableBloomFilter
+            assert type(f).from_bytes(f.to_bytes()) == f
+
+
+@pytest.mark.parametrize("lanes", [*range(1, 18), 63, 64, 72])
+def test_short_forms_are_read(lanes):
+    """Filters of fewer than 64 lanes, which other writers make."""
+    numbers = [str(i).encode() for i in range(40)]
+    body = make.build_short(numbers, lanes, 7, 3) if lanes < 64 and lanes % 8 else make.build(numbers, lanes // 8, 7, 3)
+    data = make.standalone(body, 7, 3, None)
+    f = BloomFilter.from_bytes(data)
+    assert f.contains_many(numbers).all() and f.seed == 3 and f.k == 7
+    assert BloomFilter.from_bytes(f.to_bytes()) == f
+    view = BloomView(data)
+    view.verify()
+    assert view.contains_many(numbers).all() and view.to_filter() == f
+    assert view.n_blocks == f.n_blocks and view.size_bytes in (8 * lanes, f.size_bytes)
+    probes = np.arange(5_000).astype("S")
+    assert view.contains_many(probes).tolist() == f.contains_many(probes).tolist()

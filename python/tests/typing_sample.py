@@ -1,0 +1,130 @@
+"""What type checkers make of the package: checked by mypy --strict and pyright, never run."""
+
+import mmap
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from typing_extensions import assert_type
+
+import bloomline
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    DecodeError,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+class Record:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        raise NotImplementedError
+
+
+def filters(path: Path, some: bool, column: pl.Series, frame: pl.DataFrame) -> None:
+    f = BloomFilter(1_000)
+    assert_type(f, BloomFilter)
+    assert_type(BloomFilter(1_000, 0.001, seed=7), BloomFilter)
+    assert_type(BloomFilter.with_bits_per_key(1_000, 10, seed=7), BloomFilter)
+    BloomFilter(1_000, 0.01, 7)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+    assert_type(f.add("key"), bool)
+    f.add(b"key")
+    f.add(17)
+    f.add(np.uint8(17))
+    f.add(1.5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    f.add(bytearray(b"key"))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    f.add(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    assert_type("key" in f, bool)
+
+    f.update(["key", b"key", 17])
+    f.update(numbers())
+    f.update({"key": 1.5})
+    f.update(np.arange(3))
+    f.update(column)
+    f.update(frame)
+    f.update(Record())
+    f.update(17)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    f.update([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+
+    assert_type(f.contains_many(["key"]), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(np.arange(3)), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(numbers()), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(column), npt.NDArray[np.bool_] | Any)
+    assert_type(f.contains_many(Record()), npt.NDArray[np.bool_] | Any)
+
+    assert_type(f | f, BloomFilter)
+    assert_type(f & f, BloomFilter)
+    f |= f
+    f &= f
+    assert_type(f, BloomFilter)
+    f | 3  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+    assert_type(BloomFilter.union(filter for filter in [f, f]), BloomFilter)
+    assert_type(f.copy(), BloomFilter)
+    assert_type(f == 3, bool)
+    {f}  # pyright: ignore[reportUnhashable, reportUnusedExpression]
+
+    assert_type(f.k, int)
+    assert_type(f.n_blocks, int)
+    assert_type(f.size_bytes, int)
+    assert_type(f.seed, int)
+    assert_type(f.fill_ratio, float)
+    assert_type(f.expected_keys, int | None)
+    assert_type(f.estimated_fpr(), float)
+    assert_type(f.estimated_keys(), tuple[float, float])
+    f.k = 3  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
+
+    assert_type(f.to_bytes(), bytes)
+    assert_type(BloomFilter.from_bytes(f.to_bytes()), BloomFilter)
+    f.save(path)
+    f.save(str(path))
+    assert_type(BloomFilter.open(path), BloomView)
+    assert_type(BloomFilter.open(path, mmap=True), BloomView)
+    assert_type(BloomFilter.open(path, mmap=False), BloomFilter)
+    assert_type(BloomFilter.open(path, mmap=some), BloomView | BloomFilter)
+    assert issubclass(DecodeError, ValueError)
+    assert bloomline.__all__
+
+
+def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) -> None:
+    for buffer in (b"", bytearray(), memoryview(b""), shared, mapped, words, array("B")):
+        view = BloomView(buffer)
+        assert_type(view, BloomView)
+        assert_type(view.to_filter(), BloomFilter)
+        assert_type(b"key" in view, bool)
+        assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])
+        view.verify()
+        view.add("key")  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    BloomView("text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def others(path: Path) -> None:
+    counting = CountingBloomFilter(1_000)
+    assert_type(counting.remove("key"), bool)
+    assert_type(counting.count("key"), int)
+    assert_type(counting.to_filter(), BloomFilter)
+    assert_type(CountingBloomFilter.open(path), CountingBloomFilter)
+    counting |= counting  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
+
+    scalable = ScalableBloomFilter(1_000, seed=3)
+    assert_type(scalable.inserted_keys, int)
+    assert_type(scalable.fpr, float)
+    assert_type(ScalableBloomFilter.from_bytes(b""), ScalableBloomFilter)
+    scalable.k  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+
+    standard = StandardBloomFilter(1_000)
+    assert_type(standard.size_bits, int)
+    assert_type(standard | standard, StandardBloomFilter)
+    standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+    assert_type(StandardBloomFilter.open(path), StandardBloomFilter)
+    standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
