@@ -47,7 +47,7 @@ def test_sizes_and_properties():
     f = BloomFilter(1_000, 0.01, seed=7)
     assert (f.seed, f.expected_keys, f.fill_ratio) == (7, 1_000, 0.0)
     assert f.size_bytes == 64 * f.n_blocks
-    assert 9 < 8 * f.size_bytes / 1_000 < 11 and f.k == 6
+    assert 9 < 8 * f.size_bytes / 1_000 < 11 and f.k == 7
     assert BloomFilter(1_000) == BloomFilter(1_000, fpr=0.01, seed=0)
     assert BloomFilter(expected_keys=1_000).n_blocks == f.n_blocks
     assert f.estimated_fpr() == 0.0 and f.estimated_keys() == (0.0, pytest.approx(0.29, abs=0.01))
@@ -212,9 +212,8 @@ def test_a_single_key_is_no_collection_of_keys(cls):
     f = cls(10)
     for keys in ("text", b"bytes", 17, None, 1.5, object()):
         for call in (f.update, f.contains_many):
-            with pytest.raises(TypeError) as error:
+            with pytest.raises(TypeError, match="list" if isinstance(keys, (str, bytes)) else type(keys).__name__):
                 call(keys)
-            assert type(keys).__name__ in str(error.value)
     assert f == cls(10)
 
 
@@ -308,7 +307,7 @@ def test_mismatches_are_errors_with_the_numbers():
     f = BloomFilter.with_bits_per_key(1_000, 10)
     others = [
         (BloomFilter.with_bits_per_key(2_000, 10), f"{f.n_blocks} and {2 * f.n_blocks - 1}|{f.n_blocks} and {2 * f.n_blocks}"),
-        (BloomFilter.with_bits_per_key(500, 20), "k = 6 and k = "),
+        (BloomFilter.with_bits_per_key(500, 20), f"k = {f.k} and k = "),
         (BloomFilter.with_bits_per_key(1_000, 10, seed=255), "0x0 and 0xff"),
     ]
     f.add("ant")
@@ -360,7 +359,7 @@ def test_memory_that_cannot_be_had_is_an_error():
     run_python("""
 import resource
 from bloomline import BloomFilter, CountingBloomFilter, StandardBloomFilter
-resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
 for make in (BloomFilter, CountingBloomFilter, StandardBloomFilter):
     try:
         make(10**10)
@@ -369,11 +368,13 @@ for make in (BloomFilter, CountingBloomFilter, StandardBloomFilter):
     else:
         raise SystemExit(f"{make}: no error")
 big = BloomFilter(8 * 10**8)
-for use in (big.copy, big.to_bytes, lambda: big | big, lambda: BloomFilter.union([big])):
+for name, use in (("copy", big.copy), ("to_bytes", big.to_bytes), ("|", lambda: big | big), ("&", lambda: big & big),
+                  ("union", lambda: BloomFilter.union([big]))):
+    print(name, flush=True)
     try:
         use()
-    except (ValueError, MemoryError):
-        pass
+    except (ValueError, MemoryError) as error:
+        print(repr(error), flush=True)
     else:
         raise SystemExit("no error")
 big.add("ant")
@@ -532,7 +533,7 @@ def test_views():
         owned.add("another")
         assert "another" not in view
     for name in ("add", "update", "clear", "__ior__", "__or__"):
-        assert not hasattr(BloomView, name)
+        assert not hasattr(view, name)
     with pytest.raises(TypeError):
         1.5 in BloomView(data)
     with pytest.raises(TypeError):
@@ -588,7 +589,7 @@ def test_counting():
     f.update(["cat"] * 20)
     assert f.count("cat") == 15
     for name in ("__or__", "__and__", "union", "fold"):
-        assert not hasattr(CountingBloomFilter, name)
+        assert not hasattr(f, name)
     left = CountingBloomFilter(1_000)
     left.update(names(500))
     left.update(names(300, "gone"))
@@ -615,19 +616,19 @@ def test_scalable():
     f.clear()
     assert f.size_bytes == size and f.inserted_keys == 0 and f == ScalableBloomFilter(100, 0.01)
     for name in ("with_bits_per_key", "k", "n_blocks", "__or__", "__and__"):
-        assert not hasattr(ScalableBloomFilter, name)
+        assert not hasattr(f, name)
 
 
 def test_standard():
     f = StandardBloomFilter(1_000, 0.01)
-    assert 9 < f.size_bits / 1_000 < 10 and f.size_bytes == 8 * math.ceil(f.size_bits / 64) and f.k == 7
+    assert 9 < f.size_bits / 1_000 < 10 and f.size_bytes == 64 * math.ceil(f.size_bits / 512) and f.k == 7
     f.update(names(1_000))
     estimate, error = f.estimated_keys()
     assert abs(estimate - 1_000) < 5 * error and 0.005 < f.estimated_fpr() < 0.02 and 0.4 < f.fill_ratio < 0.6
     lanes = make.standard([key.encode() for key in names(1_000)], f.size_bits, f.k, 0, None)
     assert without_count(f.to_bytes()) == without_count(lanes)
     for name in ("n_blocks", "fold"):
-        assert not hasattr(StandardBloomFilter, name)
+        assert not hasattr(f, name)
 
 
 def run_at_once(*jobs):
@@ -674,59 +675,96 @@ def test_no_key_is_lost_between_threads(cls):
         assert g == f
 
 
-def test_threads_may_do_anything_at_once():
-    f, stop = BloomFilter.with_bits_per_key(512 * 100, 12), time.monotonic() + 1.5
-    f.update(range(1_000))
-    other = f.copy()
-    other.update(names(1_000))
-    size = f.n_blocks
+@pytest.mark.parametrize("cls", ALL)
+def test_threads_may_do_anything_at_once(cls):
+    """In a process of its own: where threads wait for a filter and for the interpreter crosswise, all of Python stops."""
+    run_python("""
+import copy, operator, pickle, sys, threading, time
+import numpy as np
+import bloomline
 
-    def until_stop(job):
-        def repeat():
-            while time.monotonic() < stop:
-                job()
-        return repeat
+cls = getattr(bloomline, sys.argv[1])
+f, other, keys = cls(5_000), cls(5_000), np.arange(1_000)
+f.update(keys)
+other.update(np.arange(1_000, 2_000))
+jobs = [
+    lambda: f.update(np.arange(2_000, 5_000)),
+    lambda: f.update(["a", "b", 17]),
+    lambda: [f.add(str(i)) for i in range(100)],
+    lambda: [str(i) in f for i in range(100)],
+    lambda: f.contains_many(keys).all() or raised.append("a key was lost"),
+    lambda: pickle.loads(pickle.dumps(f)).contains_many(keys).all() or raised.append("a pickled key was lost"),
+    lambda: f.copy() == f,
+    lambda: f.estimated_fpr(),
+    lambda: [(f.size_bytes, f.seed, repr(f)) for _ in range(100)],
+    lambda: f == other,
+]
+if hasattr(f, "estimated_keys"):
+    jobs += [f.estimated_keys, lambda: [f.k for _ in range(100)]]
+if hasattr(f, "__ior__"):
+    jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: f | other, lambda: f & other]
+if hasattr(f, "remove"):
+    jobs += [lambda: f.remove("never") and raised.append("removed"), lambda: [f.count(17) for _ in range(100)]]
+raised, stop = [], time.monotonic() + 1.2
 
-    def unite():
-        g = f
-        g |= other
+def repeat(job):
+    try:
+        while time.monotonic() < stop:
+            job()
+    except BaseException as error:
+        raised.append(repr(error))
 
-    keys = np.arange(1_000)
-    run_at_once(
-        *map(until_stop, [
-            lambda: f.update(np.arange(1_000, 5_000)),
-            lambda: f.add("key"),
-            unite,
-            lambda: pickle.loads(pickle.dumps(f)),
-            lambda: f.contains_many(keys).all() or pytest.fail("a key was lost"),
-            lambda: f.copy() == f,
-            lambda: f | other,
-            f.estimated_keys,
-        ])
-    )
-    assert f.contains_many(np.arange(5_000)).all() and f.contains_many(names(1_000)).all() and "key" in f
-    assert f.n_blocks == size
+threads = [threading.Thread(target=repeat, args=(job,)) for job in jobs]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not raised, raised
+assert f.contains_many(np.arange(1_000)).all() and f.contains_many(np.arange(2_000, 5_000)).all()
+assert f.contains_many([str(i) for i in range(100)]).all() and "a" in f and 17 in f
+""", cls.__name__, timeout=40)
 
-    stop = time.monotonic() + 1
-    shrinking = f.copy()
 
-    def fold():
-        if shrinking.n_blocks % 2 == 0:
-            shrinking.fold(2)
+def test_threads_may_fold_a_filter_in_use():
+    run_python("""
+import operator, threading, time
+import numpy as np
+from bloomline import BloomFilter
 
-    def fails_at_most_with_a_mismatch():
-        try:
-            g = shrinking
-            g |= f
-        except ValueError:
-            pass
+f, keys = BloomFilter.with_bits_per_key(512 * 64, 12), np.arange(2_000)
+f.update(keys)
+g, size, raised, stop = f.copy(), f.n_blocks, [], time.monotonic() + 1
 
-    run_at_once(*map(until_stop, [
-        lambda: time.sleep(0.01) or fold(), lambda: shrinking.update(keys), fails_at_most_with_a_mismatch,
-        lambda: shrinking.contains_many(keys).all() or pytest.fail("a key was lost"),
-        lambda: BloomFilter.from_bytes(shrinking.to_bytes()),
-    ]))
-    assert shrinking.n_blocks < size and shrinking.contains_many(np.arange(5_000)).all()
+def fold():
+    time.sleep(0.05)
+    if f.n_blocks % 2 == 0:
+        f.fold(2)
+
+def unite():
+    try:
+        operator.ior(f, g)
+    except ValueError as error:
+        assert "cannot be combined" in str(error)
+
+def check():
+    assert f.contains_many(keys).all() and 17 in f
+
+def repeat(job):
+    try:
+        while time.monotonic() < stop:
+            job()
+    except BaseException as error:
+        raised.append(repr(error))
+
+jobs = [fold, unite, check, check, lambda: f.add("key"), lambda: f.update(keys), lambda: BloomFilter.from_bytes(f.to_bytes()), lambda: f.n_blocks]
+threads = [threading.Thread(target=repeat, args=(job,)) for job in jobs]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not raised, raised
+assert f.n_blocks < size and f.contains_many(keys).all() and "key" in f
+""", timeout=40)
 
 
 def test_opposite_unions_do_not_deadlock():

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from typing_extensions import assert_type
 
 import bloomline
@@ -31,7 +30,12 @@ class Record:
         raise NotImplementedError
 
 
-def filters(path: Path, some: bool, column: pl.Series, frame: pl.DataFrame) -> None:
+class Column:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        raise NotImplementedError
+
+
+def filters(path: Path, some: bool, column: Column) -> None:
     f = BloomFilter(1_000)
     assert_type(f, BloomFilter)
     assert_type(BloomFilter(1_000, 0.001, seed=7), BloomFilter)
@@ -52,7 +56,6 @@ def filters(path: Path, some: bool, column: pl.Series, frame: pl.DataFrame) -> N
     f.update({"key": 1.5})
     f.update(np.arange(3))
     f.update(column)
-    f.update(frame)
     f.update(Record())
     f.update(17)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     f.update([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
