@@ -73,13 +73,16 @@ def run_python(program, *arguments, timeout=60, **environment):
 
 
 def python(program, *arguments, timeout=60, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, **environment},
-    )
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **environment},
+        )
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"no end after {timeout} seconds: a deadlock?")
 
 
 def command():

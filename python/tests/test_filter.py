@@ -5,7 +5,6 @@ import enum
 import math
 import operator
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from bloomline import (
     ScalableBloomFilter,
     StandardBloomFilter,
 )
-from support import empty, has_bits_of, make, one_by_one, python, run_python
+from support import empty, has_bits_of, make, one_by_one, python, run_python, without_count
 
 ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 UNITING = [BloomFilter, StandardBloomFilter]

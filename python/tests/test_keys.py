@@ -137,10 +137,10 @@ def test_numpy_text_of_no_width(kind):
 
 
 def test_numpy_text_that_is_no_text():
-    for words in (["ant", "\ud800"], ["\udfff"]):
+    for words in (["\ud800", "ant"], ["\udfff"]):
         refused(np.array(words), error=ValueError)
     for code in (0x110000, 0xFFFFFFFF):
-        keys = np.array([97, code], "u4").view("U2")
+        keys = np.array([97, code, 98, 99], "u4").view("U2")
         refused(keys, error=ValueError)
     f = empty()
     with pytest.raises(ValueError):
@@ -161,7 +161,7 @@ def test_numpy_objects():
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V0"])
 def test_other_numpy_types_are_refused(dtype):
-    refused(np.zeros(3, dtype), "cast", np.dtype(dtype).name)
+    refused(np.zeros(3, dtype), "cast", np.dtype(dtype).str[1:] if dtype[0] == "V" else np.dtype(dtype).name)
     refused(np.zeros(0, dtype), "cast")
 
 
@@ -371,7 +371,7 @@ def test_structs_inside_of_tables_are_refused():
 
 
 def test_extension_types_of_dates_and_booleans_are_refused():
-    refused(pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1], pa.int8())), "cast", "bool8")
+    refused(pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1], pa.int8())), "cast", "bool")
     pd = pytest.importorskip("pandas")
     if hasattr(pd.Series, "__arrow_c_stream__"):
         refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
@@ -633,7 +633,7 @@ def test_columns_are_released():
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux resets the peak")
 def test_columns_are_read_in_place():
     """Peak memory grows by the answers, a byte each, not by the columns: 64 to 160 MB each."""
-    grown = run_python("""
+    grown = run_python(r"""
 import re
 import numpy as np, pyarrow as pa
 from bloomline import BloomFilter
@@ -649,7 +649,7 @@ columns = {
     "strided": np.ones(4 * count, np.int64)[::2],
     "S24": np.full(count, b"a" * 24),
     "string": pa.Array.from_buffers(pa.string(), count, [None, offsets, text]),
-    "nulls": pa.Array.from_buffers(pa.string(), count, [pa.py_buffer(b"\\xfd" * (count // 8)), offsets, text]),
+    "nulls": pa.Array.from_buffers(pa.string(), count, [pa.py_buffer(b"\xfd" * (count // 8)), offsets, text]),
 }
 for name, column in columns.items():
     with open("/proc/self/clear_refs", "w") as file:
