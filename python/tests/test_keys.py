@@ -451,7 +451,8 @@ def test_pandas():
     check(pd.Series(words).array, words)
     check(pd.Index(words), words)
     check(pd.Series(words)[::-2], words[::-2])
-    check(pd.Series(words, dtype="category"), words)
+    categories = pd.Series(words, dtype="category")  # pandas 2 takes "a\0" and "a" for one category
+    check(categories, categories.tolist())
     check(pd.DataFrame({"key": words}), words)
     refused(pd.DataFrame({"key": [1, 2], "other": [3, 4]}), "key", "other")
     holes = with_nulls(words)
