@@ -663,3 +663,35 @@ for name, column in columns.items():
     for line in grown.splitlines():
         name, megabytes = line.rsplit(" ", 1)
         assert int(megabytes) < 25, grown
+
+
+def test_nulls_without_pyarrow():
+    """Answers are then a masked array, and True under the mask, so that whoever ignores it loses no row."""
+    pytest.importorskip("polars")
+    run_python("""
+import sys
+sys.modules["pyarrow"] = None  # importing it fails
+import numpy as np, polars as pl
+from bloomline import BloomFilter
+f = BloomFilter(10)
+f.update(pl.Series(["ant", None, "bee"]))
+found = f.contains_many(pl.Series(["ant", None, "cat", None]))
+assert type(found) is np.ma.MaskedArray and found.dtype == bool
+assert found.mask.tolist() == [False, True, False, True] and found.data.tolist() == [True, True, False, True]
+assert f.contains_many(pl.Series(["bee"])).tolist() == [True]
+""")
+
+
+def test_pandas_without_pyarrow():
+    pytest.importorskip("pandas")
+    run_python("""
+import sys
+sys.modules["pyarrow"] = None
+import pandas as pd
+from bloomline import BloomFilter
+f = BloomFilter(10)
+for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), pd.Series(["dog"], dtype=object), pd.Series(["elk"], dtype="category")):
+    f.update(column)
+    assert f.contains_many(column).all(), column
+assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
+""")
