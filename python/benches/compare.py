@@ -1,0 +1,557 @@
+#!/usr/bin/env python3
+"""Compares bloomline with the other Bloom filters on PyPI, and with the Rust crate.
+
+    pip install ./python pyarrow matplotlib
+    pip install rbloom abloom fastbloom-rs pybloomfiltermmap3 pybloom-live bloom-filter2 pyprobables
+    python python/benches/compare.py --keys 10_000_000 --out python/benches/results
+
+Writes compare.md and compare.svg. A library that cannot be imported is left out, with the reason. Needs cargo, for the
+Rust program in baseline/. At 10 million keys it takes about 6 minutes and 5 GB of memory.
+"""
+
+import argparse
+import gc
+import hashlib
+import importlib
+import importlib.metadata
+import pickle
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+from typing import Any, Callable
+
+import numpy as np
+import pyarrow as pa
+
+import bloomline
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FPR = 0.01
+ROUNDS = 10
+
+
+# Keys: what `bloomline::mix` makes of 0, 1, 2, ..., as the Rust program does, without the sign (bloom-filter2 never
+# returns from a negative integer). Text is "user:" and the integer in 19 digits: 24 bytes.
+
+
+def int_keys(start, stop):
+    word = np.arange(start, stop, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((word ^ (word >> np.uint64(31))) >> np.uint64(1)).view(np.int64)
+
+
+def text_bytes(ints):
+    text = np.full((len(ints), 24), ord("0"), dtype=np.uint8)
+    text[:, :5] = np.frombuffer(b"user:", dtype=np.uint8)
+    rest = ints.copy()
+    for place in range(23, 4, -1):
+        rest, digit = np.divmod(rest, 10)
+        text[:, place] += digit.astype(np.uint8)
+    return text
+
+
+def text_column(ints):
+    offsets = np.arange(len(ints) + 1, dtype=np.int32) * 24
+    data = pa.py_buffer(text_bytes(ints))
+    return pa.StringArray.from_buffers(len(ints), pa.py_buffer(offsets), data)
+
+
+def objects(kind, column):
+    """The column as a list of new objects. New, since Python keeps the hash of a str that it has hashed once."""
+    if kind == "int64":
+        return column.tolist()
+    text = column.buffers()[2].to_pybytes().decode()
+    return [text[i : i + 24] for i in range(0, len(text), 24)]
+
+
+# Libraries
+
+
+def update_each(f, keys):
+    add = f.add
+    for key in keys:
+        add(key)
+
+
+def contains_each(f, keys):
+    return [key in f for key in keys]
+
+
+def sha256(key):
+    """The hash function that rbloom's documentation gives for filters that are saved."""
+    return int.from_bytes(hashlib.sha256(pickle.dumps(key)).digest()[:16], sys.byteorder, signed=True)
+
+
+@dataclass
+class Library:
+    name: str
+    distribution: str
+    module: str
+    make: Callable[[Any, int], Any]
+    size_bytes: Callable[[Any], float]
+    update: Callable = update_each
+    contains: Callable = contains_each
+    column: bool = False
+    # A slow one gets 1/nth of the keys, in a filter that is made for so many.
+    nth: int = 1
+    # What integers must be turned into; the time for it is not counted.
+    int_type: type = int
+
+    def label(self, kind):
+        if self.distribution != "bloomline":
+            return self.name
+        return "bloomline, list" if not self.column else f"bloomline, {'numpy' if kind == 'int64' else 'Arrow'}"
+
+    def keys(self, kind, column):
+        if self.column:
+            return column
+        keys = objects(kind, column)
+        return list(map(self.int_type, keys)) if kind == "int64" and self.int_type is not int else keys
+
+
+def with_update(f, keys):
+    f.update(keys)
+
+
+def fastbloom_update(f, keys):
+    (f.add_int_batch if isinstance(keys[0], int) else f.add_str_batch)(keys)
+
+
+def fastbloom_contains(f, keys):
+    return (f.contains_int_batch if isinstance(keys[0], int) else f.contains_str_batch)(keys, check_type=False)
+
+
+OURS = dict(
+    name="bloomline",
+    distribution="bloomline",
+    module="bloomline",
+    make=lambda m, n: m.BloomFilter(n, FPR),
+    size_bytes=lambda f: f.size_bytes,
+    update=with_update,
+    contains=lambda f, keys: f.contains_many(keys),
+)
+LIBRARIES = [
+    Library(**OURS, column=True),
+    Library(**OURS),
+    Library(
+        "abloom",
+        "abloom",
+        "abloom",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.byte_count,
+        with_update,
+    ),
+    Library(
+        "abloom, serializable",
+        "abloom",
+        "abloom",
+        lambda m, n: m.BloomFilter(n, FPR, serializable=True),
+        lambda f: f.byte_count,
+        with_update,
+    ),
+    Library(
+        "rbloom",
+        "rbloom",
+        "rbloom",
+        lambda m, n: m.Bloom(n, FPR),
+        lambda f: f.size_in_bits / 8,
+        with_update,
+    ),
+    Library(
+        "fastbloom-rs",
+        "fastbloom-rs",
+        "fastbloom_rs",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.config().size() / 8,
+        fastbloom_update,
+        fastbloom_contains,
+    ),
+    Library(
+        "pybloomfiltermmap3",
+        "pybloomfiltermmap3",
+        "pybloomfilter",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.num_bits / 8,
+        with_update,
+    ),
+    Library(
+        "rbloom, SHA-256",
+        "rbloom",
+        "rbloom",
+        lambda m, n: m.Bloom(n, FPR, sha256),
+        lambda f: f.size_in_bits / 8,
+        with_update,
+        nth=10,
+    ),
+    Library(
+        "pybloom-live",
+        "pybloom-live",
+        "pybloom_live",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.num_bits / 8,
+        nth=20,
+    ),
+    Library(
+        "bloom-filter2",
+        "bloom-filter2",
+        "bloom_filter2",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.num_bits_m / 8,
+        nth=100,
+    ),
+    Library(
+        "pyprobables",
+        "pyprobables",
+        "probables",
+        lambda m, n: m.BloomFilter(n, FPR),
+        lambda f: f.bloom_length,
+        nth=100,
+        int_type=str,
+    ),
+]
+
+
+def installed():
+    libraries, left_out = [], {}
+    for library in LIBRARIES:
+        try:
+            library.module = importlib.import_module(library.module)
+            libraries.append(library)
+        except ImportError as error:
+            left_out[library.distribution] = str(error)
+    return libraries, left_out
+
+
+# Measuring
+
+
+def timed(call, *arguments):
+    gc.collect()
+    gc.disable()
+    started = time.perf_counter_ns()
+    answer = call(*arguments)
+    elapsed = time.perf_counter_ns() - started
+    gc.enable()
+    return elapsed, answer
+
+
+def in_turn(contestants, i):
+    """Each round begins with another one."""
+    contestants = list(contestants)
+    i %= len(contestants)
+    return contestants[i:] + contestants[:i]
+
+
+def compare(kind, libraries, n_keys):
+    """Builds a filter by each library and looks up as many present and as many absent keys, a tenth in each round."""
+    filters = [library.make(library.module, n_keys // library.nth) for library in libraries]
+    times = {phase: [[] for _ in libraries] for phase in ["update", "present", "absent"]}
+    false_positives = [0] * len(libraries)
+    for phase in times:
+        for round in range(ROUNDS):
+            columns = {}
+            for i in in_turn(range(len(libraries)), round):
+                library, f = libraries[i], filters[i]
+                n = n_keys // library.nth // ROUNDS
+                if n not in columns:
+                    start = round * n + (n_keys if phase == "absent" else 0)
+                    ints = int_keys(start, start + n)
+                    columns[n] = ints if kind == "int64" else text_column(ints)
+                keys = library.keys(kind, columns[n])
+                elapsed, found = timed(library.update if phase == "update" else library.contains, f, keys)
+                times[phase][i].append(elapsed / n)
+                if phase == "present" and sum(found) != n:
+                    sys.exit(f"{library.name} lost {n - sum(found)} of {n} keys")
+                if phase == "absent":
+                    false_positives[i] += sum(found)
+                del keys, found
+            print(f"{kind} {phase} {round + 1}/{ROUNDS}", file=sys.stderr)
+    rows = []
+    for i, library in enumerate(libraries):
+        n = n_keys // library.nth // ROUNDS * ROUNDS
+        rows.append(
+            {
+                "label": library.label(kind),
+                "keys": n,
+                "ns": {phase: median(all[i]) for phase, all in times.items()},
+                "ratio": {phase: median(b / a for a, b in zip(all[0], all[i])) for phase, all in times.items()},
+                "bits_per_key": library.size_bytes(filters[i]) * 8 / (n_keys // library.nth),
+                "fpr": float(false_positives[i]) / n,
+            }
+        )
+    return rows
+
+
+class Rust:
+    """The Rust program, which waits for jobs: so that its runs and ours can take turns."""
+
+    def __init__(self, n_keys):
+        manifest, target = HERE / "baseline" / "Cargo.toml", ROOT / "target"
+        build = ["cargo", "build", "--release", "--quiet", "--manifest-path", manifest, "--target-dir", target]
+        subprocess.run(build, check=True)
+        program = [target / "release" / "bloomline-python-baseline", str(n_keys)]
+        self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, job, path):
+        print(job, path, file=self.process.stdin, flush=True)
+        elapsed, answer = self.process.stdout.readline().split()
+        return int(elapsed), float(answer)
+
+
+def peak_growth(call, *arguments):
+    """By how many bytes the process's resident memory has been larger during the call than before. Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")
+    kib = lambda field: int(re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+    before = kib("VmRSS")
+    call(*arguments)
+    return (kib("VmHWM") - before) * 1024
+
+
+def against_rust(libraries, n_keys, folder):
+    """Times of our calls, of the Rust program and of the fastest libraries, for the same keys and sizes of filter."""
+    rust = Rust(n_keys)
+    ints = int_keys(0, n_keys)
+    columns = {"int64": ints, "text": text_column(ints)}
+    ours = libraries[0]
+    # 1 MiB holds so many at 10 bits per key, about 1 %.
+    n_small = 838_860
+    small, large = folder / "1-MiB.bloom", folder / "all.bloom"
+    f = bloomline.BloomFilter.with_bits_per_key(n_small, 10)
+    assert f.size_bytes == 1 << 20
+    f.update(ints[:n_small])
+    f.update(columns["text"][:n_small])
+    f.save(small)
+    bloomline.BloomFilter(n_keys, FPR).save(large)
+
+    results = []
+    for job, path in [("int64 contains", small), ("text contains", small), ("int64 update", large)]:
+        kind, method = job.split()
+        # Other libraries have a filter of their own for as many keys, and with as many in it.
+        others = [library for library in libraries if not library.column and library.nth == 1]
+        others = others if kind == "int64" else []
+        keys = objects(kind, columns[kind]) if others else []
+        made = n_small if path == small else n_keys
+        theirs = [library.make(library.module, made) for library in others]
+        if method == "contains":
+            for library, f in zip(others, theirs):
+                library.update(f, keys[:made])
+        times = {name: [] for name in ["Python", "Rust", *(library.label(kind) for library in others)]}
+        for round in range(ROUNDS):
+            for name in in_turn(times, round):
+                if name == "Rust":
+                    elapsed, expected = rust.run(job, path)
+                elif name == "Python":
+                    f = bloomline.BloomFilter.open(path, mmap=False)
+                    elapsed, found = timed(getattr(ours, method), f, columns[kind])
+                    answer = f.fill_ratio if method == "update" else float(found.sum())
+                else:
+                    i = [library.label(kind) for library in others].index(name)
+                    if method == "update":
+                        theirs[i] = others[i].make(others[i].module, made)
+                    elapsed, _ = timed(getattr(others[i], method), theirs[i], keys)
+                times[name].append(elapsed / n_keys)
+            if answer != expected:
+                sys.exit(f"{job}: Python's answer is {answer}, Rust's {expected}")
+            print(f"{job} {round + 1}/{ROUNDS}", file=sys.stderr)
+        results.append((job, times))
+
+    column, f = columns["text"], bloomline.BloomFilter.open(small, mmap=False)
+    growth = peak_growth(f.contains_many, column) if sys.platform == "linux" else None
+    return results, growth, column.nbytes
+
+
+def one_key(libraries):
+    """`key in f`: nanoseconds a lookup, the loop included, for one object again and again and for new objects."""
+    n = 100_000
+    column = text_column(int_keys(0, n))
+    contestants = [library for library in libraries if not library.column and library.nth == 1]
+    filters = [library.make(library.module, n) for library in contestants]
+    for library, f in zip(contestants, filters):
+        library.update(f, objects("text", column))
+
+    def again(f, keys):
+        key = keys[0]
+        for _ in keys:
+            key in f
+
+    def each(f, keys):
+        for key in keys:
+            key in f
+
+    # fastbloom-rs has no `in` that is written in Rust: its fastest is a method.
+    def again_by_method(f, keys):
+        contains, key = f.contains_str, keys[0]
+        for _ in keys:
+            contains(key)
+
+    def each_by_method(f, keys):
+        contains = f.contains_str
+        for key in keys:
+            contains(key)
+
+    times = {library.name: ([], []) for library in contestants}
+    for round in range(5 * ROUNDS):
+        for i in in_turn(range(len(contestants)), round):
+            loops = (again_by_method, each_by_method) if contestants[i].name == "fastbloom-rs" else (again, each)
+            for loop, measured in zip(loops, times[contestants[i].name]):
+                measured.append(timed(loop, filters[i], objects("text", column))[0] / n)
+    return times
+
+
+# Writing
+
+
+def cpu():
+    if sys.platform != "linux":
+        return platform.processor() or platform.machine()
+    fields = dict(re.findall(r"^(.*?)\s*: (.*)$", Path("/proc/cpuinfo").read_text().split("\n\n")[0], re.MULTILINE))
+    if "cpu family" not in fields:
+        return fields.get("model name", platform.machine())
+    return f"{fields['model name']} (family {fields['cpu family']}, model {fields['model']})"
+
+
+def ratio(ours, theirs):
+    return median(a / b for a, b in zip(ours, theirs))
+
+
+def table_of_targets(results, growth, column_bytes, single):
+    lines = ["| | measured | target | |", "|---|---:|---:|---|"]
+
+    def row(what, measured, target, met, unit=" ×"):
+        lines.append(f"| {what} | {measured:.2f}{unit} | {target}{unit} | {'met' if met else '**missed**'} |")
+
+    targets = {"int64 contains": ("≥ 10", 10), "int64 update": ("≥ 8", 8)}
+    for job, times in results:
+        ours = times.pop("Python")
+        rust = ratio(ours, times.pop("Rust"))
+        row(f"{job}: time ÷ Rust's", rust, "≤ 1.25", rust <= 1.25)
+        others = {name: all for name, all in times.items() if not name.startswith("bloomline")}
+        if others:
+            name = min(others, key=lambda name: median(others[name]))
+            text, least = targets[job]
+            speed = ratio(others[name], ours)
+            row(f"{job}: the fastest other library's time ({name}) ÷ ours", speed, text, speed >= least)
+    if growth is not None:
+        mb = growth / 1e6
+        lines.append(
+            f"| text contains: growth of peak memory, of a column of {column_bytes / 1e6:.0f} MB | {mb:.1f} MB | "
+            f"≤ {column_bytes / 1e7:.0f} MB | {'met' if growth <= column_bytes / 10 else '**missed**'} |"
+        )
+    if "rbloom" in single:
+        for i, objects in enumerate(["the same str again and again", "a new str each time"]):
+            measured = ratio(single["bloomline"][i], single["rbloom"][i])
+            row(f"`key in f`, {objects}: time ÷ rbloom's", measured, "≤ 1.2", measured <= 1.2)
+    return lines
+
+
+def table_of_libraries(rows):
+    phases = {"update": "build", "present": "look up present", "absent": "look up absent"}
+    lines = [f"| | keys | {' | '.join(phases.values())} | bits per key | FPR |", "|---|---:" + "|---:" * 5 + "|"]
+    for row in rows:
+        times = (f"{row['ns'][phase]:,.1f} ns ({row['ratio'][phase]:,.1f} ×)" for phase in phases)
+        lines.append(
+            f"| {row['label']} | {row['keys']:,} | {' | '.join(times)} | {row['bits_per_key']:.2f} | "
+            f"{100 * row['fpr']:.3f} % |"
+        )
+    return lines
+
+
+def plot(tables, path, title):
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bloomline", "font.size": 10})
+    colours = {"update": "#4477aa", "present": "#ee6677", "absent": "#ccbb44"}
+    names = {"update": "build", "present": "look up, present", "absent": "look up, absent"}
+    figure, axes = pyplot.subplots(1, 2, figsize=(13, 7), layout="constrained", sharex=True)
+    for axis, (kind, rows) in zip(axes, tables.items()):
+        for shift, phase in enumerate(names):
+            places = [i + (shift - 1) * 0.27 for i in range(len(rows))]
+            bars = axis.barh(places, [row["ns"][phase] for row in rows], 0.25, color=colours[phase], label=names[phase])
+            axis.bar_label(bars, [f"{row['ns'][phase]:,.3g}" for row in rows], padding=3, fontsize=8)
+        axis.set_yticks(range(len(rows)), [row["label"] for row in rows])
+        axis.invert_yaxis()
+        axis.set_xscale("log")
+        axis.margins(x=0.12)
+        axis.set_xlabel("nanoseconds per key (logarithmic)")
+        axis.set_title("integers" if kind == "int64" else "text of 24 bytes")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[1].legend(loc="upper right", frameon=False)
+    figure.suptitle(title)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=10_000_000, metavar="N", help="default: 10_000_000")
+    parser.add_argument("--out", type=Path, default=HERE / "results", metavar="FOLDER")
+    arguments = parser.parse_args()
+    n_keys = arguments.keys
+    if n_keys < 1_000_000:
+        parser.error(f"--keys {n_keys} is too few to time; give 1_000_000 at least")
+
+    libraries, left_out = installed()
+    with tempfile.TemporaryDirectory() as folder:
+        targets = table_of_targets(*against_rust(libraries, n_keys, Path(folder)), single := one_key(libraries))
+    tables = {kind: compare(kind, libraries, n_keys) for kind in ["int64", "text"]}
+
+    packages = ["numpy", "pyarrow", *dict.fromkeys(library.distribution for library in libraries)]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    lines = [
+        "# bloomline beside other Python libraries",
+        "",
+        f"Generated by `python/benches/compare.py --keys {n_keys:_}`.",
+        "",
+        "|  |  |",
+        "|---|---|",
+        f"| CPU | {cpu()} |",
+        f"| date | {datetime.now(timezone.utc):%Y-%m-%d} |",
+        f"| Python | {platform.python_version()} |",
+        f"| versions | {versions} |",
+        *(f"| not installed | {name}: {error} |" for name, error in left_out.items()),
+        "",
+        "One thread. The contestants take turns within each of the ten rounds; times are medians over the rounds, and",
+        "ratios are medians of the ratios within a round.",
+        "",
+        "## Targets",
+        "",
+        f"{n_keys:,} keys. Lookups are in a filter of 1 MiB, inserts into one made for all keys at 1 %. Rust is the crate",
+        "on the same keys, `hash_key` and `contains_batch` or `insert_batch` ([baseline](../baseline/src/main.rs)).",
+        "",
+        *targets,
+        "",
+        "| `key in f`, nanoseconds, loop included | the same str | a new str |",
+        "|---|---:|---:|",
+        *(f"| {name} | {median(again):.0f} | {median(each):.0f} |" for name, (again, each) in single.items()),
+        "",
+        "Python keeps the hash of a str that it has hashed: libraries that use it hash only new objects.",
+        "",
+        "## Libraries",
+        "",
+        "Each filter is made for the number of keys given, at 1 %, and filled with them; then as many present and as many",
+        "absent keys are looked up. Slow libraries get fewer keys, and with them a smaller filter, which is faster. In",
+        "parentheses: the time divided by that of the first row. Other libraries take lists of Python objects, which are",
+        "made before the clock starts; each is used in its fastest documented way. pyprobables takes no integers and gets",
+        "their digits. rbloom and abloom by default use Python's hash, which for str differs from process to process: such",
+        "filters cannot be saved. `rbloom, SHA-256` and `abloom, serializable` can be.",
+    ]
+    for kind, rows in tables.items():
+        lines += ["", f"### {'Integers, 64 bits' if kind == 'int64' else 'Text, 24 bytes'}", "", *table_of_libraries(rows)]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    plot(tables, arguments.out / "compare.svg", f"Time per key, {n_keys:,} keys at 1 %, {cpu()}")
+    (arguments.out / "compare.md").write_text("\n".join([*lines, "", "![plot](compare.svg)", ""]))
+
+
+if __name__ == "__main__":
+    main()
