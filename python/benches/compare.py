@@ -338,6 +338,12 @@ def against_rust(libraries, n_keys, folder):
     f.save(small)
     bloomline.BloomFilter(n_keys, FPR).save(large)
 
+    # Measured before the lists of objects, which leave free memory behind, and with an answer kept, so that the result
+    # does not find any either.
+    kept = f.contains_many(columns["text"])
+    growth = peak_growth(f.contains_many, columns["text"]) if sys.platform == "linux" else None
+    del kept
+
     results = []
     for job, path in [("int64 contains", small), ("text contains", small), ("int64 update", large)]:
         kind, method = job.split()
@@ -370,12 +376,7 @@ def against_rust(libraries, n_keys, folder):
             print(f"{job} {round + 1}/{ROUNDS}", file=sys.stderr)
         results.append((job, times))
 
-    column, f = columns["text"], bloomline.BloomFilter.open(small, mmap=False)
-    # Kept, so that the call that is measured finds no free memory of its size.
-    kept = f.contains_many(column)
-    growth = peak_growth(f.contains_many, column) if sys.platform == "linux" else None
-    del kept
-    return results, growth, column.nbytes
+    return results, growth, columns["text"].nbytes
 
 
 def one_key(libraries):
@@ -463,7 +464,8 @@ def table_of_targets(results, growth, column_bytes, single):
 
 def table_of_libraries(rows):
     phases = {"update": "build", "present": "look up present", "absent": "look up absent"}
-    lines = [f"| | keys | {' | '.join(phases.values())} | filter, bits per key | FPR |", "|---|---:" + "|---:" * 5 + "|"]
+    columns = ["", "keys", *phases.values(), "bits per key", "FPR"]
+    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
     for row in rows:
         times = (f"{nanoseconds(row['ns'][phase])} ns ({row['ratio'][phase]:,.1f} ×)" for phase in phases)
         lines.append(
@@ -534,13 +536,14 @@ def main():
         f"| versions | {versions} |",
         *(f"| not installed | {name}: {error} |" for name, error in left_out.items()),
         "",
-        "One thread. The contestants take turns within each of the ten rounds; times are medians over the rounds, and",
-        "ratios are medians of the ratios within a round.",
+        "One thread. The contestants take turns within each of the ten rounds; times are medians over the rounds,",
+        "ratios medians of the ratios within a round.",
         "",
         "## Targets",
         "",
-        f"{n_keys:,} keys. Lookups are in a filter of 1 MiB, inserts into one made for all keys at 1 %. Rust is the crate",
-        "on the same keys, `hash_key` and `contains_batch` or `insert_batch` ([baseline](../baseline/src/main.rs)).",
+        f"{n_keys:,} keys. Lookups are in a filter of 1 MiB, inserts into one made for all keys at 1 %. Rust is",
+        "the crate on the same keys, `hash_key` and `contains_batch` or `insert_batch`, by the program in `baseline/`.",
+        "The growth of peak memory includes the result, one byte per key.",
         "",
         *targets,
         "",
@@ -552,15 +555,17 @@ def main():
         "",
         "## Libraries",
         "",
-        "Each filter is made for the number of keys given, at 1 %, and filled with them; then as many present and as many",
-        "absent keys are looked up. Slow libraries get fewer keys, and with them a smaller filter, which is faster. In",
-        "parentheses: the time divided by that of the first row. Other libraries take lists of Python objects, which are",
-        "made before the clock starts; each is used in its fastest documented way. pyprobables takes no integers and gets",
-        "their digits. rbloom and abloom by default use Python's hash, which for str differs from process to process: such",
-        "filters cannot be saved. `rbloom, SHA-256` and `abloom, serializable` can be.",
+        "Each filter is made for the number of keys given, at 1 %, and filled with them; then as many present and as",
+        "many absent keys are looked up. Slow libraries get fewer keys, and with them a smaller filter, which is",
+        "faster. In parentheses: the time divided by that of the first row. Other libraries take lists of Python",
+        "objects, which are made before the clock starts; each is used in its fastest documented way. pyprobables",
+        "takes no integers and gets their digits. rbloom and abloom by default use Python's hash, which for str",
+        "differs from process to process: such filters cannot be saved. `rbloom, SHA-256` and `abloom, serializable`",
+        "can be. A filter's size is what its library reports.",
     ]
     for kind, rows in tables.items():
-        lines += ["", f"### {'Integers, 64 bits' if kind == 'int64' else 'Text, 24 bytes'}", "", *table_of_libraries(rows)]
+        heading = "Integers, 64 bits" if kind == "int64" else "Text, 24 bytes"
+        lines += ["", f"### {heading}", "", *table_of_libraries(rows)]
     arguments.out.mkdir(parents=True, exist_ok=True)
     plot(tables, arguments.out / "compare.svg", f"Time per key, {n_keys:,} keys at 1 %, {cpu()}")
     (arguments.out / "compare.md").write_text("\n".join([*lines, "", "![plot](compare.svg)", ""]))

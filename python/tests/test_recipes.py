@@ -36,7 +36,8 @@ def run(blocks, folder):
         pytest.skip("the command bloomline is not on the PATH")
     lines = []
     for language, code in blocks:
-        lines.append(code if language == "python" else f"import subprocess\nsubprocess.run({['sh', '-ec', code]}, check=True)")
+        shell = f"import subprocess\nsubprocess.run({['sh', '-ec', code]}, check=True)"
+        lines.append(code if language == "python" else shell)
     # A file: worker processes import it.
     script = folder / "recipe.py"
     script.write_text("\n".join(lines))
