@@ -1,7 +1,7 @@
 //! `BloomView`: lookups in bytes of a buffer or a mapped file.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::slice;
 
 use memmap2::Mmap;
@@ -76,12 +76,6 @@ impl BloomView {
         // SAFETY: the array keeps its bytes in place, and is dropped with or after the view.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         Self::of(bytes, Owner::Array(array.unbind()))
-    }
-
-    /// The filter in a file, mapped into memory: only what lookups need is read. See `BloomFilter.open`.
-    #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::map(py, &path)
     }
 
     /// Whether a key is possibly present. False means definitely absent.

@@ -23,7 +23,7 @@ def test_mypy(tmp_path):
 
 def test_stubs_match_the_module(tmp_path):
     pytest.importorskip("mypy")
-    run("mypy.stubtest", "bloomline", "--ignore-missing-stub", cwd=tmp_path)
+    run("mypy.stubtest", "bloomline", cwd=tmp_path)
 
 
 def test_pyright(tmp_path):
