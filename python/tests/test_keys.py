@@ -361,6 +361,8 @@ def test_structs_are_refused_or_read_with_their_offset_and_nulls():
         except TypeError:
             continue
         check(keys, [row and row["key"] for row in keys.to_pylist()])
+    whole = pa.StructArray.from_arrays([pa.array(with_nulls(list(range(40))))], ["key"])
+    check(whole.slice(3, 30), with_nulls(list(range(40)))[3:33])
 
 
 def test_structs_inside_of_tables_are_refused():
