@@ -133,19 +133,21 @@ enum Source {
 
 /// `None` if the object does not speak Arrow, or needs a package for it that is not installed.
 pub fn export(keys: &Bound<'_, PyAny>) -> PyResult<Option<Exported>> {
-    let call = |name| {
-        let Some(method) = keys.getattr_opt(name)? else { return Ok(None) };
-        match method.call0() {
-            Err(error) if error.is_instance_of::<PyImportError>(keys.py()) => Ok(None),
-            result => result.map(Some),
-        }
-    };
-    if let Some(stream) = call("__arrow_c_stream__")? {
+    if let Some(stream) = call(keys, "__arrow_c_stream__")? {
         return Ok(Some(Exported(Source::Stream(take(stream.cast()?, c"arrow_array_stream")?))));
     }
-    let Some(both) = call("__arrow_c_array__")? else { return Ok(None) };
+    let Some(both) = call(keys, "__arrow_c_array__")? else { return Ok(None) };
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = both.extract()?;
     Ok(Some(Exported(Source::Array(take(&schema, c"arrow_schema")?, take(&array, c"arrow_array")?))))
+}
+
+/// What a method without arguments returns. `None` if there is none, or if it needs a package that is not installed.
+pub fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(method) = object.getattr_opt(method)? else { return Ok(None) };
+    match method.call0() {
+        Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 impl Exported {

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 #[cfg(unix)]
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Replaces the file at `path`. A reader finds the old content or the new one, and so does the next start after a crash;
@@ -26,7 +26,11 @@ pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io:
         }
     };
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
+    let mut options = File::options();
+    // Less the umask. Bits for the group and others wait until the file has its owner.
+    #[cfg(unix)]
+    options.mode(existing.as_ref().map_or(0o666, |existing| existing.mode() & 0o700));
+    let create = |path: &Path| options.write(true).create_new(true).open(path);
     let mut file =
         tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").make_in(directory, create)?;
     write(file.as_file_mut())?;

@@ -28,21 +28,27 @@ pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
 
 /// The value modulo 2^64.
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
-    if let Ok(int) = key.cast::<PyInt>()
-        && !key.is_instance_of::<PyBool>()
-    {
-        return match int.extract::<i64>() {
+    let refused = || match key.get_type().name() {
+        Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
+        Err(error) => error,
+    };
+    if key.is_instance_of::<PyBool>() {
+        return Err(refused());
+    }
+    if key.is_instance_of::<PyInt>() {
+        return match key.extract::<i64>() {
             Ok(value) => Ok(value as u64),
-            Err(_) => int.bitand(u64::MAX)?.extract(),
+            Err(_) => key.bitand(u64::MAX)?.extract(),
         };
     }
-    // numpy's integers have an index. Its floats have none, and its booleans refuse to be one.
-    let index =
-        key.getattr_opt("__index__")?.filter(|_| !key.is_instance_of::<PyBool>()).map(|index| index.call0());
-    match index {
-        Some(Ok(index)) => integer(&index.cast_into::<PyInt>()?.into_any()),
-        Some(Err(error)) if !error.is_instance_of::<PyTypeError>(key.py()) => Err(error),
-        _ => Err(cannot_be_keys(format_args!("objects of type {}", key.get_type().name()?))),
+    // numpy's integers have an index. So have its booleans before numpy 2.3, and others refuse to be one.
+    let is_bool = || PyResult::Ok(key.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'b');
+    let Some(index) = key.getattr_opt("__index__")?.filter(|_| !is_bool().unwrap_or(false)) else {
+        return Err(refused());
+    };
+    match index.call0() {
+        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Err(refused()),
+        index => integer(&index?.cast_into::<PyInt>()?.into_any()),
     }
 }
 
@@ -63,8 +69,8 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     }
     // Columns of pandas before version 3.
     if let Some(array) = keys.getattr_opt("array")?
-        && let Some(convert) = array.getattr_opt("__arrow_array__")?
-        && let Some(exported) = arrow::export(&convert.call0()?)?
+        && let Some(array) = arrow::call(&array, "__arrow_array__")?
+        && let Some(exported) = arrow::export(&array)?
     {
         return exported.read(keys.py(), seed, sink);
     }
