@@ -5,8 +5,9 @@
     pip install rbloom abloom fastbloom-rs pybloomfiltermmap3 pybloom-live bloom-filter2 pyprobables
     python python/benches/compare.py --keys 10_000_000 --out python/benches/results
 
-Writes compare.md and compare.svg. A library that cannot be imported is left out, with the reason. Needs cargo, for the
-Rust program in baseline/. At 10 million keys it takes about 6 minutes and 5 GB of memory.
+Writes compare.md and compare.svg. A library that cannot be imported is left out, with the reason; pybloomfiltermmap3 has
+no wheel and needs a C compiler. Needs cargo, for the Rust program in baseline/. At 10 million keys it takes 6 to 10
+minutes and 5 GB of memory.
 """
 
 import argparse
