@@ -20,3 +20,10 @@ python() {
     local built=${CARGO_TARGET_DIR:-$root/target}/debug
     BLOOMLINE_CLI=$built/bloomline PATH=$built:$PATH step "$bin/python" -m pytest --quiet python
 }
+
+# Spark needs Java, and its local cluster runs three JVMs.
+spark() {
+    install java openjdk-17-jre-headless || { skip "Spark" "Java could not be installed"; return; }
+    python_environment spark,test "Spark"
+    step "$scratch/venv/bin/python" -m pytest --quiet python/tests/test_spark.py
+}

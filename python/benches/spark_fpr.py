@@ -1,0 +1,44 @@
+"""Filters of 100 million keys at 1 %, built by a Spark cluster: ours, and Spark's own. Prints Markdown.
+
+    python spark_fpr.py [KEYS]
+"""
+
+import os
+import sys
+import time
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bloomline.spark import broadcast, build, contains
+
+KEYS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000_000
+ABSENT = 10_000_000
+SAMPLE = 100_000
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+spark = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+keys = spark.range(KEYS, numPartitions=8)
+
+start = time.perf_counter()
+filter = build(keys, "id", KEYS)
+seconds = time.perf_counter() - start
+shared = broadcast(spark, filter)
+start = time.perf_counter()
+wrong = spark.range(KEYS, KEYS + ABSENT, numPartitions=4).where(contains("id", shared)).count()
+probing = time.perf_counter() - start
+lost = spark.range(0, KEYS, 10, numPartitions=4).where(~contains("id", shared)).count()
+assert lost == 0
+
+start = time.perf_counter()
+theirs = keys._jdf.stat().bloomFilter("id", KEYS, 0.01)
+their_seconds = time.perf_counter() - start
+their_wrong = sum(theirs.mightContainLong(key) for key in range(KEYS, KEYS + SAMPLE))
+
+print(f"{KEYS:,} keys at 1 %; {ABSENT:,} absent keys probed by the cluster in {probing:.0f} s ({SAMPLE:,} for Spark's own)\n")
+print("| | bits | FPR measured | by the model | seconds to build |\n|---|---|---|---|---|")
+model = filter.estimated_fpr()
+print(f"| bloomline | {filter.size_bytes * 8:,} | {wrong / ABSENT:.4%} | {model:.4%} | {seconds:.0f} |")
+print(f"| Spark's `stat.bloomFilter` | {theirs.bitSize():,} | {their_wrong / SAMPLE:.1%} | | {their_seconds:.0f} |")
+spark.stop()
