@@ -3,10 +3,9 @@
     python spark_join.py [ROUNDS] [FOLDER]
 
 Orders (20 million rows, five columns, Parquet) are joined with the tenth of 2 million customers that a predicate selects;
-orders are spread evenly over 20 million customer numbers, so that 1 % of them join. Spark would broadcast so few
-customers (`autoBroadcastJoinThreshold` is 10 MB) and not sort at all: broadcast joins are disabled here, to stand for a
-small side that is too large for them. Spark's own filter applies only if thresholds are lowered. Rounds are interleaved;
-the time with our filter includes counting the customers and building it. Prints Markdown.
+orders are spread evenly over 20 million customer numbers, so that 1 % of them join. Broadcast joins are disabled, to stand
+for a small side that is too large for them, and the thresholds of Spark's own filter lowered, which would not apply here.
+Rounds are interleaved; the time with our filter includes counting the customers and building it. Prints Markdown.
 """
 
 import os

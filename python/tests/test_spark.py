@@ -121,7 +121,8 @@ def test_partitions_without_keys_send_no_filter(spark):
 
     module._unite = count_filters
     try:
-        assert build(one, "id", 10, partitions=2) == local([11], 10)
+        nulls_and_one = df.select(F.expr("if(id = 11, id, null) as id"))
+        assert build(nulls_and_one, "id", 10, partitions=2) == local([11], 10)
         assert seen.value == 1
         seen.value = 0
         assert build(df, "id", 20, partitions=4) == local(range(16), 20)
