@@ -8,6 +8,7 @@ use std::{ptr, slice};
 
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use crate::column::{
@@ -114,8 +115,8 @@ unsafe impl<T: Release> Send for Owned<T> {}
 fn take<T: Release>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<Owned<T>> {
     let place = capsule.pointer_checked(Some(name))?.cast::<T>();
     // SAFETY: a capsule of this name holds a struct of this type, in memory that is the capsule's; what it is replaced by
-    // counts as released. Attached to the interpreter, so no other consumer takes it at the same time.
-    let taken = Owned(unsafe { place.replace(T::EMPTY) });
+    // counts as released. Nobody else takes it at the same time, with an interpreter's lock or, without, in the section.
+    let taken = with_critical_section(capsule, || Owned(unsafe { place.replace(T::EMPTY) }));
     if taken.0.is_released() { Err(malformed("it was released before")) } else { Ok(taken) }
 }
 
@@ -160,6 +161,7 @@ impl Exported {
                 let of = Type::of_keys(&schema.0)?;
                 while let Some(array) = stream.next()? {
                     hash_array(&of, &array.0, seed, sink)?;
+                    Python::attach(|py| py.check_signals())?;
                 }
                 Ok(())
             }
@@ -249,10 +251,11 @@ impl Type {
 
     fn of(schema: &ArrowSchema) -> PyResult<Self> {
         let format = text(schema.format);
-        // Integers only in memory. The keys of other extension types are those of their storage.
+        // Numbers only in memory. The keys of other extension types are those of their storage.
         match schema.extension() {
             Some(b"arrow.bool8") => return Err(cannot_be_keys("booleans")),
             Some(b"pandas.period") => return Err(cannot_be_keys("periods")),
+            Some(b"arrow.opaque") => return Err(cannot_be_keys("opaque values")),
             _ => (),
         }
         if let Some(values) = reference(schema.dictionary) {
@@ -315,7 +318,8 @@ impl Type {
                 array.nullable(Fixed { bytes, width, len, ends_at_zeros: false }, start)
             }
             Self::Binary => array.offsets(start, len, |offset| i32::from_ne_bytes(offset) as usize),
-            Self::LargeBinary => array.offsets(start, len, |offset| i64::from_ne_bytes(offset) as usize),
+            Self::LargeBinary => array
+                .offsets(start, len, |offset| i64::from_ne_bytes(offset).try_into().unwrap_or(usize::MAX)),
             Self::Views => {
                 let views = array.items(1, start, len, 16)?.as_chunks().0;
                 // The last buffer has the lengths of those between.
@@ -339,7 +343,9 @@ impl Type {
                 })
             }
             Self::Table(ref of) => {
-                if array.validity(start, len)?.is_some() {
+                let is_valid =
+                    |validity: &[u8]| (start..start + len).all(|i| validity[i / 8] >> (i % 8) & 1 == 1);
+                if !array.validity(start, len)?.is_none_or(is_valid) {
                     return Err(cannot_be_keys("structs that are null"));
                 }
                 let [column] = children(array.children, array.n_children)?[..] else {
@@ -349,7 +355,7 @@ impl Type {
                 if start.checked_add(len).is_none_or(|end| end > n_values) {
                     return Err(malformed(format_args!("a column of {n_values} values in a table of more")));
                 }
-                of.column(column, first + start, len, seed)
+                of.column(column, first.checked_add(start).ok_or_else(|| malformed("an offset"))?, len, seed)
             }
         }
     }
@@ -439,7 +445,8 @@ impl ArrowArray {
         len: usize,
         widen: impl Fn([u8; N]) -> usize + Sync + 'a,
     ) -> PyResult<Box<dyn Column + 'a>> {
-        let (offsets, _) = self.items(1, start, len + 1, N)?.as_chunks();
+        let (offsets, _) =
+            self.items(1, start, len.checked_add(1).ok_or_else(|| malformed("a length"))?, N)?.as_chunks();
         let data = self.items(2, 0, widen(offsets[len]), 1)?;
         self.nullable(Offsets { offsets, data, widen }, start)
     }

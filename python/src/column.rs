@@ -112,13 +112,13 @@ impl<F: FnMut(&[u64]) + Send> Sink for Inserts<F> {
 pub struct Lookups<F> {
     look_up: F,
     pub found: Vec<bool>,
-    /// Positions of nulls, ascending. Their answers are `true`, so that whoever ignores them loses no row.
-    pub nulls: Vec<usize>,
+    /// Which are nulls; empty as long as none is. Their answers are `true`, so that whoever ignores them loses no row.
+    pub is_null: Vec<bool>,
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Lookups<F> {
     pub fn new(look_up: F) -> Self {
-        Self { look_up, found: Vec::new(), nulls: Vec::new() }
+        Self { look_up, found: Vec::new(), is_null: Vec::new() }
     }
 }
 
@@ -132,9 +132,15 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Lookups<F> {
         self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
         (self.look_up)(hashes, &mut self.found[before..]);
+        if nulls.is_empty() && self.is_null.is_empty() {
+            return Ok(());
+        }
+        let n = self.found.len();
+        self.is_null.try_reserve(n - self.is_null.len()).map_err(|_| Invalid::OutOfMemory(n))?;
+        self.is_null.resize(n, false);
         for null in nulls {
             self.found[before + *null] = true;
-            self.nulls.push(before + *null);
+            self.is_null[before + *null] = true;
         }
         Ok(())
     }
@@ -325,11 +331,10 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
 
     #[inline]
     fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
-        let index = (self.indices.widen)(self.indices.values[i]) as usize;
-        if index >= self.values.len() {
-            return Err(Invalid::Outside(i));
+        match usize::try_from((self.indices.widen)(self.indices.values[i])) {
+            Ok(index) if index < self.values.len() => self.values.hash(index, seed, text),
+            _ => Err(Invalid::Outside(i)),
         }
-        self.values.hash(index, seed, text)
     }
 }
 

@@ -30,7 +30,12 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
         Some(number) => {
             let text = error.to_string();
             let what = text.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, what, path.as_os_str().to_owned()))
+            let path = path.as_os_str().to_owned();
+            if cfg!(windows) {
+                PyOSError::new_err((0, what, path, number))
+            } else {
+                PyOSError::new_err((number, what, path))
+            }
         }
         None => error.into(),
     }

@@ -35,9 +35,10 @@ pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io:
         tempfile::Builder::new().prefix(".bloomline-").suffix(".tmp").make_in(directory, create)?;
     write(file.as_file_mut())?;
     if let Some(existing) = existing {
-        // The owner too, where this process may.
+        // The owner too, or at least the group, where this process may.
         #[cfg(unix)]
-        let _ = fchown(file.as_file(), Some(existing.uid()), Some(existing.gid()));
+        let _ = fchown(file.as_file(), Some(existing.uid()), Some(existing.gid()))
+            .or_else(|_| fchown(file.as_file(), None, Some(existing.gid())));
         file.as_file().set_permissions(existing.permissions())?;
     }
     file.as_file().sync_all()?;

@@ -8,13 +8,13 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::{KeyEstimate, MismatchError, SizingError, variants};
 use numpy::PyArray1;
-use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyType};
 
 use crate::column::{Inserts, Lookups};
 use crate::errors::{decode_error, os_error, value_error};
-use crate::view::{BloomView, bytes_of, slice_of};
+use crate::view::{BloomView, bytes_of};
 use crate::{files, keys};
 
 /// A count of keys, or a factor.
@@ -32,21 +32,17 @@ where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr> + std::fmt::Display,
 {
     value.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyTypeError>(value.py()) {
-            return error;
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err(format!("a number from 0 to {most} is needed, not {value}"));
         }
-        PyValueError::new_err(format!("a number from 0 to {most} is needed, not {value}"))
+        error
     })
 }
 
 /// The answers to lookups as Python gets them.
-pub fn answers(py: Python<'_>, found: Vec<bool>, nulls: Vec<usize>) -> PyResult<Bound<'_, PyAny>> {
-    if nulls.is_empty() {
+pub fn answers(py: Python<'_>, found: Vec<bool>, is_null: Vec<bool>) -> PyResult<Bound<'_, PyAny>> {
+    if is_null.is_empty() {
         return Ok(PyArray1::from_vec(py, found).into_any());
-    }
-    let mut is_null = vec![false; found.len()];
-    for null in nulls {
-        is_null[null] = true;
     }
     let arguments = (PyArray1::from_vec(py, found),);
     let mask = [("mask", PyArray1::from_vec(py, is_null))].into_py_dict(py)?;
@@ -62,7 +58,20 @@ pub fn answers(py: Python<'_>, found: Vec<bool>, nulls: Vec<usize>) -> PyResult<
 
 /// Fails where the crate's own allocation would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
-    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| value_error(SizingError::OutOfMemory { bytes }))
+    let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
+    allocated.map_err(|_| value_error(SizingError::OutOfMemory { bytes }))
+}
+
+/// Decodes a filter that takes up to a quarter more than its bytes, as a counting one does.
+fn decode<F: Send>(bytes: &[u8], decode: fn(&[u8]) -> Result<F, bloomline::DecodeError>) -> PyResult<F> {
+    check_memory(bytes.len() + bytes.len() / 4)?;
+    decode(bytes).map_err(decode_error)
+}
+
+/// Writes a filter that has to be copied for that.
+fn write_copy(file: &mut File, size: usize, to_standalone: impl FnOnce() -> Vec<u8>) -> io::Result<()> {
+    check_memory(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    file.write_all(&to_standalone())
 }
 
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
@@ -164,7 +173,7 @@ macro_rules! filter_class {
                 let mut lookups =
                     Lookups::new(|hashes: &[u64], found: &mut [bool]| self.read().contains_batch(hashes, found));
                 keys::read(keys, self.seed, &mut lookups)?;
-                answers(keys.py(), lookups.found, lookups.nulls)
+                answers(keys.py(), lookups.found, lookups.is_null)
             }
 
             /// Removes all keys.
@@ -218,16 +227,14 @@ macro_rules! filter_class {
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
             #[staticmethod]
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let array = bytes_of(buffer)?;
-                let bytes = slice_of(&array);
-                check_memory(bytes.len())?;
-                let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
+                let bytes = bytes_of(buffer)?;
+                let bytes = bytes.as_slice();
+                let filter = buffer.py().detach(|| decode(bytes, <$Filter>::from_standalone))?;
                 Ok(Self::new_with(filter, None))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                check_memory(self.size_bytes(py))?;
                 let write_all: fn(&$Filter, &mut File) -> io::Result<()> = $write_all;
                 py.detach(|| files::save(&path, |file| write_all(&self.read(), file)))
                     .map_err(|error| os_error(error, &path))
@@ -387,7 +394,7 @@ sized_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
+    CountingBloomFilter over variants::CountingBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -445,7 +452,7 @@ sized_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
+    StandardBloomFilter over variants::StandardBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -512,7 +519,7 @@ sized_filter_class! {
 filter_class! {
     /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
     /// three times its time. Where memory for another filter cannot be allocated, the process ends.
-    ScalableBloomFilter over variants::ScalableBloomFilter, |filter, file| file.write_all(&filter.to_standalone()), {
+    ScalableBloomFilter over variants::ScalableBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(
@@ -601,12 +608,12 @@ fn combine<F: Send + Sync>(
     combined.map_err(value_error)
 }
 
-fn read_file<F>(
+fn read_file<F: Send>(
     path: &std::path::Path,
-    decode: impl Fn(&[u8]) -> Result<F, bloomline::DecodeError>,
+    from_standalone: fn(&[u8]) -> Result<F, bloomline::DecodeError>,
 ) -> PyResult<F> {
     let bytes = std::fs::read(path).map_err(|error| os_error(error, path))?;
-    decode(&bytes).map_err(decode_error)
+    decode(&bytes, from_standalone)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

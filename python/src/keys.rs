@@ -38,7 +38,7 @@ fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     if key.is_instance_of::<PyInt>() {
         return match key.extract::<i64>() {
             Ok(value) => Ok(value as u64),
-            Err(_) => key.bitand(u64::MAX)?.extract(),
+            Err(_) => key.py().get_type::<PyInt>().call_method1("__and__", (key, u64::MAX))?.extract(),
         };
     }
     // numpy's integers have an index. So have its booleans before numpy 2.3, and others refuse to be one.
@@ -75,7 +75,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return exported.read(keys.py(), seed, sink);
     }
     if keys.hasattr("__array__")? {
-        let array = keys.py().import("numpy")?.call_method1("asarray", (keys,))?;
+        let array = keys.py().import("numpy")?.call_method1("asanyarray", (keys,))?;
         return array::read(array.cast()?, seed, sink);
     }
     read_iterable(keys, seed, sink)

@@ -28,22 +28,26 @@ pub struct BloomView {
     _owner: Owner,
 }
 
-/// The bytes of any object with the buffer protocol, and what keeps them in place.
+/// The bytes of a buffer, which stay in place as long as this lives.
 ///
 /// By numpy, because the buffer protocol is a part of Python's stable interface only since 3.11.
-pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+pub struct Bytes<'py>(Bound<'py, PyUntypedArray>);
+
+pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
     let py = buffer.py();
-    Ok(py.import("numpy")?.call_method1("frombuffer", (buffer, "u1"))?.cast_into()?)
+    Ok(Bytes(py.import("numpy")?.call_method1("frombuffer", (buffer, "u1"))?.cast_into()?))
 }
 
-/// The bytes of an array made by [`bytes_of`].
-pub fn slice_of<'a>(array: &'a Bound<'_, PyUntypedArray>) -> &'a [u8] {
-    if array.is_empty() {
-        return &[];
+impl Bytes<'_> {
+    pub fn as_slice(&self) -> &[u8] {
+        if self.0.is_empty() {
+            return &[];
+        }
+        // SAFETY: `frombuffer` makes a contiguous array of bytes over a buffer that it keeps from moving and shrinking, if the
+        // buffer's object lets itself be kept: numpy's own arrays do, but for `resize(refcheck=False)`. Whoever writes into
+        // the buffer meanwhile changes answers, but no length.
+        unsafe { slice::from_raw_parts((*self.0.as_array_ptr()).fields.data.cast::<u8>(), self.0.len()) }
     }
-    // SAFETY: `bytes_of` made a contiguous array of bytes over a buffer that cannot move or shrink as long as the array
-    // lives. Whoever writes into the buffer meanwhile changes answers, but no length.
-    unsafe { slice::from_raw_parts((*array.as_array_ptr()).fields.data.cast::<u8>(), array.len()) }
 }
 
 impl BloomView {
@@ -71,11 +75,11 @@ impl BloomView {
     /// A view of the filter in `buffer`, which has standalone bytes. Checks their footer; `verify` checks the rest.
     #[new]
     fn new(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let array = bytes_of(buffer)?;
-        let bytes = slice_of(&array);
-        // SAFETY: the array keeps its bytes in place, and is dropped with or after the view.
+        let buffer = bytes_of(buffer)?;
+        let bytes = buffer.as_slice();
+        // SAFETY: the buffer's array keeps the bytes in place, and is dropped with or after the view.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
-        Self::of(bytes, Owner::Array(array.unbind()))
+        Self::of(bytes, Owner::Array(buffer.0.unbind()))
     }
 
     /// Whether a key is possibly present. False means definitely absent.
@@ -88,7 +92,7 @@ impl BloomView {
         let mut lookups =
             Lookups::new(|hashes: &[u64], found: &mut [bool]| self.view.contains_batch(hashes, found));
         keys::read(keys, self.view.seed(), &mut lookups)?;
-        answers(keys.py(), lookups.found, lookups.nulls)
+        answers(keys.py(), lookups.found, lookups.is_null)
     }
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
@@ -103,7 +107,7 @@ impl BloomView {
         Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()), None))
     }
 
-    /// Bits that are set for each key.
+    /// Probes of each key.
     #[getter]
     fn k(&self) -> u32 {
         self.view.k()
@@ -115,7 +119,7 @@ impl BloomView {
         self.view.n_blocks()
     }
 
-    /// Bytes of the blocks.
+    /// Bytes of the filter, without its footer.
     #[getter]
     fn size_bytes(&self) -> usize {
         self.size_bytes

@@ -831,6 +831,7 @@ def test_control_c_ends_a_long_update():
     done = python("""
 import os, signal, threading, time
 from bloomline import BloomFilter
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 f = BloomFilter(1000)
 def keys():
     number = 0

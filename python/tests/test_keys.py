@@ -697,3 +697,33 @@ for column in (pd.Series(["ant", "bee"]), pd.Series([1, 2]), pd.Index(["cat"]), 
     assert f.contains_many(column).all(), column
 assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
 """)
+
+
+def test_numbers_in_memory_that_are_no_integers():
+    pa = pytest.importorskip("pyarrow")
+    f = BloomFilter(10)
+    types = [pa.bool8()] if hasattr(pa, "bool8") else []
+    types += [pa.opaque(pa.binary(16), "hugeint", "DuckDB")] if hasattr(pa, "opaque") else []
+    for type in types:
+        storage = pa.array([None], type.storage_type)
+        with pytest.raises(TypeError, match="cannot be keys"):
+            f.update(pa.ExtensionArray.from_storage(type, storage))
+
+
+def test_masks_are_not_dropped():
+    class Column:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.array([1, 2], mask=[False, True])
+
+    with pytest.raises(TypeError, match="masked"):
+        BloomFilter(10).update(Column())
+
+
+def test_an_integer_is_its_value_whatever_its_class():
+    class Zero(int):
+        def __and__(self, other):
+            return 0
+
+    f = BloomFilter(10)
+    f.add(Zero(2**63))
+    assert 2**63 in f and 0 not in f

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::BLOCK_BYTES;
-use crate::encoding::{self, StandaloneKind, VERSION};
+use crate::encoding::{self, StandaloneFooter, StandaloneKind, VERSION};
 use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -345,6 +345,7 @@ impl ScalableBloomFilter {
     /// Appends the filter's standalone bytes: those of its filters, oldest first, and a footer of 64 bytes with their
     /// number, the number of keys, the requested parameters and a checksum.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
+        out.reserve(self.size_bytes() + StandaloneFooter::BYTES * (self.filters.len() + 1));
         self.filters.iter().for_each(|filter| filter.write_standalone(out));
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
