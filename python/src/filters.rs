@@ -1,9 +1,9 @@
 //! The filters that own their memory.
 #![forbid(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::{KeyEstimate, MismatchError, SizingError, variants};
@@ -68,10 +68,14 @@ fn decode<F: Send>(bytes: &[u8], decode: fn(&[u8]) -> Result<F, bloomline::Decod
     decode(bytes).map_err(decode_error)
 }
 
-/// Writes a filter that has to be copied for that.
-fn write_copy(file: &mut File, size: usize, to_standalone: impl FnOnce() -> Vec<u8>) -> io::Result<()> {
-    check_memory(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    file.write_all(&to_standalone())
+/// `$write_all` of a filter that has to be copied for that.
+macro_rules! write_copy {
+    () => {
+        |filter, file| {
+            check_memory(filter.size_bytes()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            file.write_all(&filter.to_standalone())
+        }
+    };
 }
 
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
@@ -113,6 +117,14 @@ macro_rules! filter_class {
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>) -> Self {
                 Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys }
+            }
+
+            fn read_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
+                let filter = py.detach(|| {
+                    let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
+                    decode(&bytes, <$Filter>::from_standalone)
+                });
+                Ok(Self::new_with(filter?, None))
             }
 
             fn read(&self) -> RwLockReadGuard<'_, $Filter> {
@@ -215,8 +227,8 @@ macro_rules! filter_class {
             /// Bytes of memory.
             #[getter]
             fn size_bytes(&self, py: Python<'_>) -> usize {
-                    self.quickly(py, |filter| filter.size_bytes())
-                }
+                self.quickly(py, |filter| filter.size_bytes())
+            }
 
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -303,7 +315,81 @@ macro_rules! sized_filter_class {
     };
 }
 
-sized_filter_class! {
+/// A class over a filter of a number of keys that can be combined with others of its size.
+macro_rules! uniting_filter_class {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
+        sized_filter_class! {
+            $(#[$doc])*
+            $Class over $Filter, $write_all, {
+                fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+                    let union = self.copy(other.py())?;
+                    union.unite(other.py(), other.get())?;
+                    Ok(union)
+                }
+
+                fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+                    self.unite(other.py(), other.get())
+                }
+
+                fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+                    let common = self.copy(other.py())?;
+                    common.intersect(other.py(), other.get())?;
+                    Ok(common)
+                }
+
+                fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+                    self.intersect(other.py(), other.get())
+                }
+
+                /// The union of at least one filter: bit for bit the filter of all their keys.
+                #[staticmethod]
+                fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+                    let py = filters.py();
+                    let mut union: Option<Self> = None;
+                    for filter in filters.try_iter()? {
+                        let filter = filter?.cast_into::<Self>()?;
+                        match &union {
+                            None => union = Some(filter.get().copy(py)?),
+                            Some(union) => union.unite(py, filter.get())?,
+                        }
+                    }
+                    union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+                }
+
+                /// Fraction of bits that are set. Reads the whole filter.
+                #[getter]
+                fn fill_ratio(&self, py: Python<'_>) -> f64 {
+                    self.detached(py, <$Filter>::fill_ratio)
+                }
+
+                /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
+                fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+                    self.detached(py, <$Filter>::estimated_fpr)
+                }
+
+                /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
+                /// full to tell. Too high after `&`.
+                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+                    estimate(self.detached(py, <$Filter>::estimated_keys))
+                }
+
+                $($own)*
+            }
+        }
+
+        impl $Class {
+            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                combine(py, &self.filter, &other.filter, |ours, theirs| ours.union_with(theirs))
+            }
+
+            fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+                combine(py, &self.filter, &other.filter, |ours, theirs| ours.intersect_with(theirs))
+            }
+        }
+    };
+}
+
+uniting_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present", and touches one cache line to do so.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
@@ -321,34 +407,7 @@ sized_filter_class! {
             if mmap {
                 return Ok(Py::new(py, BloomView::map(py, &path)?)?.into_any());
             }
-            let filter = py.detach(|| read_file(&path, bloomline::BloomFilter::from_standalone))?;
-            Ok(Py::new(py, Self::new_with(filter, None))?.into_any())
-        }
-
-        fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let union = self.copy(other.py())?;
-            union.unite(other.py(), other.get())?;
-            Ok(union)
-        }
-
-        fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-            self.unite(other.py(), other.get())
-        }
-
-        fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let common = self.copy(other.py())?;
-            common.intersect(other.py(), other.get())?;
-            Ok(common)
-        }
-
-        fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-            self.intersect(other.py(), other.get())
-        }
-
-        /// The union of at least one filter: bit for bit the filter of all their keys.
-        #[staticmethod]
-        fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-            Self::union_of(filters)
+            Ok(Py::new(py, Self::read_file(py, &path)?)?.into_any())
         }
 
         /// Divides the size by `factor`, which must divide n_blocks. Bit for bit, the result is the filter that would
@@ -365,24 +424,7 @@ sized_filter_class! {
         /// Blocks of 64 bytes.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-                    self.quickly(py, |filter| filter.n_blocks())
-                }
-
-        /// Fraction of bits that are set. Reads the whole filter.
-        #[getter]
-        fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.detached(py, bloomline::BloomFilter::fill_ratio)
-        }
-
-        /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.detached(py, bloomline::BloomFilter::estimated_fpr)
-        }
-
-        /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
-        /// full to tell. Too high after `&`.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.detached(py, bloomline::BloomFilter::estimated_keys))
+            self.quickly(py, |filter| filter.n_blocks())
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
@@ -394,12 +436,11 @@ sized_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
+    CountingBloomFilter over variants::CountingBloomFilter, write_copy!(), {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            let filter = py.detach(|| read_file(&path, variants::CountingBloomFilter::from_standalone))?;
-            Ok(Self::new_with(filter, None))
+            Self::read_file(py, &path)
         }
 
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
@@ -424,8 +465,8 @@ sized_filter_class! {
         /// Blocks of 512 bits and counters.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-                    self.quickly(py, |filter| filter.n_blocks())
-                }
+            self.quickly(py, |filter| filter.n_blocks())
+        }
 
         /// Fraction of counters above zero. Reads the whole filter.
         #[getter]
@@ -450,63 +491,19 @@ sized_filter_class! {
     }
 }
 
-sized_filter_class! {
+uniting_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
+    StandardBloomFilter over variants::StandardBloomFilter, write_copy!(), {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            let filter = py.detach(|| read_file(&path, variants::StandardBloomFilter::from_standalone))?;
-            Ok(Self::new_with(filter, None))
-        }
-
-        fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let union = self.copy(other.py())?;
-            union.unite(other.py(), other.get())?;
-            Ok(union)
-        }
-
-        fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-            self.unite(other.py(), other.get())
-        }
-
-        fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-            let common = self.copy(other.py())?;
-            common.intersect(other.py(), other.get())?;
-            Ok(common)
-        }
-
-        fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-            self.intersect(other.py(), other.get())
-        }
-
-        /// The union of at least one filter: bit for bit the filter of all their keys.
-        #[staticmethod]
-        fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-            Self::union_of(filters)
+            Self::read_file(py, &path)
         }
 
         /// Bits of the filter.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
-                    self.quickly(py, |filter| filter.size_bits())
-                }
-
-        /// Fraction of bits that are set. Reads the whole filter.
-        #[getter]
-        fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.detached(py, variants::StandardBloomFilter::fill_ratio)
-        }
-
-        /// The false-positive rate for the bits as they are. Reads the whole filter.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.detached(py, variants::StandardBloomFilter::estimated_fpr)
-        }
-
-        /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
-        /// full to tell. Too high after `&`.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.detached(py, variants::StandardBloomFilter::estimated_keys))
+            self.quickly(py, |filter| filter.size_bits())
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
@@ -519,7 +516,7 @@ sized_filter_class! {
 filter_class! {
     /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
     /// three times its time. Where memory for another filter cannot be allocated, the process ends.
-    ScalableBloomFilter over variants::ScalableBloomFilter, |filter, file| write_copy(file, filter.size_bytes(), || filter.to_standalone()), {
+    ScalableBloomFilter over variants::ScalableBloomFilter, write_copy!(), {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(
@@ -534,21 +531,20 @@ filter_class! {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            let filter = py.detach(|| read_file(&path, variants::ScalableBloomFilter::from_standalone))?;
-            Ok(Self::new_with(filter, None))
+            Self::read_file(py, &path)
         }
 
         /// Keys added so far that were not possibly present before.
         #[getter]
         fn inserted_keys(&self, py: Python<'_>) -> u64 {
-                    self.quickly(py, |filter| filter.inserted_keys())
-                }
+            self.quickly(py, |filter| filter.inserted_keys())
+        }
 
         /// The false-positive rate that was requested.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> f64 {
-                    self.quickly(py, |filter| filter.fpr())
-                }
+            self.quickly(py, |filter| filter.fpr())
+        }
 
         /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
@@ -561,36 +557,6 @@ filter_class! {
         }
     }
 }
-
-macro_rules! set_operations {
-    ($Class:ident) => {
-        impl $Class {
-            fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| ours.union_with(theirs))
-            }
-
-            fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| ours.intersect_with(theirs))
-            }
-
-            fn union_of(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let py = filters.py();
-                let mut union: Option<Self> = None;
-                for filter in filters.try_iter()? {
-                    let filter = filter?.cast_into::<Self>()?;
-                    match &union {
-                        None => union = Some(filter.get().copy(py)?),
-                        Some(union) => union.unite(py, filter.get())?,
-                    }
-                }
-                union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
-            }
-        }
-    };
-}
-
-set_operations!(BloomFilter);
-set_operations!(StandardBloomFilter);
 
 fn combine<F: Send + Sync>(
     py: Python<'_>,
@@ -606,14 +572,6 @@ fn combine<F: Send + Sync>(
         combine(&mut ours, &theirs)
     });
     combined.map_err(value_error)
-}
-
-fn read_file<F: Send>(
-    path: &std::path::Path,
-    from_standalone: fn(&[u8]) -> Result<F, bloomline::DecodeError>,
-) -> PyResult<F> {
-    let bytes = std::fs::read(path).map_err(|error| os_error(error, path))?;
-    decode(&bytes, from_standalone)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

@@ -9,11 +9,12 @@ import sys
 
 import pytest
 
-from bloomline import BloomFilter
+from bloomline import BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 FOOTER_BYTES = 64
+ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 
 
 def load(name, path):

@@ -16,17 +16,9 @@ import time
 import numpy as np
 import pytest
 
-from bloomline import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    DecodeError,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
-from support import empty, python, run_python
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, ScalableBloomFilter, StandardBloomFilter
+from support import ALL, empty, python, run_python
 
-ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 OTHERS = ALL[1:]
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")

@@ -13,17 +13,9 @@ import numpy as np
 import pytest
 
 import bloomline
-from bloomline import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    DecodeError,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
-from support import empty, has_bits_of, make, one_by_one, python, run_python, without_count
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, ScalableBloomFilter, StandardBloomFilter
+from support import ALL, empty, has_bits_of, make, one_by_one, python, run_python, without_count
 
-ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 UNITING = [BloomFilter, StandardBloomFilter]
 KEYS = ["ant", b"bee", 17, "", b"", -1, 2**63, 2**70 + 5, "жук", "a\0", "🐜" * 40]
 

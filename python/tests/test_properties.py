@@ -8,17 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bloomline import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    DecodeError,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
-from support import FOOTER_BYTES, has_bits_of, key_bytes, make, without_count
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, ScalableBloomFilter, StandardBloomFilter
+from support import ALL, FOOTER_BYTES, has_bits_of, key_bytes, make, without_count
 
-ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=70)
 integers = st.integers() | st.integers(-(2**63), 2**64 - 1)
