@@ -1,0 +1,7 @@
+//! The aggregates.
+
+mod build;
+mod union;
+
+pub use build::Build;
+pub use union::Union;

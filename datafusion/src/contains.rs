@@ -1,0 +1,142 @@
+//! `bloom_contains(filter, key)`: whether a key is possibly present.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use arrow::array::{Array, BooleanArray, StructArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use bloomline::BloomView;
+use datafusion_common::{Result, ScalarValue, exec_datafusion_err, plan_err};
+use datafusion_expr::logical_plan::Subquery;
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion_expr::{
+    ColumnarValue, Expr, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+
+use crate::filters::{self, failed};
+use crate::keys;
+use crate::reference::{self, Reference};
+
+const NAME: &str = "bloom_contains";
+
+/// The scalar function `bloom_contains(filter, key)`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Contains {
+    signature: Signature,
+}
+
+impl Contains {
+    pub fn new() -> Self {
+        Self { signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for Contains {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [filter, key] = types else { return plan_err!("{NAME} takes a filter and a key") };
+        if !reference::is_reference(filter) {
+            filters::check_type(NAME, filter)?;
+        }
+        keys::check_type(NAME, key)?;
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        keys::check_field(NAME, &args.arg_fields[1])?;
+        Ok(Arc::new(Field::new(NAME, DataType::Boolean, true)))
+    }
+
+    fn is_strict(&self) -> bool {
+        true
+    }
+
+    /// Has the filter passed as a reference.
+    fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let data_type = info.get_data_type(&args[0])?;
+        if reference::is_reference(&data_type) || data_type.is_null() {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let filter = std::mem::take(&mut args[0]);
+        args[0] = match filter {
+            Expr::Literal(filter, metadata) => Expr::Literal(reference::of_scalar(&filter)?, metadata),
+            Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
+                let filter = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
+                let plan = LogicalPlanBuilder::new_from_arc(subquery.subquery)
+                    .project([refer_to(filter)])?
+                    .build()?;
+                Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })
+            }
+            other => refer_to(other),
+        };
+        Ok(ExprSimplifyResult::Simplified(ScalarUDF::from(Self::new()).call(args)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [filter, key] = <[ColumnarValue; 2]>::try_from(args.args).map_err(|args| {
+            exec_datafusion_err!("{NAME} takes a filter and a key, not {} arguments", args.len())
+        })?;
+        let is_scalar = matches!((&filter, &key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let keys = key.into_array(if is_scalar { 1 } else { args.number_rows })?;
+        let found = look_up(&reference::of(filter)?, &keys)?;
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(Arc::new(found)),
+        })
+    }
+}
+
+fn refer_to(filter: Expr) -> Expr {
+    ScalarUDF::from(Reference::new()).call(vec![filter])
+}
+
+/// Looks up each key in the filter beside it, or all keys in the only filter.
+fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
+    let n = keys.len();
+    let only = references.len() == 1;
+    if only && references.is_null(0) {
+        return Ok(BooleanArray::new_null(n));
+    }
+    let filters = reference::filters(references);
+    let mut found = vec![false; n];
+    // Equal views are of one filter, and most filters have one seed.
+    let (mut opened, mut hashed) = (HashMap::new(), HashMap::new());
+    let (mut first, mut rows) = (0, 0..0);
+    for equal in filters.views().chunk_by(|a, b| a == b) {
+        rows = rows.end..if only { n } else { rows.end + equal.len() };
+        if filters.is_valid(first) {
+            let filter = match opened.entry(equal[0]) {
+                Entry::Occupied(filter) => filter.into_mut(),
+                Entry::Vacant(entry) => entry.insert(open(filters.value(first))?),
+            };
+            let hashes = match hashed.entry(filter.seed()) {
+                Entry::Occupied(hashes) => hashes.into_mut(),
+                Entry::Vacant(entry) => entry.insert(keys::hash(keys, filter.seed())?),
+            };
+            filter.contains_batch(&hashes[rows.clone()], &mut found[rows.clone()]);
+        }
+        first += equal.len();
+    }
+    let filter_nulls = references.nulls().filter(|_| !only);
+    let nulls = NullBuffer::union(filter_nulls, keys.logical_nulls().as_ref());
+    Ok(BooleanArray::new(BooleanBuffer::collect_bool(n, |i| found[i]), nulls))
+}
+
+/// Opens a filter whose bytes were checked when the reference to it was made.
+fn open(filter: &[u8]) -> Result<BloomView<'_>> {
+    BloomView::from_standalone(filter).map_err(|error| failed(NAME, error))
+}
