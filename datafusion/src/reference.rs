@@ -20,6 +20,9 @@ use crate::filters;
 
 const NAME: &str = "bloom_reference";
 
+/// The function that users wrote, for errors.
+const CONTAINS: &str = "bloom_contains";
+
 /// The name of the struct's field, which tells it from other structs.
 const FIELD: &str = "bloomline_filter";
 
@@ -44,7 +47,7 @@ fn of_array(column: &ArrayRef) -> Result<StructArray> {
     let mut checked = HashSet::new();
     for (i, view) in filters.views().iter().enumerate() {
         if filters.is_valid(i) && checked.insert(view) {
-            filters::open(NAME, filters.value(i))?;
+            filters::open(CONTAINS, filters.value(i))?;
         }
     }
     let nulls = filters.nulls().cloned();

@@ -306,15 +306,11 @@ impl GroupsAccumulator for Groups {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let mut states = BinaryViewBuilder::new();
+        // Many small filters share a buffer, because DataFusion counts references to each buffer for each batch.
+        let mut states = BinaryViewBuilder::new().with_fixed_block_size(1 << 20);
         for filter in self.take(emit_to) {
             match filter {
-                Some(filter) => {
-                    let bytes = filters::standalone(NAME, &filter)?;
-                    let n = bytes.len() as u32;
-                    let block = states.append_block(bytes.into());
-                    states.try_append_view(block, 0, n)?;
-                }
+                Some(filter) => states.append_value(filters::standalone(NAME, &filter)?),
                 None => states.append_null(),
             }
         }
