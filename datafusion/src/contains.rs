@@ -52,6 +52,18 @@ impl ScalarUDFImpl for Contains {
         Ok(types.to_vec())
     }
 
+    /// With the checksum of a literal filter in place of its bytes, of which column names would consist otherwise.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let name = |arg: &Expr| match arg {
+            Expr::Literal(filter, _) => {
+                reference::checksum(filter).map(|checksum| format!("<{checksum:016x}>"))
+            }
+            _ => None,
+        };
+        let names = args.iter().map(|arg| name(arg).unwrap_or_else(|| arg.schema_name().to_string()));
+        Ok(format!("{NAME}({})", names.collect::<Vec<_>>().join(",")))
+    }
+
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Boolean)
     }

@@ -1,4 +1,66 @@
-//! Bloom filters in SQL, for DataFusion and Ballista.
+//! Bloom filters in SQL, for [DataFusion](https://datafusion.apache.org) and
+//! [Ballista](https://datafusion.apache.org/ballista/).
+//!
+//! | function | returns | |
+//! |---|---|---|
+//! | `bloom_filter(key, expected_keys, fpr)` | Binary | aggregate: a filter of all keys |
+//! | `bloom_filter_union(filter)` | Binary | aggregate: one filter of the keys of all filters |
+//! | `bloom_contains(filter, key)` | Boolean | whether a key is possibly present; `false` means definitely absent |
+//! | `bloom_estimated_keys(filter)` | UInt64 | about how many distinct keys the filter has; null if it is too full |
+//! | `bloom_estimated_fpr(filter)` | Float64 | the filter's false-positive rate, from its bits |
+//! | `bloom_fold(filter, fpr)` | Binary | a smaller filter, whose false-positive rate stays at or below `fpr` |
+//!
+//! A filter is a binary value: the standalone bytes of a [`BloomFilter`](bloomline::BloomFilter), which the other
+//! packages read and write too. A key is text, binary or an integer of any width, also in views and dictionaries; other
+//! types are refused, see [the rule](bloomline::format#keys-of-other-types). A key that is null is not inserted, and
+//! looking it up returns null, as any function does for a filter that is null. Bytes that are not a filter, or are
+//! damaged, are an error.
+//!
+//! ```
+//! use datafusion::prelude::SessionContext;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! let mut context = SessionContext::new();
+//! bloomline_datafusion::register_all(&mut context)?;
+//! let frame = context
+//!     .sql(
+//!         "WITH crawled(url) AS (VALUES ('a.org'), ('b.org')),
+//!               wanted AS (SELECT bloom_filter(url, 1000, 0.01) AS filter FROM crawled)
+//!          SELECT bloom_contains(filter, 'b.org') AS b, bloom_contains(filter, 'c.org') AS c FROM wanted",
+//!     )
+//!     .await?;
+//! datafusion::assert_batches_eq!(
+//!     ["+------+-------+", "| b    | c     |", "+------+-------+", "| true | false |", "+------+-------+"],
+//!     &frame.collect().await?
+//! );
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Sizes and memory
+//!
+//! `expected_keys` and `fpr` are constants. They give the size, by [`Sizing::for_fpr`](bloomline::Sizing::for_fpr):
+//! 1.24 MB for a million keys at 1 %. A filter of fewer keys has as many bytes, one of more keys a higher false-positive
+//! rate; `bloom_fold` and `bloom_estimated_fpr` help with each. SQL's Binary holds at most 2 GiB, which is a filter of
+//! 1.7 billion keys at 1 %.
+//!
+//! Each partition builds a filter of the full size from its first key on, and a `GROUP BY` one for each group of each
+//! partition. The memory is reported to DataFusion's memory pool, after the allocation.
+//!
+//! # Getting the filter to the probe
+//!
+//! All these look up each key in place, without copying the filter for each row or batch:
+//!
+//! - a literal: `bloom_contains(x'...', url)`,
+//! - a scalar subquery: `bloom_contains((SELECT filter FROM filters WHERE name = 'crawled'), url)`,
+//! - a cross join with one row: `FROM pages, filters WHERE bloom_contains(filter, url)`,
+//! - a join with many filters: `FROM pages JOIN daily USING (day) WHERE bloom_contains(filter, url)`.
+//!
+//! For this, `bloom_contains` rewrites its first argument while a query is planned: `EXPLAIN` shows the internal function
+//! `bloom_reference`, which checks a filter once and returns a struct that DataFusion passes on by reference. It stands
+//! below the joins, by DataFusion's setting `datafusion.optimizer.enable_leaf_expression_pushdown`; leave it on. Do not
+//! select the filter together with the rows (`SELECT *`): that does ask for a copy per row.
 
 mod aggregates;
 mod contains;
@@ -18,11 +80,11 @@ use contains::Contains;
 use inspect::{Inspect, What};
 use reference::Reference;
 
-/// Registers all functions.
+/// Registers all functions, under their names in SQL. On Ballista, the client, the scheduler and each executor need them.
 ///
 /// # Errors
 ///
-/// If the registry refuses a function.
+/// If the registry takes no functions.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in scalar_functions() {
         registry.register_udf(function)?;
@@ -33,7 +95,7 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// The scalar functions.
+/// The scalar functions, for registries that are not a [`FunctionRegistry`], such as Ballista's.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     [
         ScalarUDF::from(Contains::new()),
@@ -46,7 +108,11 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     .into()
 }
 
-/// The aggregate functions.
+/// The aggregates, for registries that are not a [`FunctionRegistry`], such as Ballista's.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     [AggregateUDF::from(Build::new()), AggregateUDF::from(Union::new())].map(Arc::new).into()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

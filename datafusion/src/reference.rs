@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
+use bloomline::StandaloneFooter;
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -57,6 +58,18 @@ fn of_array(column: &ArrayRef) -> Result<StructArray> {
 /// A reference to one filter, whose bytes are checked.
 pub fn of_scalar(filter: &ScalarValue) -> Result<ScalarValue> {
     Ok(ScalarValue::Struct(Arc::new(of_array(&filter.to_array()?)?)))
+}
+
+/// The checksum of a filter, or of the filter that a reference stands for. `None` for other values.
+pub fn checksum(filter: &ScalarValue) -> Option<u64> {
+    let bytes = match filter {
+        ScalarValue::Struct(reference) if is_reference(reference.data_type()) => filters(reference).value(0),
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_deref()?
+        }
+        _ => return None,
+    };
+    StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum)
 }
 
 /// References to the filters of an argument: as many as it has, or one if it is a scalar.
