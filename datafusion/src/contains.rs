@@ -119,36 +119,69 @@ fn refer_to(filter: Expr) -> Expr {
 /// Looks up each key in the filter beside it, or all keys in the only filter.
 fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
     let n = keys.len();
+    let filters = reference::filters(references);
+    let valid = NullBuffer::union(references.nulls(), filters.nulls());
+    let is_valid = |i: &usize| valid.as_ref().is_none_or(|valid| valid.is_valid(*i));
     let only = references.len() == 1;
-    if only && references.is_null(0) {
+    if only && !is_valid(&0) {
         return Ok(BooleanArray::new_null(n));
     }
-    let filters = reference::filters(references);
     let mut found = vec![false; n];
     // Equal views are of one filter, and most filters have one seed.
     let (mut opened, mut hashed) = (HashMap::new(), HashMap::new());
-    let (mut first, mut rows) = (0, 0..0);
+    let mut start = 0;
     for equal in filters.views().chunk_by(|a, b| a == b) {
-        rows = rows.end..if only { n } else { rows.end + equal.len() };
-        if filters.is_valid(first) {
-            let filter = match opened.entry(equal[0]) {
-                Entry::Occupied(filter) => filter.into_mut(),
-                Entry::Vacant(entry) => entry.insert(open(filters.value(first))?),
-            };
-            let hashes = match hashed.entry(filter.seed()) {
-                Entry::Occupied(hashes) => hashes.into_mut(),
-                Entry::Vacant(entry) => entry.insert(keys::hash(keys, filter.seed())?),
-            };
-            filter.contains_batch(&hashes[rows.clone()], &mut found[rows.clone()]);
-        }
-        first += equal.len();
+        let rows = start..start + equal.len();
+        start = rows.end;
+        // The view of a null means nothing, and may equal its neighbours'.
+        let Some(first) = rows.clone().find(is_valid) else { continue };
+        let filter = match opened.entry(equal[0]) {
+            Entry::Occupied(filter) => filter.into_mut(),
+            Entry::Vacant(entry) => entry.insert(open(filters.value(first))?),
+        };
+        let hashes = match hashed.entry(filter.seed()) {
+            Entry::Occupied(hashes) => hashes.into_mut(),
+            Entry::Vacant(entry) => entry.insert(keys::hash(keys, filter.seed())?),
+        };
+        let rows = if only { 0..n } else { rows };
+        filter.contains_batch(&hashes[rows.clone()], &mut found[rows]);
     }
-    let filter_nulls = references.nulls().filter(|_| !only);
-    let nulls = NullBuffer::union(filter_nulls, keys.logical_nulls().as_ref());
+    let valid = valid.filter(|_| !only);
+    let nulls = NullBuffer::union(valid.as_ref(), keys.logical_nulls().as_ref());
     Ok(BooleanArray::new(BooleanBuffer::collect_bool(n, |i| found[i]), nulls))
 }
 
 /// Opens a filter whose bytes were checked when the reference to it was made.
 fn open(filter: &[u8]) -> Result<BloomView<'_>> {
     BloomView::from_standalone(filter).map_err(|error| failed(NAME, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{BinaryArray, Int64Array, StructArray};
+    use arrow::buffer::NullBuffer;
+    use bloomline::BloomFilter;
+    use datafusion_expr::ColumnarValue;
+
+    use super::{look_up, reference};
+
+    /// A struct may be null where the filter in it is not.
+    #[test]
+    fn a_null_hides_no_neighbour() {
+        let mut filter = BloomFilter::with_fpr(10, 0.01).unwrap();
+        filter.insert(7_i64.to_le_bytes());
+        let filters = BinaryArray::from_iter_values([filter.to_standalone()]);
+        let filters = arrow::compute::take(&filters, &Int64Array::from(vec![0; 4]), None).unwrap();
+        let valid = reference::of(ColumnarValue::Array(filters)).unwrap();
+        let views = Arc::new(reference::filters(&valid).clone());
+        let same = views.views()[0];
+        let views =
+            arrow::array::BinaryViewArray::new(vec![same; 4].into(), views.data_buffers().to_vec(), None);
+        let nulls = NullBuffer::from(vec![false, true, false, true]);
+        let references = StructArray::new(valid.fields().clone(), vec![Arc::new(views)], Some(nulls));
+        let found = look_up(&references, &Int64Array::from(vec![7; 4])).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), [None, Some(true), None, Some(true)]);
+    }
 }
