@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray, StructArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use bloomline::BloomView;
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err, plan_err};
 use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -16,7 +15,7 @@ use datafusion_expr::{
     Signature, Volatility,
 };
 
-use crate::filters::{self, failed};
+use crate::filters;
 use crate::keys;
 use crate::reference::{self, Reference};
 
@@ -79,13 +78,19 @@ impl ScalarUDFImpl for Contains {
 
     /// Has the filter passed as a reference.
     fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let data_type = info.get_data_type(&args[0])?;
-        if reference::is_reference(&data_type) || data_type.is_null() {
+        let is_done = |data_type: DataType| reference::is_reference(&data_type) || data_type.is_null();
+        if info.get_data_type(&args[0]).map_or(true, is_done) {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let filter = std::mem::take(&mut args[0]);
         args[0] = match filter {
-            Expr::Literal(filter, metadata) => Expr::Literal(reference::of_scalar(&filter)?, metadata),
+            Expr::Literal(filter, metadata) => {
+                let reference = reference::of(ColumnarValue::Scalar(filter))?;
+                if reference.is_valid(0) {
+                    reference::open(NAME, &reference, 0)?;
+                }
+                Expr::Literal(ScalarValue::Struct(Arc::new(reference)), metadata)
+            }
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
                 let filter = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
                 let plan = LogicalPlanBuilder::new_from_arc(subquery.subquery)
@@ -105,9 +110,10 @@ impl ScalarUDFImpl for Contains {
         let is_scalar = matches!((&filter, &key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let keys = key.into_array(if is_scalar { 1 } else { args.number_rows })?;
         let found = look_up(&reference::of(filter)?, &keys)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(Arc::new(found)),
+        Ok(if is_scalar {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
+        } else {
+            ColumnarValue::Array(Arc::new(found))
         })
     }
 }
@@ -137,7 +143,7 @@ fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
         let Some(first) = rows.clone().find(is_valid) else { continue };
         let filter = match opened.entry(equal[0]) {
             Entry::Occupied(filter) => filter.into_mut(),
-            Entry::Vacant(entry) => entry.insert(open(filters.value(first))?),
+            Entry::Vacant(entry) => entry.insert(reference::open(NAME, references, first)?),
         };
         let hashes = match hashed.entry(filter.seed()) {
             Entry::Occupied(hashes) => hashes.into_mut(),
@@ -149,11 +155,6 @@ fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
     let valid = valid.filter(|_| !only);
     let nulls = NullBuffer::union(valid.as_ref(), keys.logical_nulls().as_ref());
     Ok(BooleanArray::new(BooleanBuffer::collect_bool(n, |i| found[i]), nulls))
-}
-
-/// Opens a filter whose bytes were checked when the reference to it was made.
-fn open(filter: &[u8]) -> Result<BloomView<'_>> {
-    BloomView::from_standalone(filter).map_err(|error| failed(NAME, error))
 }
 
 #[cfg(test)]
@@ -180,7 +181,8 @@ mod tests {
         let views =
             arrow::array::BinaryViewArray::new(vec![same; 4].into(), views.data_buffers().to_vec(), None);
         let nulls = NullBuffer::from(vec![false, true, false, true]);
-        let references = StructArray::new(valid.fields().clone(), vec![Arc::new(views)], Some(nulls));
+        let columns = vec![Arc::new(views) as _, Arc::clone(valid.column(1))];
+        let references = StructArray::new(valid.fields().clone(), columns, Some(nulls));
         let found = look_up(&references, &Int64Array::from(vec![7; 4])).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [None, Some(true), None, Some(true)]);
     }

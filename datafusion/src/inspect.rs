@@ -102,9 +102,10 @@ impl ScalarUDFImpl for Inspect {
                 Arc::new(folded.collect::<Result<BinaryArray>>()?)
             }
         };
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
-            false => ColumnarValue::Array(result),
+        Ok(if is_scalar {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
+        } else {
+            ColumnarValue::Array(result)
         })
     }
 }

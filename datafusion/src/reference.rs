@@ -6,58 +6,51 @@
 //! possible: it wraps literals and subqueries itself, and DataFusion moves this function, which wraps columns, below
 //! joins.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
-use bloomline::StandaloneFooter;
+use bloomline::{BloomView, StandaloneFooter};
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::filters;
+use crate::filters::{self, failed};
 
 const NAME: &str = "bloom_reference";
 
-/// The function that users wrote, for errors.
-const CONTAINS: &str = "bloom_contains";
-
-/// The name of the struct's field, which tells it from other structs.
-const FIELD: &str = "bloomline_filter";
-
 fn fields() -> Fields {
-    [Field::new(FIELD, DataType::BinaryView, true)].into_iter().collect()
-}
-
-/// The type of references.
-pub fn data_type() -> DataType {
-    DataType::Struct(fields())
+    let filter = Field::new("bloomline_filter", DataType::BinaryView, true);
+    // Checked once, here. A filter that is damaged is an error only where a key is looked up in it: rows that a query
+    // does not select may come by here.
+    let is_intact = Field::new("bloomline_is_intact", DataType::Boolean, true);
+    Fields::from_iter([filter, is_intact])
 }
 
 /// Returns whether values of this type are references.
 pub fn is_reference(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Struct(fields) if matches!(&**fields, [field] if field.name() == FIELD))
+    let DataType::Struct(found) = data_type else { return false };
+    let fields = fields();
+    found.len() == fields.len()
+        && found
+            .iter()
+            .zip(&fields)
+            .all(|(found, field)| found.name() == field.name() && found.data_type() == field.data_type())
 }
 
-/// References to filters, whose bytes are checked here, once.
 fn of_array(column: &ArrayRef) -> Result<StructArray> {
     let filters = filters::views(column)?;
     // Equal views are of the same bytes.
-    let mut checked = HashSet::new();
-    for (i, view) in filters.views().iter().enumerate() {
-        if filters.is_valid(i) && checked.insert(view) {
-            filters::open(CONTAINS, filters.value(i))?;
-        }
-    }
+    let mut checked = HashMap::new();
+    let is_intact = (0..filters.len()).map(|i| {
+        let check = || filters::open(NAME, filters.value(i)).is_ok();
+        filters.is_valid(i) && *checked.entry(filters.views()[i]).or_insert_with(check)
+    });
+    let is_intact = BooleanArray::from_iter(is_intact.map(Some));
     let nulls = filters.nulls().cloned();
-    Ok(StructArray::try_new(fields(), vec![Arc::new(filters)], nulls)?)
-}
-
-/// A reference to one filter, whose bytes are checked.
-pub fn of_scalar(filter: &ScalarValue) -> Result<ScalarValue> {
-    Ok(ScalarValue::Struct(Arc::new(of_array(&filter.to_array()?)?)))
+    Ok(StructArray::try_new(fields(), vec![Arc::new(filters), Arc::new(is_intact)], nulls)?)
 }
 
 /// The checksum of a filter, or of the filter that a reference stands for. `None` for other values.
@@ -75,7 +68,8 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
 /// References to the filters of an argument: as many as it has, or one if it is a scalar.
 pub fn of(filter: ColumnarValue) -> Result<StructArray> {
     let filters = match filter {
-        ColumnarValue::Scalar(filter) => filter.to_array()?,
+        ColumnarValue::Scalar(ScalarValue::Struct(reference)) => reference,
+        ColumnarValue::Scalar(filter) => return of_array(&filter.to_array()?),
         ColumnarValue::Array(filters) => filters,
     };
     if is_reference(filters.data_type()) { Ok(filters.as_struct().clone()) } else { of_array(&filters) }
@@ -84,6 +78,17 @@ pub fn of(filter: ColumnarValue) -> Result<StructArray> {
 /// The filters that references stand for.
 pub fn filters(references: &StructArray) -> &BinaryViewArray {
     references.column(0).as_binary_view()
+}
+
+/// Opens filter `i`. An error if its bytes are damaged or no filter.
+pub fn open<'a>(function: &str, references: &'a StructArray, i: usize) -> Result<BloomView<'a>> {
+    let bytes = filters(references).value(i);
+    let is_intact = references.column(1).as_boolean();
+    if is_intact.is_valid(i) && is_intact.value(i) {
+        BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
+    } else {
+        filters::open(function, bytes)
+    }
 }
 
 /// The scalar function `bloom_reference(filter)`.
@@ -114,7 +119,7 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(data_type())
+        Ok(DataType::Struct(fields()))
     }
 
     fn is_strict(&self) -> bool {
@@ -126,9 +131,13 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match &args.args[0] {
-            ColumnarValue::Scalar(filter) => Ok(ColumnarValue::Scalar(of_scalar(filter)?)),
-            ColumnarValue::Array(filters) => Ok(ColumnarValue::Array(Arc::new(of_array(filters)?))),
-        }
+        let filter = args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null));
+        let is_scalar = matches!(filter, ColumnarValue::Scalar(_));
+        let references = Arc::new(of(filter)?);
+        Ok(if is_scalar {
+            ColumnarValue::Scalar(ScalarValue::Struct(references))
+        } else {
+            ColumnarValue::Array(references)
+        })
     }
 }

@@ -1,7 +1,6 @@
 //! `bloom_filter(key, expected_keys, fpr)`: a filter of all keys.
 
 use std::borrow::Cow;
-use std::mem::size_of;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BinaryViewBuilder, BooleanArray};

@@ -1,6 +1,5 @@
 //! `bloom_filter_union(filter)`: one filter of the keys of all filters.
 
-use std::mem::size_of;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray};
