@@ -23,7 +23,10 @@ python() {
 
 # Spark needs Java, and its local cluster runs three JVMs.
 spark() {
+    local inputs
+    inputs=$(python3 scripts/inputs.py spark)
     install java openjdk-17-jre-headless || { skip "Spark" "Java could not be installed"; return; }
     python_environment spark,test "Spark"
     step "$scratch/venv/bin/python" -m pytest --quiet python/tests/test_spark.py
+    passed spark "$inputs"
 }
