@@ -16,6 +16,7 @@ package() {
     step package_has_its_files bloomline .
     step package_has_its_files bloomline-adapters adapters
     step package_has_its_files bloomline-cli cli
+    step package_has_its_files bloomline-datafusion datafusion --manifest-path datafusion/Cargo.toml
     step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" \
         -p bloomline -p bloomline-adapters -p bloomline-cli
     for name in bloomline bloomline-adapters bloomline-cli; do
@@ -24,8 +25,12 @@ package() {
         step cargo build --quiet --manifest-path "$scratch/$name/Cargo.toml" --target-dir "$built" \
             --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
     done
+    # Its dependencies take minutes to build: `cargo publish` builds it.
+    step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" -p bloomline-datafusion \
+        --manifest-path datafusion/Cargo.toml --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
 }
 
+# `package_has_its_files PACKAGE FOLDER CARGO-ARGUMENT...`
 package_has_its_files() {
-    cargo package --quiet --allow-dirty --list -p "$1" | python3 scripts/links.py package "$2"
+    cargo package --quiet --allow-dirty --list -p "$1" "${@:3}" | python3 scripts/links.py package "$2"
 }

@@ -21,17 +21,24 @@ features() {
 }
 
 versions() {
-    local oldest
-    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-    if rustup toolchain install "$oldest" --profile minimal >/dev/null 2>&1; then
-        step cargo "+$oldest" check --all-features
-        step cargo "+$oldest" check --no-default-features
-    else
-        skip "Rust $oldest" "it is not available; clippy's incompatible_msrv still checks uses of the standard library"
-    fi
+    local workspace
+    oldest_rust Cargo.toml --all-features
+    oldest_rust Cargo.toml --no-default-features
+    oldest_rust datafusion/Cargo.toml --locked
     oldest_dependencies
     install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
-    step cargo deny check licenses bans sources
+    for workspace in . datafusion python; do
+        step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config deny.toml check licenses bans sources
+    done
+}
+
+# `oldest_rust MANIFEST CARGO-ARGUMENT...`
+oldest_rust() {
+    local oldest
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$1")
+    rustup toolchain install "$oldest" --profile minimal >/dev/null 2>&1 ||
+        { skip "Rust $oldest" "it is not available; clippy's incompatible_msrv still checks uses of the standard library"; return; }
+    step cargo "+$oldest" check --manifest-path "$@"
 }
 
 # In a copy, because it rewrites Cargo.lock.
