@@ -20,7 +20,6 @@ from pathlib import Path
 
 FILES = {
     "datafusion": ["datafusion", "scripts/checks/datafusion.sh"],
-    "python": ["python", "scripts/checks/python.sh"],
     "spark": ["python", "scripts/checks/python.sh"],
 }
 # The core's features and dependencies, and keys that must have the same hash in every language.
