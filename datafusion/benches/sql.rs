@@ -12,6 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
+use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 const BATCH: usize = 8192;
@@ -23,7 +24,7 @@ fn main() -> Result<()> {
     let rounds = number("ROUNDS", 5);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
-        println!("| | keys | ns a key | alone, ns | ratio |\n|---|---:|---:|---:|---:|");
+        println!("| | keys | planning, ms | ns a key | plain loop, ns | ratio |\n|---|---:|---:|---:|---:|---:|");
         probe(probe_keys, rounds).await?;
         build(build_keys, rounds.min(3)).await
     })
@@ -57,13 +58,15 @@ fn context(batches: &[RecordBatch]) -> Result<SessionContext> {
     Ok(context)
 }
 
-/// Nanoseconds a key, and the result.
-async fn timed(context: &SessionContext, sql: &str, n: usize) -> Result<(f64, ScalarValue)> {
-    let frame = context.sql(sql).await?;
+/// Milliseconds of planning, nanoseconds of execution for each of `n` keys, and the result.
+async fn timed(context: &SessionContext, sql: &str, n: usize) -> Result<(f64, f64, ScalarValue)> {
     let start = Instant::now();
-    let result = frame.collect().await?;
-    let nanoseconds = start.elapsed().as_nanos() as f64 / n as f64;
-    Ok((nanoseconds, ScalarValue::try_from_array(result[0].column(0), 0)?))
+    let plan = context.sql(sql).await?.create_physical_plan().await?;
+    let planning = start.elapsed().as_secs_f64() * 1e3;
+    let start = Instant::now();
+    let result = collect(plan, context.task_ctx()).await?;
+    let execution = start.elapsed().as_nanos() as f64 / n as f64;
+    Ok((planning, execution, ScalarValue::try_from_array(result[0].column(0), 0)?))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -71,10 +74,12 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Prints a row: the contestant's times and the plain loop's, round by round.
-fn row(name: &str, n: usize, times: &[f64], alone: &[f64]) {
-    let ratio = median(times.iter().zip(alone).map(|(time, alone)| time / alone).collect());
-    println!("| {name} | {n} | {:.2} | {:.2} | {ratio:.2} |", median(times.to_vec()), median(alone.to_vec()));
+/// Prints a row: planning and execution, and the plain loop's times, round by round.
+fn row(name: &str, n: usize, times: &[(f64, f64)], alone: &[f64]) {
+    let (planning, execution): (Vec<f64>, Vec<f64>) = times.iter().copied().unzip();
+    let ratio = median(execution.iter().zip(alone).map(|(time, alone)| time / alone).collect());
+    let [planning, execution, alone] = [planning, execution, alone.to_vec()].map(median);
+    println!("| {name} | {n} | {planning:.1} | {execution:.2} | {alone:.2} | {ratio:.2} |");
 }
 
 /// Looks up all keys in a filter of 1 MiB, which has every second key of its first part.
@@ -114,9 +119,9 @@ async fn probe(n: usize, rounds: usize) -> Result<()> {
         }
         alone.push(start.elapsed().as_nanos() as f64 / n as f64);
         for ((_, sql), times) in ways.iter().zip(&mut times) {
-            let (time, result) = timed(&context, sql, n).await?;
+            let (planning, execution, result) = timed(&context, sql, n).await?;
             assert_eq!(result, ScalarValue::Int64(Some(count)));
-            times.push(time);
+            times.push((planning, execution));
         }
     }
     for ((name, _), times) in ways.iter().zip(&times) {
@@ -141,9 +146,9 @@ async fn build(n: usize, rounds: usize) -> Result<()> {
             filter.insert_batch(&hashes);
         }
         alone.push(start.elapsed().as_nanos() as f64 / n as f64);
-        let (time, result) = timed(&context, &sql, n).await?;
+        let (planning, execution, result) = timed(&context, &sql, n).await?;
         assert_eq!(result, ScalarValue::Binary(Some(filter.to_standalone())));
-        times.push(time);
+        times.push((planning, execution));
     }
     row("`bloom_filter`, 1 %", n, &times, &alone);
     Ok(())

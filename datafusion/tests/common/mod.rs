@@ -1,0 +1,57 @@
+//! What several test files share.
+#![allow(dead_code, reason = "no file uses all of it")]
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use bloomline::BloomFilter;
+use datafusion::error::Result;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+/// A session with the functions.
+pub fn session(settings: &[(&str, &str)]) -> SessionContext {
+    let mut config = SessionConfig::new();
+    for (key, value) in settings {
+        config.options_mut().set(key, value).unwrap();
+    }
+    with_functions(SessionContext::new_with_config(config))
+}
+
+pub fn with_functions(mut context: SessionContext) -> SessionContext {
+    bloomline_datafusion::register_all(&mut context).unwrap();
+    context
+}
+
+pub async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    context.sql(sql).await?.collect().await
+}
+
+/// The only value of the answer.
+pub async fn value(context: &SessionContext, sql: &str) -> Result<ArrayRef> {
+    let batches: Vec<_> =
+        rows(context, sql).await?.into_iter().filter(|batch| batch.num_rows() != 0).collect();
+    let [batch] = &batches[..] else { panic!("{} batches from {sql}", batches.len()) };
+    assert_eq!((batch.num_rows(), batch.num_columns()), (1, 1), "{sql}");
+    Ok(batch.column(0).clone())
+}
+
+/// The only value of the answer, which is a filter's bytes.
+pub async fn filter(context: &SessionContext, sql: &str) -> Result<Vec<u8>> {
+    Ok(bytes(&value(context, sql).await?, 0).unwrap())
+}
+
+/// The bytes in a row of a binary column.
+pub fn bytes(column: &dyn Array, row: usize) -> Option<Vec<u8>> {
+    let column = cast(column, &DataType::Binary).unwrap();
+    column.is_valid(row).then(|| column.as_binary::<i32>().value(row).to_vec())
+}
+
+/// The standalone bytes of a filter as SQL makes it, of keys by hash.
+pub fn built(expected_keys: usize, fpr: f64, hashes: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let mut filter = BloomFilter::with_fpr(expected_keys, fpr).unwrap();
+    for hash in hashes {
+        filter.insert_hash(hash);
+    }
+    filter.to_standalone()
+}

@@ -1,0 +1,211 @@
+//! Filters that SQL writes are read by the Rust crate and by the CLI, and the other way round.
+//!
+//! The CLI is the program that the environment variable BLOOMLINE_CLI names (`cargo build -p bloomline-cli`).
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+use bloomline::{BloomFilter, BloomView};
+use common::{built, bytes, filter, rows, session, value};
+use datafusion::prelude::{ParquetReadOptions, SessionContext};
+
+fn some_keys() -> impl Iterator<Item = String> {
+    (0..1000).map(|i| format!("https://example.org/{i}"))
+}
+
+/// The table `t (id, url)` of 1,000 keys.
+async fn with_keys() -> SessionContext {
+    let context = session(&[("datafusion.execution.target_partitions", "3")]);
+    let create =
+        "CREATE TABLE t AS SELECT value AS id, 'https://example.org/' || CAST(value AS VARCHAR) AS url
+                  FROM generate_series(0, 999)";
+    rows(&context, create).await.unwrap();
+    context
+}
+
+/// A table of one filter.
+fn register(context: &SessionContext, table: &str, filter: Vec<u8>) {
+    let column: ArrayRef = Arc::new(BinaryArray::from_iter_values([filter]));
+    context.register_batch(table, RecordBatch::try_from_iter([("filter", column)]).unwrap()).unwrap();
+}
+
+async fn count(context: &SessionContext, sql: &str) -> i64 {
+    let count = value(context, sql).await.unwrap();
+    count.as_any().downcast_ref::<Int64Array>().unwrap().value(0)
+}
+
+#[tokio::test]
+async fn parquet_holds_filters_for_rust_and_for_sql() {
+    let context = with_keys().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filters.parquet");
+    let path = path.to_str().unwrap();
+    let copy = format!(
+        "COPY (SELECT id % 4 AS part, bloom_filter(url, 250, 1e-4) AS filter FROM t GROUP BY id % 4) TO '{path}'
+         STORED AS PARQUET OPTIONS ('compression' 'uncompressed')"
+    );
+    rows(&context, &copy).await.unwrap();
+
+    context.register_parquet("f", path, ParquetReadOptions::default()).await.unwrap();
+    let mut parts = 0;
+    for batch in rows(&context, "SELECT part, filter FROM f").await.unwrap() {
+        for row in 0..batch.num_rows() {
+            let part = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().value(row) as usize;
+            let bytes = bytes(batch.column(1), row).unwrap();
+            let filter = BloomFilter::from_standalone(&bytes).unwrap();
+            assert!(some_keys().skip(part).step_by(4).all(|key| filter.contains(key)));
+            let expected = some_keys().skip(part).step_by(4).map(|key| bloomline::hash_key(key, 0));
+            assert_eq!(bytes, built(250, 1e-4, expected));
+            parts += 1;
+        }
+    }
+    assert_eq!(parts, 4);
+    let lost = "SELECT count(*) FROM t JOIN f ON id % 4 = part WHERE NOT bloom_contains(filter, url)";
+    assert_eq!(count(&context, lost).await, 0);
+}
+
+#[tokio::test]
+async fn rust_reads_what_sql_writes() {
+    let context = with_keys().await;
+    let bytes = filter(&context, "SELECT bloom_filter(url, 1000, 0.01) FROM t").await.unwrap();
+    let view = BloomView::from_standalone(&bytes).unwrap();
+    view.verify().unwrap();
+    assert_eq!((view.seed(), view.known_keys()), (0, None));
+    assert!(some_keys().all(|key| view.contains(key)));
+    let mut by_hand = BloomFilter::with_fpr(1000, 0.01).unwrap();
+    by_hand.extend(some_keys());
+    assert_eq!(bytes, by_hand.to_standalone());
+}
+
+#[tokio::test]
+async fn sql_reads_what_rust_writes() {
+    let context = with_keys().await;
+    let mut of_fpr = BloomFilter::with_fpr(1000, 1e-4).unwrap();
+    let mut seeded = BloomFilter::with_bits_per_key(1000, 20.0).unwrap().with_seed(0x5eed);
+    let mut many_probes = BloomFilter::with_blocks(100, 13).unwrap();
+    let mut short = BloomFilter::with_blocks(1, 16).unwrap();
+    let mut builder = bloomline::FilterBuilder::with_fpr(1e-4).unwrap();
+    for key in some_keys().step_by(2) {
+        of_fpr.insert(&key);
+        seeded.insert(&key);
+        many_probes.insert(&key);
+        builder.add(&key);
+    }
+    let few = builder_of(&["https://example.org/0", "https://example.org/2"]);
+    short.insert("https://example.org/0");
+    short.insert("https://example.org/2");
+    for (name, filter, n) in [
+        ("by rate", of_fpr, 500),
+        ("seeded", seeded, 500),
+        ("13 probes", many_probes, 500),
+        ("of a builder", builder.finish(), 500),
+        ("one block", short, 2),
+        ("short", few, 2),
+    ] {
+        let expected = some_keys().filter(|key| filter.contains(key)).count() as i64;
+        assert!((n..n + 20).contains(&expected), "{name}: {expected}");
+        context.deregister_table("f").unwrap();
+        register(&context, "f", filter.to_standalone());
+        for way in [
+            "bloom_contains((SELECT filter FROM f), url)",
+            "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
+        ] {
+            let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await;
+            assert_eq!(found, expected, "{name}: {way}");
+        }
+        let round = value(&context, "SELECT bloom_filter_union(filter) FROM f").await.unwrap();
+        let round = BloomFilter::from_standalone(&bytes(&round, 0).unwrap()).unwrap();
+        assert!(some_keys().all(|key| round.contains(&key) == filter.contains(&key)), "{name}");
+    }
+}
+
+/// A filter of so few keys that its bytes are in the short form.
+fn builder_of(keys: &[&str]) -> BloomFilter {
+    let mut builder = bloomline::FilterBuilder::with_bits_per_key(20.0).unwrap();
+    keys.iter().for_each(|key| builder.add(key));
+    let mut compact = vec![];
+    builder.finish_compact(&mut compact);
+    let filter = BloomFilter::from_compact(&compact).unwrap();
+    assert!(filter.to_standalone().len() < 64 + 64, "not short");
+    filter
+}
+
+/// The CLI, if the environment names it.
+fn cli() -> Option<PathBuf> {
+    let cli = std::env::var_os("BLOOMLINE_CLI").map(PathBuf::from);
+    if cli.is_none() {
+        println!("skipped: BLOOMLINE_CLI does not name the CLI's program");
+    }
+    cli
+}
+
+fn run(cli: &Path, folder: &Path, args: &[&str]) -> String {
+    let output = Command::new(cli).current_dir(folder).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_cli_reads_what_sql_writes() {
+    let Some(cli) = cli() else { return };
+    let context = with_keys().await;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines = |keys: &mut dyn Iterator<Item = String>| keys.map(|key| key + "\n").collect::<String>();
+    std::fs::write(folder.join("urls.txt"), lines(&mut some_keys())).unwrap();
+    std::fs::write(folder.join("ids.txt"), lines(&mut (0..1000).map(|id| id.to_string()))).unwrap();
+
+    let urls = filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 0").await.unwrap();
+    std::fs::write(folder.join("urls.bloom"), urls).unwrap();
+    let found = run(&cli, folder, &["check", "urls.bloom", "urls.txt"]);
+    assert_eq!(found, lines(&mut some_keys().step_by(2)));
+    run(&cli, folder, &["info", "urls.bloom"]);
+
+    let ids =
+        filter(&context, "SELECT bloom_filter(arrow_cast(id, 'UInt16'), 500, 1e-6) FROM t WHERE id % 2 = 1")
+            .await
+            .unwrap();
+    std::fs::write(folder.join("ids.bloom"), ids).unwrap();
+    let found = run(&cli, folder, &["check", "--integers", "ids.bloom", "ids.txt"]);
+    assert_eq!(found, lines(&mut (1..1000).step_by(2).map(|id: i32| id.to_string())));
+}
+
+#[tokio::test]
+async fn sql_reads_what_the_cli_writes() {
+    let Some(cli) = cli() else { return };
+    let context = with_keys().await;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let even: String = some_keys().step_by(2).map(|key| key + "\n").collect();
+    std::fs::write(folder.join("even.txt"), even).unwrap();
+    let ids: String = (0..1000).step_by(5).map(|id| format!("{id}\n")).collect();
+    std::fs::write(folder.join("ids.txt"), ids).unwrap();
+
+    run(&cli, folder, &["build", "-q", "--keys", "500", "--fpr", "1e-6", "-o", "even.bloom", "even.txt"]);
+    let even = std::fs::read(folder.join("even.bloom")).unwrap();
+    let of_sql =
+        filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 0").await.unwrap();
+    assert_eq!(BloomFilter::from_standalone(&even).unwrap(), BloomFilter::from_standalone(&of_sql).unwrap());
+    register(&context, "even", even);
+    let wrong = "SELECT count(*) FROM t, even WHERE bloom_contains(filter, url) <> (id % 2 = 0)";
+    assert_eq!(count(&context, wrong).await, 0);
+
+    // Filters of one size unite, whoever made them.
+    register(
+        &context,
+        "odd",
+        filter(&context, "SELECT bloom_filter(url, 500, 1e-6) FROM t WHERE id % 2 = 1").await.unwrap(),
+    );
+    let lost = "SELECT count(*) FROM t WHERE NOT bloom_contains(
+        (SELECT bloom_filter_union(filter) FROM (SELECT filter FROM even UNION ALL SELECT filter FROM odd)), url)";
+    assert_eq!(count(&context, lost).await, 0);
+
+    run(&cli, folder, &["build", "-q", "--integers", "--fpr", "1e-6", "-o", "ids.bloom", "ids.txt"]);
+    register(&context, "ids", std::fs::read(folder.join("ids.bloom")).unwrap());
+    let wrong = "SELECT count(*) FROM t, ids WHERE bloom_contains(filter, id) <> (id % 5 = 0)";
+    assert_eq!(count(&context, wrong).await, 0);
+}

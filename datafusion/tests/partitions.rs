@@ -1,0 +1,515 @@
+//! However keys are split into batches and partitions, and partial filters merged: the same bytes as a filter that the
+//! Rust crate builds of all keys at once.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch, new_empty_array,
+};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use bloomline::{BloomFilter, hash_key};
+use bloomline_datafusion::aggregate_functions;
+use common::{built, bytes, rows, session, with_functions};
+use datafusion::datasource::MemTable;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_expr::expressions::{col, lit};
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// The keys' types: integers and their texts, which are hashed alike.
+fn key_types() -> impl Strategy<Value = DataType> {
+    let dictionary = |values| DataType::Dictionary(Box::new(DataType::Int16), Box::new(values));
+    prop::sample::select(vec![
+        DataType::Int16,
+        DataType::UInt32,
+        DataType::Int64,
+        DataType::Utf8,
+        DataType::Utf8View,
+        DataType::LargeUtf8,
+        dictionary(DataType::Int64),
+        dictionary(DataType::Utf8),
+    ])
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        other => !other.is_integer(),
+    }
+}
+
+fn column(keys: &[Option<i16>], data_type: &DataType) -> ArrayRef {
+    let numbers: ArrayRef = Arc::new(keys.iter().map(|key| key.map(i64::from)).collect::<Int64Array>());
+    let values = if is_text(data_type) { cast(&numbers, &DataType::Utf8).unwrap() } else { numbers };
+    cast(&values, data_type).unwrap()
+}
+
+fn hash(key: i16, data_type: &DataType) -> u64 {
+    if is_text(data_type) { hash_key(key.to_string(), 0) } else { hash_key(i64::from(key).to_le_bytes(), 0) }
+}
+
+/// What a filter of these keys must be.
+fn expected<'a>(keys: impl IntoIterator<Item = &'a Option<i16>>, data_type: &DataType) -> Vec<u8> {
+    built(EXPECTED_KEYS as usize, FPR, keys.into_iter().flatten().map(|&key| hash(key, data_type)))
+}
+
+const EXPECTED_KEYS: i64 = 40;
+const FPR: f64 = 0.01;
+
+/// Keys in some order, a third of them null, more of them than expected at times.
+fn keys() -> impl Strategy<Value = Vec<Option<i16>>> {
+    vec(prop_oneof![1 => Just(None), 2 => (0..200_i16).prop_map(Some)], 0..80)
+}
+
+/// Cuts into batches, of which some are empty.
+fn cut<T>(rows: &[T], cuts: &[Index]) -> Vec<Vec<T>>
+where
+    T: Clone,
+{
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(rows.len() + 1)).collect();
+    cuts.extend([0, rows.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|ends| rows[ends[0]..ends[1]].to_vec()).collect()
+}
+
+fn aggregate(name: &str, data_type: &DataType) -> AggregateFunctionExpr {
+    let function = aggregate_functions().into_iter().find(|function| function.name() == name).unwrap();
+    let schema = Arc::new(Schema::new(vec![Field::new("key", data_type.clone(), true)]));
+    let mut args: Vec<Arc<dyn PhysicalExpr>> = vec![col("key", &schema).unwrap()];
+    if name == "bloom_filter" {
+        args.extend([lit(EXPECTED_KEYS), lit(FPR)]);
+    }
+    AggregateExprBuilder::new(function, args).schema(schema).alias("filter").build().unwrap()
+}
+
+/// The columns that an accumulator is given for a batch: the constants too.
+fn arguments(keys: ArrayRef) -> Vec<ArrayRef> {
+    let n = keys.len();
+    let constants: [ArrayRef; 2] = [
+        Arc::new(Int64Array::from(vec![EXPECTED_KEYS; n])),
+        Arc::new(arrow::array::Float64Array::from(vec![FPR; n])),
+    ];
+    [keys].into_iter().chain(constants).collect()
+}
+
+fn states_of(states: &[Vec<ArrayRef>]) -> Vec<ArrayRef> {
+    let columns = states[0].len();
+    let column = |i: usize| concat(&states.iter().map(|state| &*state[i]).collect::<Vec<_>>()).unwrap();
+    (0..columns).map(column).collect()
+}
+
+/// Merges states in a tree: each step takes some, anywhere in the list, and puts back one.
+fn merge(
+    aggregate: &AggregateFunctionExpr,
+    mut states: Vec<Vec<ArrayRef>>,
+    steps: &[(Index, Index, bool)],
+) -> Vec<u8> {
+    for &(start, n, in_one_batch) in steps {
+        let start = start.index(states.len());
+        let n = n.index(states.len() - start) + 1;
+        let mut accumulator = aggregate.create_accumulator().unwrap();
+        let some: Vec<_> = states.drain(start..start + n).collect();
+        if in_one_batch {
+            accumulator.merge_batch(&states_of(&some)).unwrap();
+        } else {
+            some.iter().rev().for_each(|state| accumulator.merge_batch(state).unwrap());
+        }
+        let state = accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect();
+        states.insert(start / 2, state);
+    }
+    let mut last = aggregate.create_accumulator().unwrap();
+    states.iter().for_each(|state| last.merge_batch(state).unwrap());
+    let size = last.size();
+    let result = last.evaluate().unwrap().to_array().unwrap();
+    let result = bytes(&result, 0).unwrap();
+    assert!(size + 64 >= result.len(), "{size} bytes accounted for a filter of {}", result.len());
+    result
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn accumulators(
+        data_type in key_types(),
+        partitions in vec((keys(), vec(any::<Index>(), 0..4)), 1..6),
+        steps in vec(any::<(Index, Index, bool)>(), 0..5),
+    ) {
+        let aggregate = aggregate("bloom_filter", &data_type);
+        let mut states = vec![];
+        for (keys, cuts) in &partitions {
+            let mut accumulator = aggregate.create_accumulator().unwrap();
+            for batch in cut(keys, cuts) {
+                accumulator.update_batch(&arguments(column(&batch, &data_type))).unwrap();
+            }
+            states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+        }
+        let all = partitions.iter().flat_map(|(keys, _)| keys);
+        prop_assert_eq!(merge(&aggregate, states, &steps), expected(all, &data_type));
+    }
+
+    #[test]
+    fn accumulators_of_sliced_batches(keys in keys(), data_type in key_types(), cuts in vec(any::<Index>(), 0..4)) {
+        let (aggregate, whole) = (aggregate("bloom_filter", &data_type), column(&keys, &data_type));
+        let mut accumulator = aggregate.create_accumulator().unwrap();
+        let rows: Vec<_> = (0..keys.len()).collect();
+        for batch in cut(&rows, &cuts) {
+            let slice = whole.slice(batch.first().copied().unwrap_or(0), batch.len());
+            accumulator.update_batch(&arguments(slice)).unwrap();
+        }
+        let result = accumulator.evaluate().unwrap().to_array().unwrap();
+        prop_assert_eq!(bytes(&result, 0).unwrap(), expected(&keys, &data_type));
+    }
+}
+
+const GROUPS: usize = 5;
+
+/// A row of a grouped aggregate: its group, its key, and the value of its FILTER clause.
+type Row = (usize, Option<i16>, Option<bool>);
+
+fn grouped_rows() -> impl Strategy<Value = Vec<Row>> {
+    let filter = prop_oneof![3 => Just(Some(true)), 1 => Just(Some(false)), 1 => Just(None)];
+    let key = prop_oneof![1 => Just(None), 3 => (0..200_i16).prop_map(Some)];
+    vec((0..GROUPS, key, filter), 0..60)
+}
+
+/// What is done with a batch of a partition.
+#[derive(Clone, Debug)]
+enum Step {
+    Update,
+    /// Without the accumulator: each row becomes a state.
+    Convert,
+    /// `Update`, then the first groups, or all, are given out as states.
+    UpdateAndEmit(Option<Index>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Step, Index)>> {
+    let step = prop_oneof![
+        3 => Just(Step::Update),
+        1 => Just(Step::Convert),
+        1 => any::<Option<Index>>().prop_map(Step::UpdateAndEmit),
+    ];
+    vec((step, any::<Index>()), 0..5)
+}
+
+/// Numbers groups in the order in which they come, as a hash aggregate does, and forgets those that are given out.
+#[derive(Default)]
+struct Numbers(Vec<usize>);
+
+impl Numbers {
+    fn of(&mut self, group: usize) -> usize {
+        self.0.iter().position(|&known| known == group).unwrap_or_else(|| {
+            self.0.push(group);
+            self.0.len() - 1
+        })
+    }
+
+    fn emit(&mut self, emit_to: EmitTo) -> Vec<usize> {
+        emit_to.take_needed(&mut self.0)
+    }
+}
+
+/// States, and the group of each.
+type GroupStates = (Vec<usize>, Vec<ArrayRef>);
+
+fn emit(accumulator: &mut dyn GroupsAccumulator, numbers: &mut Numbers, emit_to: EmitTo) -> GroupStates {
+    let states = accumulator.state(emit_to).unwrap();
+    let groups = numbers.emit(emit_to);
+    assert_eq!(states[0].len(), groups.len());
+    (groups, states)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn groups_accumulators(
+        data_type in key_types(),
+        partitions in vec((grouped_rows(), steps()), 1..4),
+        filtered: bool,
+        emit_first in any::<Option<Index>>(),
+    ) {
+        let aggregate = aggregate("bloom_filter", &data_type);
+        prop_assert!(aggregate.groups_accumulator_supported());
+        let mut states: Vec<GroupStates> = vec![];
+        for (rows, steps) in &partitions {
+            let mut accumulator = aggregate.create_groups_accumulator().unwrap();
+            let mut numbers = Numbers::default();
+            let cuts: Vec<_> = steps.iter().map(|(_, cut)| *cut).collect();
+            for (i, batch) in cut(rows, &cuts).into_iter().enumerate() {
+                let keys: Vec<_> = batch.iter().map(|row| row.1).collect();
+                let arguments = arguments(column(&keys, &data_type));
+                let filter = filtered.then(|| batch.iter().map(|row| row.2).collect::<BooleanArray>());
+                let step = steps.get(i).map_or(&Step::Update, |(step, _)| step);
+                if let Step::Convert = step {
+                    let converted = accumulator.convert_to_state(&arguments, filter.as_ref()).unwrap();
+                    prop_assert_eq!(converted[0].len(), batch.len());
+                    states.push((batch.iter().map(|row| row.0).collect(), converted));
+                    continue;
+                }
+                let groups: Vec<_> = batch.iter().map(|row| numbers.of(row.0)).collect();
+                accumulator.update_batch(&arguments, &groups, filter.as_ref(), numbers.0.len()).unwrap();
+                if let Step::UpdateAndEmit(first) = step {
+                    let emit_to = match first {
+                        Some(first) => EmitTo::First(first.index(numbers.0.len() + 1)),
+                        None => EmitTo::All,
+                    };
+                    states.push(emit(&mut *accumulator, &mut numbers, emit_to));
+                }
+            }
+            states.push(emit(&mut *accumulator, &mut numbers, EmitTo::All));
+        }
+
+        let mut last = aggregate.create_groups_accumulator().unwrap();
+        let mut numbers = Numbers::default();
+        for (groups, states) in states.iter().rev() {
+            let groups: Vec<_> = groups.iter().map(|&group| numbers.of(group)).collect();
+            last.merge_batch(states, &groups, numbers.0.len()).unwrap();
+        }
+        let n = numbers.0.len();
+        let mut results = vec![];
+        if let Some(first) = emit_first {
+            let emit_to = EmitTo::First(first.index(n + 1));
+            results.push((numbers.emit(emit_to), last.evaluate(emit_to).unwrap()));
+        }
+        results.push((numbers.emit(EmitTo::All), last.evaluate(EmitTo::All).unwrap()));
+        let mut seen = 0;
+        for (groups, filters) in results {
+            prop_assert_eq!(groups.len(), filters.len());
+            seen += groups.len();
+            for (i, group) in groups.into_iter().enumerate() {
+                let keys = partitions.iter().flat_map(|(rows, _)| rows);
+                let keys = keys.filter(|row| row.0 == group && (!filtered || row.2 == Some(true)));
+                let expected = expected(keys.map(|row| &row.1), &data_type);
+                prop_assert_eq!(bytes(&filters, i).unwrap(), expected, "group {}", group);
+            }
+        }
+        prop_assert_eq!(seen, n);
+    }
+
+    /// Filters of 24 blocks and of sizes that divide it, of which the smallest divides all.
+    #[test]
+    fn unions(
+        smallest in prop::sample::select(vec![1_usize, 2, 3]),
+        partitions in vec((vec((prop::sample::select(vec![1_usize, 2, 4]), keys()), 0..5), vec(any::<Index>(), 0..3)), 1..5),
+        steps in vec(any::<(Index, Index, bool)>(), 0..5),
+    ) {
+        let make = |n_blocks, keys: &[Option<i16>]| {
+            let mut filter = BloomFilter::with_blocks(n_blocks, 5).unwrap();
+            keys.iter().flatten().for_each(|key| _ = filter.insert(key.to_le_bytes()));
+            filter
+        };
+        let aggregate = aggregate("bloom_filter_union", &DataType::Binary);
+        let mut states = vec![];
+        let mut expected = make(smallest, &[]);
+        for (i, (filters, cuts)) in partitions.iter().enumerate() {
+            let mut column = vec![];
+            for (factor, keys) in filters {
+                // One filter at least is of the smallest size.
+                let filter = make(smallest * factor, keys);
+                let mut folded = filter.clone();
+                folded.fold(*factor).unwrap();
+                expected.union_with(&folded).unwrap();
+                column.push(Some(filter.to_standalone()));
+                column.push(None);
+            }
+            if i == 0 {
+                column.push(Some(make(smallest, &[Some(7)]).to_standalone()));
+                expected.insert(7_i16.to_le_bytes());
+            }
+            let mut accumulator = aggregate.create_accumulator().unwrap();
+            for batch in cut(&column, cuts) {
+                accumulator.update_batch(&[Arc::new(batch.iter().map(Option::as_ref).collect::<BinaryArray>())]).unwrap();
+            }
+            states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+        }
+        let result = merge(&aggregate, states, &steps);
+        let result = BloomFilter::from_standalone(&result).unwrap();
+        prop_assert!(result == expected, "{result:?} {expected:?}");
+    }
+}
+
+fn partitioned(partitions: Vec<Vec<RecordBatch>>, schema: Arc<Schema>) -> Arc<MemTable> {
+    Arc::new(MemTable::try_new(schema, partitions).unwrap())
+}
+
+fn batch(schema: &Arc<Schema>, rows: &[Row], data_type: &DataType) -> RecordBatch {
+    let groups = Int64Array::from_iter_values(rows.iter().map(|row| row.0 as i64));
+    let keys: Vec<_> = rows.iter().map(|row| row.1).collect();
+    let keep: BooleanArray = rows.iter().map(|row| row.2).collect();
+    RecordBatch::try_new(schema.clone(), vec![Arc::new(groups), column(&keys, data_type), Arc::new(keep)])
+        .unwrap()
+}
+
+fn schema_of(data_type: &DataType) -> Arc<Schema> {
+    Arc::new(Schema::new(vec![
+        Field::new("g", DataType::Int64, false),
+        Field::new("key", data_type.clone(), true),
+        Field::new("keep", DataType::Boolean, true),
+    ]))
+}
+
+/// The filters of a grouped query, by group.
+async fn by_group(
+    context: &SessionContext,
+    sql: &str,
+) -> datafusion::error::Result<BTreeMap<usize, Vec<u8>>> {
+    let mut filters = BTreeMap::new();
+    for batch in rows(context, sql).await? {
+        for (row, &group) in batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate() {
+            let previous = filters.insert(group as usize, bytes(batch.column(1), row).unwrap());
+            assert!(previous.is_none(), "group {group} twice");
+        }
+    }
+    Ok(filters)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn queries(
+        data_type in key_types(),
+        partitions in vec(vec(grouped_rows(), 0..4), 1..5),
+        batch_size in prop::sample::select(vec!["1", "3", "8192"]),
+        target_partitions in prop::sample::select(vec!["1", "2", "5"]),
+        skip_partial: bool,
+    ) {
+        let skip = if skip_partial { "0" } else { "100000" };
+        let context = session(&[
+            ("datafusion.execution.batch_size", batch_size),
+            ("datafusion.execution.target_partitions", target_partitions),
+            ("datafusion.execution.skip_partial_aggregation_probe_rows_threshold", skip),
+            ("datafusion.execution.skip_partial_aggregation_probe_ratio_threshold", "0.1"),
+        ]);
+        let schema = schema_of(&data_type);
+        let batches = partitions.iter().map(|batches| {
+            batches.iter().map(|rows| batch(&schema, rows, &data_type)).collect()
+        });
+        context.register_table("t", partitioned(batches.collect(), schema.clone())).unwrap();
+        let all: Vec<_> = partitions.iter().flatten().flatten().copied().collect();
+        let groups: BTreeMap<_, _> = all.iter().map(|row| (row.0, ())).collect();
+        let wanted = |group: Option<usize>, filtered: bool| {
+            let rows = all.iter().filter(|row| group.is_none_or(|group| group == row.0) && (!filtered || row.2 == Some(true)));
+            expected(rows.map(|row| &row.1), &data_type)
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        runtime.block_on(async {
+            for (filtered, clause) in [(false, ""), (true, " FILTER (WHERE keep)")] {
+                let function = format!("bloom_filter(key, {EXPECTED_KEYS}, {FPR}){clause}");
+                let whole = common::filter(&context, &format!("SELECT {function} FROM t")).await.unwrap();
+                assert_eq!(whole, wanted(None, filtered));
+                let found = by_group(&context, &format!("SELECT g, {function} FROM t GROUP BY g")).await.unwrap();
+                let wanted = groups.keys().map(|&group| (group, wanted(Some(group), filtered))).collect();
+                assert_eq!(found, wanted);
+            }
+            let union = format!("SELECT bloom_filter_union(f) FROM (SELECT bloom_filter(key, {EXPECTED_KEYS}, {FPR}) AS f FROM t GROUP BY g)");
+            let union = common::value(&context, &union).await.unwrap();
+            let wanted = (!groups.is_empty()).then(|| wanted(None, false));
+            // What a union knows of the number of its keys is not compared.
+            let open = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();
+            assert_eq!(bytes(&union, 0).map(|bytes| open(&bytes)), wanted.map(|bytes| open(&bytes)));
+        });
+    }
+}
+
+#[test]
+fn partitions_without_rows_or_keys() {
+    let data_type = DataType::Utf8View;
+    let aggregate = aggregate("bloom_filter", &data_type);
+    let mut states = vec![];
+    for column in
+        [column(&[None, None], &data_type), new_empty_array(&data_type), column(&[Some(1), None], &data_type)]
+    {
+        let mut accumulator = aggregate.create_accumulator().unwrap();
+        accumulator.update_batch(&arguments(column)).unwrap();
+        states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+    }
+    // One that was given no batch.
+    let mut accumulator = aggregate.create_accumulator().unwrap();
+    states.push(accumulator.state().unwrap().iter().map(|value| value.to_array().unwrap()).collect());
+    assert_eq!(merge(&aggregate, states.clone(), &[]), expected(&[Some(1)], &data_type));
+    states.remove(2);
+    assert_eq!(merge(&aggregate, states, &[]), expected(&[], &data_type));
+    let nothing = aggregate.create_accumulator().unwrap().evaluate().unwrap();
+    assert_eq!(bytes(&nothing.to_array().unwrap(), 0).unwrap(), expected(&[], &data_type));
+}
+
+fn spills(plan: &dyn ExecutionPlan) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.spill_count()).unwrap_or(0);
+    own + plan.children().iter().map(|child| spills(&***child)).sum::<usize>()
+}
+
+/// With less and less memory the query spills, and at last fails. Filters that it returns have all keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_little_memory() {
+    const GROUPS: i64 = 300;
+    let data_type = DataType::Int64;
+    let schema = schema_of(&data_type);
+    // Each group has 20 keys, which are scattered over the partitions.
+    let rows: Vec<Row> =
+        (0..20 * GROUPS).map(|i| ((i * 7 % GROUPS) as usize, Some((i % 4999) as i16), Some(true))).collect();
+    let partitions: Vec<_> = rows
+        .chunks(2000)
+        .map(|rows| rows.chunks(100).map(|rows| batch(&schema, rows, &data_type)).collect())
+        .collect();
+    let wanted: BTreeMap<_, _> = (0..GROUPS as usize)
+        .map(|group| {
+            let keys = rows.iter().filter(|row| row.0 == group).map(|row| &row.1);
+            (group, built(400, 0.01, keys.flatten().map(|&key| hash(key, &data_type))))
+        })
+        .collect();
+    let (mut spilled, mut failed, mut unspilled) = (0, 0, 0);
+    for kibibytes in [16, 64, 128, 256, 512, 1024, 2048, 65536] {
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(kibibytes << 10)))
+            .build_arc()
+            .unwrap();
+        let mut config = SessionConfig::new().with_target_partitions(3).with_batch_size(64);
+        config.options_mut().set("datafusion.execution.sort_spill_reservation_bytes", "1024").unwrap();
+        let context = with_functions(SessionContext::new_with_config_rt(config, runtime));
+        context.register_table("t", partitioned(partitions.clone(), schema.clone())).unwrap();
+        let sql = "SELECT g, bloom_filter(key, 400, 0.01) FROM t GROUP BY g";
+        let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+        match collect(plan.clone(), context.task_ctx()).await {
+            Ok(batches) => {
+                let mut found = BTreeMap::new();
+                for batch in batches {
+                    for (row, &group) in
+                        batch.column(0).as_primitive::<Int64Type>().values().iter().enumerate()
+                    {
+                        found.insert(group as usize, bytes(batch.column(1), row).unwrap());
+                    }
+                }
+                assert_eq!(found.len(), wanted.len(), "{kibibytes} KiB");
+                assert!(found == wanted, "{kibibytes} KiB");
+                if spills(&*plan) > 0 { spilled += 1 } else { unspilled += 1 }
+            }
+            Err(error) => {
+                failed += 1;
+                let text = error.to_string();
+                assert!(
+                    text.contains("Resources exhausted") || text.contains("esources"),
+                    "{kibibytes} KiB: {text}"
+                );
+            }
+        }
+        println!("{kibibytes} KiB: {} spills", spills(&*plan));
+    }
+    println!("{failed} failed, {spilled} spilled, {unspilled} did not");
+    assert!(
+        failed > 0 && spilled > 0 && unspilled > 0,
+        "{failed} failed, {spilled} spilled, {unspilled} did not"
+    );
+}

@@ -1,0 +1,219 @@
+//! The queries of `tests/sql/*.slt`, each file in several sessions that cut and plan the same rows differently.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bloomline::BloomFilter;
+use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
+use datafusion::common::DFSchema;
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::collect;
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner, strict_column_validator};
+use tokio::runtime::Runtime;
+
+/// A test for each file, and in how many of the sessions it runs: most of the time goes into planning.
+macro_rules! files {
+    ($($file:ident: $sessions:literal),* $(,)?) => {
+        $(#[test] fn $file() { run(stringify!($file), $sessions); })*
+
+        #[test]
+        fn every_file_is_listed() {
+            let mut listed = vec![$(concat!(stringify!($file), ".slt")),*];
+            let folder = std::fs::read_dir(folder()).unwrap();
+            let mut found: Vec<_> = folder.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            listed.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, listed);
+        }
+    };
+}
+
+files!(
+    build: 2,
+    constants: 1,
+    damage: 1,
+    keys: 1,
+    lookups: 2,
+    other_functions: 1,
+    predicates: 2,
+    prepared: 1,
+    probes: 2,
+    refused_keys: 1,
+    union: 2,
+    views: 2,
+);
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql")
+}
+
+/// Settings under which a file must give the same answers.
+const SESSIONS: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "small batches, many partitions",
+        &[("datafusion.execution.batch_size", "7"), ("datafusion.execution.target_partitions", "4")],
+    ),
+    // Each row becomes a state of its own where the aggregate is grouped; joins sort instead of hashing; the rules that
+    // bring the filter to the probe are left out.
+    (
+        "other plans",
+        &[
+            ("datafusion.execution.target_partitions", "2"),
+            ("datafusion.execution.skip_partial_aggregation_probe_rows_threshold", "0"),
+            ("datafusion.execution.skip_partial_aggregation_probe_ratio_threshold", "0"),
+            ("datafusion.optimizer.prefer_hash_join", "false"),
+            ("datafusion.optimizer.enable_leaf_expression_pushdown", "false"),
+            ("datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery", "false"),
+            ("datafusion.sql_parser.map_string_types_to_utf8view", "false"),
+        ],
+    ),
+];
+
+fn run(file: &str, sessions: usize) {
+    let records = sqllogictest::parse_file(folder().join(file).with_extension("slt")).unwrap();
+    assert!(records.iter().any(|record| matches!(record, Record::Query { .. } | Record::Statement { .. })));
+    let mut failures = String::new();
+    for (name, settings) in &SESSIONS[..sessions] {
+        let mut runner = Runner::new(async || Ok::<_, Failure>(Session::new(settings)));
+        runner.with_column_validator(strict_column_validator);
+        for record in &records {
+            if let Err(failure) = runner.run(record.clone()) {
+                failures += &format!("session of {name}: {failure}\n");
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+struct Session {
+    runtime: Runtime,
+    context: SessionContext,
+}
+
+impl Session {
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let mut config = SessionConfig::new();
+        for (key, value) in settings {
+            config.options_mut().set(key, value).unwrap();
+        }
+        let mut context = SessionContext::new_with_config(config);
+        bloomline_datafusion::register_all(&mut context).unwrap();
+        context.register_batch("made", made_by_rust()).unwrap();
+        Self { runtime: Runtime::new().unwrap(), context }
+    }
+}
+
+/// The table `made (name, filter)`: what SQL cannot make. Readable by `bloom_contains` are only `seeded`, of the keys
+/// `ant` and `bee` under another seed; `four_probes`, of the same keys; and `full`, where every bit is set.
+fn made_by_rust() -> RecordBatch {
+    let keys = ["ant", "bee"];
+    let filled = |mut filter: BloomFilter| {
+        filter.extend(keys);
+        filter
+    };
+    let good = filled(BloomFilter::with_blocks(12, 7).unwrap()).to_standalone();
+    let mut full = BloomFilter::with_blocks(1, 7).unwrap();
+    full.extend((0..10_000_u32).map(u32::to_le_bytes));
+    let mut standard = StandardBloomFilter::with_bits(1000, 7).unwrap();
+    let mut counting = CountingBloomFilter::with_blocks(12, 7).unwrap();
+    for key in keys {
+        standard.insert(key);
+        counting.insert(key);
+    }
+    let changed = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let footer = good.len() - 64;
+    let rows = [
+        ("good", good.clone()),
+        ("seeded", filled(BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed)).to_standalone()),
+        ("four_probes", filled(BloomFilter::with_blocks(12, 4).unwrap()).to_standalone()),
+        ("full", full.to_standalone()),
+        ("standard", standard.to_standalone()),
+        ("counting", counting.to_standalone()),
+        ("no_bytes", vec![]),
+        ("cut", good[..100].to_vec()),
+        ("cut_by_a_lane", good[8..].to_vec()),
+        ("flipped_bit", changed(100)),
+        ("flipped_footer", changed(footer + 16)),
+        ("flipped_version", changed(footer + 40)),
+    ];
+    let (names, filters): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    RecordBatch::try_from_iter([
+        ("name", Arc::new(StringArray::from(names)) as ArrayRef),
+        ("filter", Arc::new(BinaryArray::from_iter_values(filters))),
+    ])
+    .unwrap()
+}
+
+impl DB for Session {
+    type Error = Failure;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
+        self.runtime.block_on(async {
+            let plan = async { self.context.sql(sql).await?.into_optimized_plan() }
+                .await
+                .map_err(Failure::Planning)?;
+            let frame = DataFrame::new(self.context.state(), plan);
+            let schema = frame.schema().clone();
+            let context = Arc::new(frame.task_ctx());
+            let plan = frame.create_physical_plan().await.map_err(Failure::Planning)?;
+            let batches = collect(plan, context).await.map_err(Failure::Running)?;
+            output(&schema, &batches).map_err(Failure::Running)
+        })
+    }
+}
+
+/// An error, and when it came.
+#[derive(Debug)]
+enum Failure {
+    Planning(DataFusionError),
+    Running(DataFusionError),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Planning(error) => write!(f, "while planning: {error}"),
+            Self::Running(error) => write!(f, "while running: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn output(
+    schema: &DFSchema,
+    batches: &[RecordBatch],
+) -> Result<DBOutput<DefaultColumnType>, DataFusionError> {
+    if schema.fields().is_empty() {
+        return Ok(DBOutput::StatementComplete(0));
+    }
+    let types = schema.fields().iter().map(|field| match field.data_type() {
+        type_ if type_.is_integer() => DefaultColumnType::Integer,
+        type_ if type_.is_floating() => DefaultColumnType::FloatingPoint,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DefaultColumnType::Text,
+        _ => DefaultColumnType::Any,
+    });
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = vec![];
+    for batch in batches {
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect::<Result<_, _>>()?;
+        rows.extend(
+            (0..batch.num_rows())
+                .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()),
+        );
+    }
+    Ok(DBOutput::Rows { types: types.collect(), rows })
+}
