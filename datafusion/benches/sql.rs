@@ -24,7 +24,9 @@ fn main() -> Result<()> {
     let rounds = number("ROUNDS", 5);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
-        println!("| | keys | planning, ms | ns a key | plain loop, ns | ratio |\n|---|---:|---:|---:|---:|---:|");
+        println!(
+            "| | keys | planning, ms | ns a key | plain loop, ns | ratio |\n|---|---:|---:|---:|---:|---:|"
+        );
         probe(probe_keys, rounds).await?;
         build(build_keys, rounds.min(3)).await
     })

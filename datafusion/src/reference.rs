@@ -126,8 +126,12 @@ impl ScalarUDFImpl for Reference {
         true
     }
 
-    fn placement(&self, _arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
-        ExpressionPlacement::MoveTowardsLeafNodes
+    /// Below a query's `WHERE`, only a column is sure to be cheap and without errors.
+    fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
+        match arguments {
+            [ExpressionPlacement::Column] => ExpressionPlacement::MoveTowardsLeafNodes,
+            _ => ExpressionPlacement::KeepInPlace,
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
