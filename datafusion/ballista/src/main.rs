@@ -1,1 +1,72 @@
-fn main() {}
+//! Bloomline's SQL functions on a Ballista cluster: scheduler, executor and client in one program.
+//!
+//! All three need the functions under the same names: the client and the scheduler plan with them, the executors run
+//! them. Plans carry names only, so no codec is needed.
+
+mod executor;
+mod query;
+mod scheduler;
+
+use std::time::SystemTime;
+
+use ballista_core::utils::default_session_builder;
+use clap::Parser;
+use datafusion::execution::SessionState;
+use datafusion::prelude::SessionConfig;
+
+/// Runs bloomline's SQL functions on a Ballista cluster.
+#[derive(Parser)]
+enum Command {
+    Scheduler(scheduler::Arguments),
+    Executor(executor::Arguments),
+    Query(query::Arguments),
+}
+
+fn main() -> anyhow::Result<()> {
+    let command = Command::parse();
+    start_log();
+    // Planning is recursive, and a debug build of it overflows tokio's stacks of 2 MiB.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(32 << 20).build()?;
+    runtime.block_on(async {
+        // The future of `block_on` runs on the main thread, whose stack is smaller.
+        tokio::spawn(async {
+            match command {
+                Command::Scheduler(arguments) => scheduler::run(arguments).await,
+                Command::Executor(arguments) => executor::run(arguments).await,
+                Command::Query(arguments) => query::run(arguments).await,
+            }
+        })
+        .await?
+    })
+}
+
+/// A session of the client or the scheduler: Ballista's defaults and bloomline's functions.
+fn session(config: SessionConfig) -> datafusion::error::Result<SessionState> {
+    let mut state = default_session_builder(config)?;
+    bloomline_datafusion::register_all(&mut state)?;
+    Ok(state)
+}
+
+/// Ballista reports lost executors and failed tasks by the crate `log` only.
+struct Stderr;
+
+impl log::Log for Stderr {
+    fn enabled(&self, _: &log::Metadata) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record) {
+        let time = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+        eprintln!("{time:.3} {} {}: {}", record.level(), record.target(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+/// Logs warnings, or what `RUST_LOG` names: `off`, `error`, `warn`, `info`, `debug` or `trace`.
+fn start_log() {
+    let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
+    log::set_max_level(level.unwrap_or(log::LevelFilter::Warn));
+    log::set_logger(&Stderr).expect("no other logger is set");
+}

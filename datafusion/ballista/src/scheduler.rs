@@ -1,0 +1,49 @@
+//! The scheduler: plans queries and distributes their tasks.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::SchedulerConfig;
+use ballista_scheduler::scheduler_process::start_server;
+
+/// Starts a scheduler.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Address to listen on. `0.0.0.0` accepts connections from other machines
+    #[arg(long, default_value = "127.0.0.1")]
+    bind_host: String,
+    /// Host name by which executors reach this scheduler
+    #[arg(long, default_value = "localhost")]
+    external_host: String,
+    /// Port to listen on
+    #[arg(long, default_value_t = 50050)]
+    port: u16,
+    /// Largest gRPC message in bytes: plans, with the filters that are literals in them
+    #[arg(long, default_value_t = 16 << 20)]
+    max_message_size: u32,
+    /// Seconds without a heartbeat after which an executor is lost and its tasks run elsewhere
+    #[arg(long, default_value_t = 180)]
+    executor_timeout: u64,
+}
+
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let address = format!("{}:{}", arguments.bind_host, arguments.port);
+    let address = address.parse().with_context(|| format!("{address} is no address and port"))?;
+    let config = SchedulerConfig {
+        bind_host: arguments.bind_host,
+        bind_port: arguments.port,
+        external_host: arguments.external_host,
+        grpc_server_max_decoding_message_size: arguments.max_message_size,
+        grpc_server_max_encoding_message_size: arguments.max_message_size,
+        grpc_client_max_message_size: arguments.max_message_size,
+        executor_timeout_seconds: arguments.executor_timeout,
+        // Lost executors are looked for as often as that is worth it.
+        expire_dead_executor_interval_seconds: (arguments.executor_timeout / 4).clamp(1, 15),
+        no_executors_grace_period_seconds: arguments.executor_timeout,
+        override_session_builder: Some(Arc::new(crate::session)),
+        ..SchedulerConfig::default()
+    };
+    let cluster = BallistaCluster::new_from_config(&config).await?;
+    Ok(start_server(cluster, address, Arc::new(config)).await?)
+}
