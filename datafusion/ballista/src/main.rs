@@ -9,10 +9,7 @@ mod scheduler;
 
 use std::time::SystemTime;
 
-use ballista_core::utils::default_session_builder;
 use clap::Parser;
-use datafusion::execution::SessionState;
-use datafusion::prelude::SessionConfig;
 
 /// Runs bloomline's SQL functions on a Ballista cluster.
 #[derive(Parser)]
@@ -39,13 +36,6 @@ fn main() -> anyhow::Result<()> {
         })
         .await?
     })
-}
-
-/// A session of the client or the scheduler: Ballista's defaults and bloomline's functions.
-fn session(config: SessionConfig) -> datafusion::error::Result<SessionState> {
-    let mut state = default_session_builder(config)?;
-    bloomline_datafusion::register_all(&mut state)?;
-    Ok(state)
 }
 
 /// Ballista reports lost executors and failed tasks by the crate `log` only.

@@ -9,6 +9,7 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 
 /// Runs a query on the cluster and prints the result.
@@ -43,8 +44,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     for (key, value) in &arguments.set {
         config.options_mut().set(key, value)?;
     }
-    let state = crate::session(config)?;
-    let context = SessionContext::remote_with_state(&arguments.scheduler, state).await?;
+    let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+    let mut context = SessionContext::remote_with_state(&arguments.scheduler, state).await?;
+    // Not on the state before: `remote_with_state` replaces the functions of the state by Ballista's.
+    bloomline_datafusion::register_all(&mut context)?;
     for (name, path) in &arguments.table {
         context.register_parquet(name, path, ParquetReadOptions::default()).await?;
     }

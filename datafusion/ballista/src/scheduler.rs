@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use ballista_core::utils::default_session_builder;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
+use datafusion::execution::SessionState;
+use datafusion::prelude::SessionConfig;
 
 /// Starts a scheduler.
 #[derive(clap::Args)]
@@ -41,9 +44,16 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         // Lost executors are looked for as often as that is worth it.
         expire_dead_executor_interval_seconds: (arguments.executor_timeout / 4).clamp(1, 15),
         no_executors_grace_period_seconds: arguments.executor_timeout,
-        override_session_builder: Some(Arc::new(crate::session)),
+        override_session_builder: Some(Arc::new(session)),
         ..SchedulerConfig::default()
     };
     let cluster = BallistaCluster::new_from_config(&config).await?;
     Ok(start_server(cluster, address, Arc::new(config)).await?)
+}
+
+/// The session that plans a query: Ballista's functions, and bloomline's.
+fn session(config: SessionConfig) -> datafusion::error::Result<SessionState> {
+    let mut state = default_session_builder(config)?;
+    bloomline_datafusion::register_all(&mut state)?;
+    Ok(state)
 }
