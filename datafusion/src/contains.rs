@@ -93,12 +93,12 @@ impl ScalarUDFImpl for Contains {
             }
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
                 let filter = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
-                let plan = LogicalPlanBuilder::new_from_arc(subquery.subquery)
-                    .project([refer_to(filter)])?
-                    .build()?;
+                let reference = ScalarUDF::from(Reference::in_place()).call(vec![filter]);
+                let plan =
+                    LogicalPlanBuilder::new_from_arc(subquery.subquery).project([reference])?.build()?;
                 Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })
             }
-            other => refer_to(other),
+            other => ScalarUDF::from(Reference::new()).call(vec![other]),
         };
         Ok(ExprSimplifyResult::Simplified(ScalarUDF::from(Self::new()).call(args)))
     }
@@ -116,10 +116,6 @@ impl ScalarUDFImpl for Contains {
             ColumnarValue::Array(Arc::new(found))
         })
     }
-}
-
-fn refer_to(filter: Expr) -> Expr {
-    ScalarUDF::from(Reference::new()).call(vec![filter])
 }
 
 /// Looks up each key in the filter beside it, or all keys in the only filter.

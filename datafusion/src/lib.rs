@@ -100,6 +100,7 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     [
         ScalarUDF::from(Contains::new()),
         ScalarUDF::from(Reference::new()),
+        ScalarUDF::from(Reference::in_place()),
         ScalarUDF::from(Inspect::new(What::EstimatedKeys)),
         ScalarUDF::from(Inspect::new(What::EstimatedFpr)),
         ScalarUDF::from(Inspect::new(What::Fold)),

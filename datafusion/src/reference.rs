@@ -91,21 +91,26 @@ pub fn open<'a>(function: &str, references: &'a StructArray, i: usize) -> Result
     }
 }
 
-/// The scalar function `bloom_reference(filter)`.
+/// The scalar functions `bloom_reference(filter)`, which DataFusion may move, and `bloom_reference_in_place(filter)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
+    moves: bool,
     signature: Signature,
 }
 
 impl Reference {
     pub fn new() -> Self {
-        Self { signature: Signature::user_defined(Volatility::Immutable) }
+        Self { moves: true, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    pub fn in_place() -> Self {
+        Self { moves: false, ..Self::new() }
     }
 }
 
 impl ScalarUDFImpl for Reference {
     fn name(&self) -> &str {
-        NAME
+        if self.moves { NAME } else { "bloom_reference_in_place" }
     }
 
     fn signature(&self) -> &Signature {
@@ -126,10 +131,10 @@ impl ScalarUDFImpl for Reference {
         true
     }
 
-    /// Below a query's `WHERE`, only a column is sure to be cheap and without errors.
+    /// DataFusion moves the function below a query's `WHERE` too, where only columns are cheap and without errors.
     fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
         match arguments {
-            [ExpressionPlacement::Column] => ExpressionPlacement::MoveTowardsLeafNodes,
+            [ExpressionPlacement::Column] if self.moves => ExpressionPlacement::MoveTowardsLeafNodes,
             _ => ExpressionPlacement::KeepInPlace,
         }
     }
