@@ -129,8 +129,8 @@ fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
         return Ok(BooleanArray::new_null(n));
     }
     let mut found = vec![false; n];
-    // Equal views are of one filter, and most filters have one seed.
-    let (mut opened, mut hashed) = (HashMap::new(), HashMap::new());
+    // Equal views are of one filter. Most filters have one seed.
+    let (mut opened, mut hashed) = (HashMap::new(), None);
     let mut start = 0;
     for equal in filters.views().chunk_by(|a, b| a == b) {
         let rows = start..start + equal.len();
@@ -141,12 +141,18 @@ fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
             Entry::Occupied(filter) => filter.into_mut(),
             Entry::Vacant(entry) => entry.insert(reference::open(NAME, references, first)?),
         };
-        let hashes = match hashed.entry(filter.seed()) {
-            Entry::Occupied(hashes) => hashes.into_mut(),
-            Entry::Vacant(entry) => entry.insert(keys::hash(keys, filter.seed())?),
-        };
         let rows = if only { 0..n } else { rows };
-        filter.contains_batch(&hashes[rows.clone()], &mut found[rows]);
+        let seed = filter.seed();
+        let (first_seed, hashes) = match &mut hashed {
+            Some(hashed) => hashed,
+            None => hashed.insert((seed, keys::hash(keys, seed)?)),
+        };
+        if *first_seed == seed {
+            filter.contains_batch(&hashes[rows.clone()], &mut found[rows]);
+        } else {
+            let hashes = keys::hash(&keys.slice(rows.start, rows.len()), seed)?;
+            filter.contains_batch(&hashes, &mut found[rows]);
+        }
     }
     let valid = valid.filter(|_| !only);
     let nulls = NullBuffer::union(valid.as_ref(), keys.logical_nulls().as_ref());

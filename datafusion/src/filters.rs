@@ -1,12 +1,15 @@
 //! Filters as SQL has them: standalone bytes in binary columns.
 
 use std::error::Error;
+use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BinaryViewArray};
-use arrow::compute::cast;
+use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
+use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use bloomline::{BloomFilter, BloomView, StandaloneFooter};
-use datafusion_common::{DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err};
+use datafusion_common::{
+    DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
+};
 
 /// An error that names the function which met it.
 pub fn failed(function: &str, error: impl Error) -> DataFusionError {
@@ -35,7 +38,25 @@ pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
 
 /// A column of filters as views, without a copy of their bytes where the column has them in one buffer.
 pub fn views(column: &ArrayRef) -> Result<BinaryViewArray> {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        // Arrow's cast drops the nulls among the values.
+        let values: ArrayRef = Arc::new(views(dictionary.values())?);
+        return Ok(take(&values, dictionary.keys(), None)?.as_binary_view().clone());
+    }
     Ok(cast(column, &DataType::BinaryView)?.as_binary_view().clone())
+}
+
+/// A column of filters.
+pub fn column(function: &str, filters: Vec<Option<Vec<u8>>>) -> Result<ArrayRef> {
+    let total: usize = filters.iter().flatten().map(Vec::len).sum();
+    if total > i32::MAX as usize {
+        return resources_err!(
+            "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: \
+             lower datafusion.execution.batch_size, or use smaller filters",
+            filters.len()
+        );
+    }
+    Ok(Arc::new(BinaryArray::from_iter(filters)))
 }
 
 /// The standalone bytes of a filter.
@@ -45,4 +66,24 @@ pub fn standalone(function: &str, filter: &BloomFilter) -> Result<Vec<u8>> {
     bytes.try_reserve_exact(n).map_err(refused)?;
     filter.write_standalone(&mut bytes);
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray, DictionaryArray, Int32Array};
+    use arrow::buffer::NullBuffer;
+    use arrow::datatypes::Int32Type;
+
+    use super::views;
+
+    #[test]
+    fn null_values_of_a_dictionary_are_null() {
+        let (offsets, bytes, _) = BinaryArray::from_iter_values([b"ant", b"bee"]).into_parts();
+        let values = BinaryArray::new(offsets, bytes, Some(NullBuffer::from(vec![true, false])));
+        let keys = Int32Array::from(vec![Some(0), Some(1), None]);
+        let column: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(values)));
+        assert_eq!(views(&column).unwrap().iter().collect::<Vec<_>>(), [Some(&b"ant"[..]), None, None]);
+    }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BinaryArray, Float64Array, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt64Array};
 use arrow::datatypes::{DataType, Float64Type};
 use bloomline::BloomFilter;
-use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
 use crate::filters::{self, failed};
@@ -76,30 +76,45 @@ impl ScalarUDFImpl for Inspect {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let name = self.name();
-        let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let filters = filters::views(&columns[0])?;
+        let mut args = args.args.into_iter();
+        let (filter, fpr) = (args.next(), args.next());
+        let is_array = |arg: &Option<ColumnarValue>| matches!(arg, Some(ColumnarValue::Array(_)));
+        let is_scalar = !is_array(&filter) && !is_array(&fpr);
+        let filters = filters::views(&match filter {
+            Some(ColumnarValue::Array(filters)) => filters,
+            Some(ColumnarValue::Scalar(filter)) => filter.to_array()?,
+            None => return exec_err!("{name} takes a filter"),
+        })?;
         let open = |bytes| Ok(filters::open(name, bytes)?.to_filter());
-        let filters = filters.iter().map(|bytes| -> Result<_> { bytes.map(open).transpose() });
+        let mut opened = filters.iter().map(|bytes| -> Result<_> { bytes.map(open).transpose() });
         let result: ArrayRef = match self.what {
             What::EstimatedKeys => {
                 let estimate = |filter: BloomFilter| filter.estimated_keys().keys();
                 Arc::new(
-                    filters.map(|filter| Ok(filter?.and_then(estimate))).collect::<Result<UInt64Array>>()?,
+                    opened.map(|filter| Ok(filter?.and_then(estimate))).collect::<Result<UInt64Array>>()?,
                 )
             }
             What::EstimatedFpr => {
                 let estimate = |filter: BloomFilter| filter.estimated_fpr();
-                Arc::new(filters.map(|filter| Ok(filter?.map(estimate))).collect::<Result<Float64Array>>()?)
+                Arc::new(opened.map(|filter| Ok(filter?.map(estimate))).collect::<Result<Float64Array>>()?)
             }
             What::Fold => {
-                let fprs = columns[1].as_primitive::<Float64Type>().iter();
+                let Some(fpr) = fpr else { return exec_err!("{name} takes a false-positive rate") };
+                let fprs = fpr.into_array(filters.len())?;
                 let fold = |(mut filter, fpr): (BloomFilter, f64)| {
                     filter.shrink_to_fpr(fpr).map_err(|error| failed(name, error))?;
                     filters::standalone(name, &filter)
                 };
-                let folded = filters.zip(fprs).map(|(filter, fpr)| filter?.zip(fpr).map(fold).transpose());
-                Arc::new(folded.collect::<Result<BinaryArray>>()?)
+                let mut folded = Vec::new();
+                let mut last = None;
+                for (i, fpr) in fprs.as_primitive::<Float64Type>().iter().enumerate() {
+                    // One filter may be folded to many rates.
+                    if i == 0 || filters.len() > 1 {
+                        last = opened.next().transpose()?.flatten();
+                    }
+                    folded.push(last.clone().zip(fpr).map(fold).transpose()?);
+                }
+                filters::column(name, folded)?
             }
         };
         Ok(if is_scalar {

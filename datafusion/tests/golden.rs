@@ -2,14 +2,14 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options, concat, filter, is_not_null};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use common::{built, bytes, rows, session};
 
 const INTEGERS: [DataType; 8] = [
@@ -150,5 +150,25 @@ async fn keys_of_every_type_match_the_format() {
             }
         }
         assert_eq!(answers, [(Some(true), hashes.len()), (None, 1)], "{data_type}");
+    }
+}
+
+/// What their storage holds is not the value.
+#[tokio::test]
+async fn extension_types_are_refused() {
+    for (name, storage) in [("arrow.bool8", DataType::Int8), ("arrow.opaque", DataType::Binary)] {
+        let metadata = HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())]);
+        let key = Field::new("key", storage.clone(), true).with_metadata(metadata);
+        let keys = RecordBatch::try_new(Arc::new(Schema::new(vec![key])), vec![new_null_array(&storage, 1)]);
+        let context = session(&[]);
+        context.register_batch("keys", keys.unwrap()).unwrap();
+        for sql in [
+            "SELECT bloom_filter(key, 10, 0.1) FROM keys",
+            "SELECT key, bloom_filter(key, 10, 0.1) FROM keys GROUP BY key",
+            "SELECT bloom_contains((SELECT bloom_filter('ant', 10, 0.1)), key) FROM keys",
+        ] {
+            let error = rows(&context, sql).await.unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("cast it to an integer or to text"), "{error}");
+        }
     }
 }

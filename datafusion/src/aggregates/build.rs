@@ -8,7 +8,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::record_batch::RecordBatch;
 use bloomline::{BloomFilter, Sizing, StandaloneFooter};
-use datafusion_common::{Result, ScalarValue, exec_err, plan_datafusion_err, plan_err, resources_err};
+use datafusion_common::{Result, ScalarValue, plan_datafusion_err, plan_err, resources_err};
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
@@ -166,20 +166,7 @@ fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Resu
         return Ok(());
     }
     let state = filters::open(NAME, state)?.to_filter();
-    match filter {
-        Some(filter) => filter.union_with(&state).map_err(|error| failed(NAME, error)),
-        None if (state.n_blocks(), state.k()) == (sizing.n_blocks, sizing.k) => {
-            *filter = Some(state);
-            Ok(())
-        }
-        None => exec_err!(
-            "{NAME}: a partial filter has {} blocks and k = {}, not {} blocks and k = {}",
-            state.n_blocks(),
-            state.k(),
-            sizing.n_blocks,
-            sizing.k
-        ),
-    }
+    filter_of(filter, sizing)?.union_with(&state).map_err(|error| failed(NAME, error))
 }
 
 /// Which keys are neither null nor left out by the clause `FILTER`.
@@ -248,7 +235,7 @@ impl Accumulator for Whole {
 struct Groups {
     sizing: Sizing,
     filters: Vec<Option<BloomFilter>>,
-    /// How many there are.
+    /// Counted, because `size` must not take time for each group.
     built: usize,
 }
 
@@ -334,7 +321,7 @@ impl GroupsAccumulator for Groups {
         if total > i32::MAX as usize {
             return resources_err!(
                 "{NAME}: {} filters of {total} bytes do not fit into one column of 2 GiB: \
-                 use fewer groups at once, or a smaller filter per group",
+                 raise datafusion.execution.target_partitions, or use fewer groups or smaller filters",
                 filters.len()
             );
         }
