@@ -188,4 +188,17 @@ mod tests {
         let found = look_up(&references, &Int64Array::from(vec![7; 4])).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [None, Some(true), None, Some(true)]);
     }
+
+    #[test]
+    fn each_filter_has_its_seed() {
+        let filters = [0, 0x5eed, 0].map(|seed| {
+            let mut filter = BloomFilter::with_fpr(1000, 1e-6).unwrap().with_seed(seed);
+            filter.insert(7_i64.to_le_bytes());
+            filter.to_standalone()
+        });
+        let column = Arc::new(BinaryArray::from_iter_values(filters));
+        let references = reference::of(ColumnarValue::Array(column)).unwrap();
+        let found = look_up(&references, &Int64Array::from(vec![7; 3])).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true); 3]);
+    }
 }

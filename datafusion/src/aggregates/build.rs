@@ -343,3 +343,18 @@ impl GroupsAccumulator for Groups {
             + self.built * self.sizing.n_blocks * 64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{BooleanArray, Int64Array};
+    use arrow::buffer::{BooleanBuffer, NullBuffer};
+
+    /// A null of the clause `FILTER` selects no row, whatever bit is beneath it.
+    #[test]
+    fn a_null_selects_nothing() {
+        let nulls = NullBuffer::from(vec![true, false]);
+        let filter = BooleanArray::new(BooleanBuffer::new_set(2), Some(nulls));
+        let valid = super::valid(&Int64Array::from(vec![7, 8]), Some(&filter)).unwrap();
+        assert_eq!(valid.iter().collect::<Vec<_>>(), [true, false]);
+    }
+}
