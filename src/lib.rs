@@ -25,6 +25,7 @@
 //! | [`BloomFilter`] | insert and look up keys; their number is known, roughly |
 //! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
 //! | [`BloomView`] | look up keys in bytes that you own, without copying them |
+//! | [`CompactFilter`] | keep compact bytes in a cache, aligned and checked |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
@@ -163,6 +164,7 @@ extern crate std;
 mod atomic;
 mod blocks;
 mod builder;
+mod compact;
 mod encoding;
 mod error;
 mod estimate;
@@ -182,6 +184,7 @@ mod view;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
+pub use compact::CompactFilter;
 pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]
 pub use error::RestoreError;

@@ -3,7 +3,9 @@
 mod common;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, MismatchError, SizingError, mix};
+use bloomline::{
+    AtomicBloomFilter, BloomFilter, BloomView, CompactFilter, FilterBuilder, MismatchError, SizingError, mix,
+};
 
 fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> BloomFilter {
     let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
@@ -239,6 +241,9 @@ fn short_filters_lose_no_key() {
             let view = BloomView::from_compact(&compact).unwrap();
             assert!((0..n).all(|i| view.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
             assert!((0..n).all(|i| filter.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
+            let owned = CompactFilter::from_compact(&compact).unwrap();
+            assert!((0..n).all(|i| owned.contains_hash(mix(i))), "{n} keys, {bits_per_key} bits each");
+            assert!(owned.as_bytes().as_ptr().addr().is_multiple_of(64));
             common::assert_lanes((compact.len() - 1) / 8, n as f64 * bits_per_key / 64.0);
             assert_eq!(filter.known_keys(), Some(n));
             assert_eq!(view.to_filter().compact_bytes(), compact.len());

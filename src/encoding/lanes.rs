@@ -17,7 +17,7 @@ pub(crate) enum Lanes<'a> {
 impl<'a> Lanes<'a> {
     /// `None` for a length that no filter has.
     #[inline]
-    pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         if let (blocks, []) = bytes.as_chunks() {
             return BlockSlice::new(blocks).map(Self::Blocks);
         }

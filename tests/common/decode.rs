@@ -3,7 +3,7 @@
 use arbitrary::Arbitrary;
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView};
+use bloomline::{BloomFilter, BloomView, CompactFilter};
 use xxhash_rust::xxh64::xxh64;
 
 use super::allocations::allocated;
@@ -148,9 +148,18 @@ fn sign(footer: &mut [u8; 64]) {
 /// Bytes that decode are written back unchanged, unless they are whole blocks that have a shorter form.
 pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range").key_may_match(key, bytes);
+    let (allocated, owned) = allocated(|| CompactFilter::from_compact(bytes));
     match opened(bytes, BloomView::from_compact) {
-        Err(_) => assert!(may_match, "malformed bytes must not hide a key"),
+        Err(error) => {
+            assert!(may_match, "malformed bytes must not hide a key");
+            assert_eq!((allocated, owned.err()), (0, Some(error)));
+        }
         Ok(view) => {
+            let owned = owned.expect("the view opened");
+            // Whole blocks, plus the padding that aligns them to a cache line.
+            assert!(allocated < owned.size_bytes() + 64 && owned.size_bytes() < bytes.len() + 64);
+            assert_eq!((owned.as_bytes(), owned.contains(key)), (bytes, may_match));
+            assert!(owned.as_view().to_filter() == view.to_filter());
             assert_eq!(view.contains(key), may_match);
             assert_eq!((view.seed(), view.known_keys()), (0, None));
             let filter = check_view(&view);
