@@ -1,17 +1,28 @@
-//! [`bloomline`]'s filters in Rust's LevelDB-like crates, with one line of code.
+//! [`bloomline`]'s filters in Rust's storage engines, with one line of code.
 //!
-//! | feature | crate | line |
+//! | feature | engine | line |
 //! |---|---|---|
+//! | `slatedb` | `slatedb` 0.18 | `.with_filter_policies(vec![Bloomline::with_bits_per_key(10.0)?.into()])` |
+//! | `surrealkv` | `surrealkv` 1.2 | `.with_filter_policy(Some(Bloomline::with_bits_per_key(10.0)?.into()))` |
 //! | `rusty-leveldb` | `rusty-leveldb` 4 | `options.filter_policy = Bloomline::with_bits_per_key(10.0)?.into();` |
 //! | `sstable` | `sstable` 0.11 | the same |
 //!
-//! Each table stores the name of the policy that created its filters. The database reads tables of other policies
-//! without their filters; when it rewrites such a table, the table gets bloomline's.
+//! Each table stores the name of the policy that created its filters. An engine reads tables of other policies without
+//! their filters; when it rewrites such a table, the table gets bloomline's.
 #![forbid(unsafe_code)]
 #![cfg_attr(
-    not(any(feature = "rusty-leveldb", feature = "sstable")),
-    allow(dead_code, reason = "used only with a database, which a feature selects")
+    not(any(feature = "rusty-leveldb", feature = "slatedb", feature = "sstable", feature = "surrealkv")),
+    allow(dead_code, reason = "used only with an engine, which a feature selects")
 )]
+
+#[cfg(feature = "rusty-leveldb")]
+mod rusty_leveldb;
+#[cfg(feature = "slatedb")]
+mod slatedb;
+#[cfg(feature = "sstable")]
+mod sstable;
+#[cfg(feature = "surrealkv")]
+mod surrealkv;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,44 +86,15 @@ impl Bloomline {
         filter
     }
 
-    #[cfg(any(feature = "rusty-leveldb", feature = "sstable"))]
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         self.policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
-            self.unusable.fetch_add(1, Ordering::Relaxed);
+            self.count_unusable();
             true
         })
     }
+
+    #[cold]
+    fn count_unusable(&self) {
+        self.unusable.fetch_add(1, Ordering::Relaxed);
+    }
 }
-
-/// Both crates have a trait of the same name and methods, but store it in different pointers.
-macro_rules! adapt {
-    ($feature:literal, $filter_policy:path, $pointer:ident) => {
-        #[cfg(feature = $feature)]
-        impl $filter_policy for Bloomline {
-            fn name(&self) -> &'static str {
-                FilterPolicy::NAME
-            }
-
-            fn create_filter(&self, keys: &[u8], offsets: &[usize]) -> Vec<u8> {
-                self.create(keys, offsets)
-            }
-
-            fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
-                self.may_match(key, filter)
-            }
-        }
-
-        #[cfg(feature = $feature)]
-        impl From<Bloomline> for $pointer<Box<dyn $filter_policy>> {
-            fn from(policy: Bloomline) -> Self {
-                Self::new(Box::new(policy))
-            }
-        }
-    };
-}
-
-#[cfg(feature = "rusty-leveldb")]
-use std::rc::Rc;
-
-adapt!("rusty-leveldb", rusty_leveldb::FilterPolicy, Rc);
-adapt!("sstable", sstable::filter::FilterPolicy, Arc);
