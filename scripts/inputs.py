@@ -20,6 +20,7 @@ from pathlib import Path
 
 FILES = {
     "datafusion": ["datafusion", "scripts/checks/datafusion.sh"],
+    "engines": ["adapters", "scripts/checks/engines.sh"],
     "spark": ["python", "scripts/checks/python.sh"],
 }
 # The core's features and dependencies, and keys that must have the same hash in every language.

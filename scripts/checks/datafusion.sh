@@ -1,7 +1,6 @@
 # The SQL functions, in a workspace of their own: their tests depend on 300 packages, a cluster of Ballista on 450.
 
-# Enters the workspace. Builds have no debug information and no incremental state, which a cold build only writes.
-enter_datafusion() {
+datafusion() {
     export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:+$CARGO_TARGET_DIR/datafusion}
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/datafusion/target}
@@ -17,34 +16,19 @@ linted() {
 datafusion() {
     local inputs built=${CARGO_TARGET_DIR:-$root/target}
     inputs=$(python3 scripts/inputs.py datafusion)
-    enter_datafusion
+    enter datafusion
     step cargo fmt --all --check
     step linted build --locked --all-targets
     # Files travel between SQL and the command line.
     CARGO_TARGET_DIR=$built step cargo build --quiet --manifest-path ../Cargo.toml -p bloomline-cli
     BLOOMLINE_CLI=$built/debug/bloomline step linted test --locked
-    step documented
+    step documented bloomline_datafusion
     passed datafusion "$inputs"
-}
-
-# `cargo doc` checks all dependencies first, too: here rustdoc is given those that the tests were built with.
-documented() {
-    cat >"$scratch/rustdoc" <<'END'
-#!/usr/bin/env bash
-for argument; do
-    [ "$argument" = --test ] || set -- "$@" "$argument"
-    shift
-done
-exec rustdoc "$@"
-END
-    chmod +x "$scratch/rustdoc"
-    RUSTDOC=$scratch/rustdoc RUSTDOCFLAGS="-D warnings -o $scratch/doc" linted test --quiet --locked --doc &&
-        [ -f "$scratch/doc/bloomline_datafusion/index.html" ]
 }
 
 # A scheduler, executors and a client, each a process.
 ballista() {
-    enter_datafusion
+    enter datafusion
     step cargo fmt --all --check
     step linted build --locked -p bloomline-ballista --all-targets
     step linted test --locked -p bloomline-ballista

@@ -14,20 +14,25 @@ links() {
 package() {
     local name built=${CARGO_TARGET_DIR:-$root/target}
     step package_has_its_files bloomline .
-    step package_has_its_files bloomline-adapters adapters
     step package_has_its_files bloomline-cli cli
-    step package_has_its_files bloomline-datafusion datafusion --manifest-path datafusion/Cargo.toml
+    for name in adapters datafusion; do
+        step package_has_its_files "bloomline-$name" "$name" --manifest-path "$name/Cargo.toml"
+    done
     step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" \
-        -p bloomline -p bloomline-adapters -p bloomline-cli
-    for name in bloomline bloomline-adapters bloomline-cli; do
+        -p bloomline -p bloomline-cli
+    for name in bloomline bloomline-cli; do
         mkdir "$scratch/$name"
         tar -xzf "$scratch/package/$name"-[0-9]*.crate --strip-components=1 -C "$scratch/$name"
         step cargo build --quiet --manifest-path "$scratch/$name/Cargo.toml" --target-dir "$built" \
             --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
     done
-    # Its dependencies take minutes to build: `cargo publish` builds it.
-    step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" -p bloomline-datafusion \
-        --manifest-path datafusion/Cargo.toml --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
+    # Their dependencies take minutes to build: `cargo publish` builds them. In a copy, because the patch changes their
+    # lock files.
+    copy_sources
+    for name in adapters datafusion; do
+        step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" -p "bloomline-$name" \
+            --manifest-path "$scratch/$name/Cargo.toml" --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
+    done
 }
 
 # `package_has_its_files PACKAGE FOLDER CARGO-ARGUMENT...`

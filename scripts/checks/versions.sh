@@ -24,10 +24,11 @@ versions() {
     local workspace
     oldest_rust Cargo.toml --all-features
     oldest_rust Cargo.toml --no-default-features
+    oldest_rust adapters/Cargo.toml --locked --all-features
     oldest_rust datafusion/Cargo.toml --locked
     oldest_dependencies
     install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
-    for workspace in . datafusion python; do
+    for workspace in . adapters datafusion python; do
         step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config deny.toml check licenses bans sources
     done
 }
