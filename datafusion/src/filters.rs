@@ -4,12 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use bloomline::{BloomFilter, BloomView, StandaloneFooter};
-use datafusion_common::{
-    DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
-};
+use datafusion_common::{DataFusionError, Result, exec_datafusion_err, plan_err, resources_err};
 
 /// An error that names the function which met it.
 pub fn failed(function: &str, error: impl Error) -> DataFusionError {
@@ -46,26 +45,50 @@ pub fn views(column: &ArrayRef) -> Result<BinaryViewArray> {
     Ok(cast(column, &DataType::BinaryView)?.as_binary_view().clone())
 }
 
-/// A column of filters.
-pub fn column(function: &str, filters: Vec<Option<Vec<u8>>>) -> Result<ArrayRef> {
-    let total: usize = filters.iter().flatten().map(Vec::len).sum();
+/// A column of filters. `remedy` says what the user can do if they do not fit into one.
+pub fn column<'a>(
+    function: &str,
+    filters: impl Iterator<Item = Option<&'a BloomFilter>> + Clone,
+    remedy: &str,
+) -> Result<ArrayRef> {
+    let total: usize = filters.clone().flatten().map(standalone_bytes).sum();
     if total > i32::MAX as usize {
         return resources_err!(
-            "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: \
-             lower datafusion.execution.batch_size, or use smaller filters",
-            filters.len()
+            "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: {remedy}",
+            filters.flatten().count()
         );
     }
-    Ok(Arc::new(BinaryArray::from_iter(filters)))
+    let mut values = with_room(function, total)?;
+    let (mut offsets, mut valid) = (vec![0], Vec::new());
+    for filter in filters {
+        if let Some(filter) = filter {
+            filter.write_standalone(&mut values);
+        }
+        offsets.push(values.len() as i32);
+        valid.push(filter.is_some());
+    }
+    let offsets = OffsetBuffer::new(offsets.into());
+    Ok(Arc::new(BinaryArray::try_new(offsets, values.into(), Some(valid.into()))?))
 }
 
 /// The standalone bytes of a filter.
 pub fn standalone(function: &str, filter: &BloomFilter) -> Result<Vec<u8>> {
-    let (mut bytes, n) = (Vec::new(), filter.compact_bytes() + StandaloneFooter::BYTES);
-    let refused = |_| resources_datafusion_err!("{function}: cannot allocate {n} bytes for the result");
-    bytes.try_reserve_exact(n).map_err(refused)?;
+    let mut bytes = with_room(function, standalone_bytes(filter))?;
     filter.write_standalone(&mut bytes);
     Ok(bytes)
+}
+
+/// One byte more than the filter needs: its compact form ends with one, in place of the footer.
+fn standalone_bytes(filter: &BloomFilter) -> usize {
+    filter.compact_bytes() + StandaloneFooter::BYTES
+}
+
+fn with_room(function: &str, bytes: usize) -> Result<Vec<u8>> {
+    let mut room = Vec::new();
+    match room.try_reserve_exact(bytes) {
+        Ok(()) => Ok(room),
+        Err(_) => resources_err!("{function}: cannot allocate {bytes} bytes for the result"),
+    }
 }
 
 #[cfg(test)]

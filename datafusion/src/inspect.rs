@@ -101,20 +101,22 @@ impl ScalarUDFImpl for Inspect {
             What::Fold => {
                 let Some(fpr) = fpr else { return exec_err!("{name} takes a false-positive rate") };
                 let fprs = fpr.into_array(filters.len())?;
-                let fold = |(mut filter, fpr): (BloomFilter, f64)| {
+                let fold = |(mut filter, fpr): (BloomFilter, f64)| -> Result<_> {
                     filter.shrink_to_fpr(fpr).map_err(|error| failed(name, error))?;
-                    filters::standalone(name, &filter)
+                    Ok(filter)
                 };
+                // One filter may be folded to many rates.
+                let only = if filters.len() == 1 { opened.next().transpose()?.flatten() } else { None };
                 let mut folded = Vec::new();
-                let mut last = None;
-                for (i, fpr) in fprs.as_primitive::<Float64Type>().iter().enumerate() {
-                    // One filter may be folded to many rates.
-                    if i == 0 || filters.len() > 1 {
-                        last = opened.next().transpose()?.flatten();
-                    }
-                    folded.push(last.clone().zip(fpr).map(fold).transpose()?);
+                for fpr in fprs.as_primitive::<Float64Type>() {
+                    let filter = match filters.len() {
+                        1 => only.clone(),
+                        _ => opened.next().transpose()?.flatten(),
+                    };
+                    folded.push(filter.zip(fpr).map(fold).transpose()?);
                 }
-                filters::column(name, folded)?
+                let remedy = "lower datafusion.execution.batch_size, or use smaller filters";
+                filters::column(name, folded.iter().map(Option::as_ref), remedy)?
             }
         };
         Ok(if is_scalar {

@@ -1,5 +1,7 @@
 //! The hashes of columns of keys: "Keys of other types" in the format's specification.
 
+use std::fmt::Display;
+
 use arrow::array::{AnyDictionaryArray, Array, ArrayAccessor, ArrowPrimitiveType, AsArray, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{
@@ -29,21 +31,19 @@ fn is_key(data_type: &DataType) -> bool {
 
 /// Refuses a type that has no rule.
 pub fn check_type(function: &str, data_type: &DataType) -> Result<()> {
-    if is_key(data_type) {
-        Ok(())
-    } else {
-        plan_err!("{function}: keys cannot be of type {data_type}: cast it to an integer or to text first")
-    }
+    if is_key(data_type) { Ok(()) } else { refuse(function, data_type) }
 }
 
 /// Refuses extension types, which `check_type` does not see.
 pub fn check_field(function: &str, field: &Field) -> Result<()> {
     match field.extension_type_name() {
-        Some(name) if REFUSED_EXTENSIONS.contains(&name) => {
-            plan_err!("{function}: keys cannot be of type {name}: cast it to an integer or to text first")
-        }
+        Some(name) if REFUSED_EXTENSIONS.contains(&name) => refuse(function, name),
         _ => check_type(function, field.data_type()),
     }
+}
+
+fn refuse(function: &str, data_type: impl Display) -> Result<()> {
+    plan_err!("{function}: keys cannot be of type {data_type}: cast it to an integer or to text first")
 }
 
 /// The hash of each key. Those of nulls have no meaning.

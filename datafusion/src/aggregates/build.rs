@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BinaryViewBuilder, BooleanArray};
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::record_batch::RecordBatch;
 use bloomline::{BloomFilter, Sizing, StandaloneFooter};
@@ -316,25 +316,9 @@ impl GroupsAccumulator for Groups {
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let filters = self.take(emit_to);
         let empty = empty(self.sizing)?;
-        let bytes_of = |filter: &BloomFilter| filter.compact_bytes() + StandaloneFooter::BYTES;
-        let total: usize = filters.iter().map(|filter| bytes_of(filter.as_ref().unwrap_or(&empty))).sum();
-        if total > i32::MAX as usize {
-            return resources_err!(
-                "{NAME}: {} filters of {total} bytes do not fit into one column of 2 GiB: \
-                 raise datafusion.execution.target_partitions, or use fewer groups or smaller filters",
-                filters.len()
-            );
-        }
-        let mut values = Vec::new();
-        if values.try_reserve_exact(total).is_err() {
-            return resources_err!("{NAME}: cannot allocate {total} bytes for {} filters", filters.len());
-        }
-        let mut offsets = vec![0];
-        for filter in filters {
-            filter.as_ref().unwrap_or(&empty).write_standalone(&mut values);
-            offsets.push(values.len() as i32);
-        }
-        Ok(Arc::new(BinaryArray::try_new(OffsetBuffer::new(offsets.into()), values.into(), None)?))
+        let filters = filters.iter().map(|filter| Some(filter.as_ref().unwrap_or(&empty)));
+        let remedy = "raise datafusion.execution.target_partitions, or use fewer groups or smaller filters";
+        filters::column(NAME, filters, remedy)
     }
 
     fn size(&self) -> usize {
