@@ -146,6 +146,11 @@ impl FilterBuilder {
         encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
     }
 
+    /// The most distinct keys whose compact bytes are at most `compact_bytes` long.
+    pub(crate) fn max_keys(&self, compact_bytes: usize) -> usize {
+        sizing::max_keys_for(compact_bytes.saturating_sub(1) / size_of::<short::Lane>(), self.bits_per_key)
+    }
+
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
     /// bits per key.
     fn make(&mut self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Made {

@@ -167,6 +167,14 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
     (lanes, ProbeCount::new(k).expect("1 to 16"))
 }
 
+/// The most distinct keys whose [`lanes_for`] a valid `bits_per_key` fit in `n_lanes` lanes.
+pub(crate) fn max_keys_for(n_lanes: usize, bits_per_key: f64) -> usize {
+    let n_lanes = if n_lanes <= MOST_LANES { n_lanes } else { n_lanes - n_lanes % LANES };
+    let keys = (n_lanes as f64 * 64.0 / bits_per_key) as usize;
+    // The division may have been rounded up to the next whole number.
+    if keys > 0 && lanes_for(keys, bits_per_key).0 > n_lanes { keys - 1 } else { keys }
+}
+
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
 ///
 /// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one in a million from an FPR of 1e-5

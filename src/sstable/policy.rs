@@ -122,6 +122,23 @@ impl FilterPolicy {
         builder.finish_compact(filter);
     }
 
+    /// The most distinct keys whose filter takes at most `filter_bytes` bytes: for tables whose filters are cut to the
+    /// size of a page. 0 below 9 bytes, the size of the smallest filter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let policy = bloomline::sstable::FilterPolicy::with_bits_per_key(10.0)?;
+    /// let keys = policy.max_keys(4096) as u32;
+    /// let mut filter = Vec::new();
+    /// policy.create_filter((0..keys).map(u32::to_le_bytes), &mut filter);
+    /// assert_eq!((keys, filter.len()), (3225, 4033));
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn max_keys(&self, filter_bytes: usize) -> usize {
+        self.builder.max_keys(filter_bytes)
+    }
+
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
     /// For bytes that are not a filter it returns `true`: needlessly reading a data block costs time, skipping it loses
