@@ -1,4 +1,5 @@
-# The filter policy in the C++ LevelDB: its tests, also under the sanitizers and valgrind, and its benchmark.
+# The filter policy in the C++ LevelDB: its tests, also under the sanitizers and valgrind, LevelDB's own tests, and its
+# benchmark.
 
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
@@ -30,6 +31,53 @@ both() {
     step "${first[@]}" &
     step "$@"
     wait $!
+}
+
+# LevelDB's own tests with bloomline's filters. Arguments are folders with LevelDB's sources; without any, those of a
+# release and of a later commit are downloaded.
+leveldb_suite() {
+    install g++ g++ && install make make && install curl curl && leveldb_suite_packages ||
+        { skip "LevelDB's tests" "googletest or another package could not be installed"; return; }
+    cargo build --profile capi --quiet -p bloomline-capi
+    local version source
+    if [ $# = 0 ]; then
+        for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
+            if leveldb_source "$version"; then
+                set -- "$@" "$scratch/leveldb-$version"
+            else
+                skip "the tests of LevelDB $version" "its sources could not be downloaded" || return
+            fi
+        done
+    fi
+    for source; do
+        step leveldb_suite_of "$(realpath "$source")"
+    done
+}
+
+leveldb_suite_packages() {
+    compiles_with gmock/gmock.h && compiles_with benchmark/benchmark.h && compiles_with snappy.h ||
+        install "" libgtest-dev libgmock-dev libbenchmark-dev libsnappy-dev || compiles_with gmock/gmock.h
+}
+
+# `leveldb_source VERSION` downloads a tag or a commit to `$scratch/leveldb-VERSION`. Debian has the release, too.
+leveldb_source() {
+    local url
+    mkdir "$scratch/leveldb-$1"
+    for url in "https://github.com/google/leveldb/archive/$1.tar.gz" \
+        "https://deb.debian.org/debian/pool/main/l/leveldb/leveldb_$1.orig.tar.gz"; do
+        curl --fail --location --silent --output "$scratch/leveldb.tar.gz" "$url" &&
+            tar xzf "$scratch/leveldb.tar.gz" --strip-components=1 -C "$scratch/leveldb-$1" && return
+    done
+    return 1
+}
+
+leveldb_suite_of() {
+    local build
+    build=$(mktemp -d "$scratch/suite-XXXXXX")
+    make -C capi/tests/suite --keep-going --jobs="$(nproc)" --no-print-directory SOURCES="$1" BUILD="$build" \
+        LIBRARY="$(realpath "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a")"
+    grep '^good' "$build/differences_test.log"
+    cat "$build"/*.log | awk '/^PASS$/ { n += 1 } /^\[  PASSED/ { n += $4 } END { print n " tests passed" }'
 }
 
 # Arguments are the numbers of keys in the databases, one database each.
