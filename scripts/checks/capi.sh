@@ -4,13 +4,12 @@
 strict=(-Wall -Wextra -Werror -pedantic -g)
 
 capi() {
-    local prefix=$scratch/usr
+    local prefix=$scratch/home/.local
     install g++ g++ make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler is not available"; return; }
     step cargo clippy -p bloomline-capi --no-deps -- -D warnings
     step the_header_is_that_of_the_sources
-    step make -C capi
-    step make -C capi install PREFIX="$prefix"
-    step all_functions_are_declared_exported_and_tested
+    step the_readme_installs_and_links
+    step all_functions_are_declared_exported_and_tested "$prefix"
 
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
     local shared static
@@ -27,8 +26,9 @@ capi() {
         skip "valgrind" "it could not be installed"
     fi
     step the_examples_run
+    step static_programs_are_small "$prefix"
     step beside_another_rust_library "${static[@]}"
-    step cmake_finds_it "$prefix"
+    step the_installed_tree_can_be_moved
 }
 
 the_header_is_that_of_the_sources() {
@@ -41,12 +41,28 @@ the_header_is_that_of_the_sources() {
     diff capi/include/bloomline/bloomline.h "$scratch/bloomline.h"
 }
 
+# The commands as they stand, in a shell that knows nothing of this one.
+the_readme_installs_and_links() {
+    fenced sh capi/README.md >"$scratch/readme.sh"
+    mkdir -p "$scratch/readme" "$scratch/home"
+    fenced c capi/README.md >"$scratch/readme/ants.c"
+    sed -i "s|^export|cd $scratch/readme\n&|" "$scratch/readme.sh"
+    env -i PATH="$PATH" HOME="$scratch/home" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}" \
+        CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
+        bash -eux "$scratch/readme.sh"
+}
+
+# `fenced LANGUAGE FILE` prints the blocks of code in this language.
+fenced() {
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$2" | grep -v '^```'
+}
+
 all_functions_are_declared_exported_and_tested() {
-    local names='bloomline_[a-z_0-9]+'
-    grep -oE "^[a-z].*\b$names\(" "$scratch/usr/include/bloomline/bloomline.h" | grep -oE "$names\($" | tr -d '(' |
+    local names='bloomline_[a-z_0-9]+' lib=$1/lib/libbloomline
+    grep -oE "^[a-z].*\b$names\(" "$1/include/bloomline/bloomline.h" | grep -oE "$names\($" | tr -d '(' |
         sort >"$scratch/declared"
-    nm -D --defined-only "$scratch/usr/lib/libbloomline.so" | awk '{ print $3 }' | sort >"$scratch/exported"
-    diff "$scratch/declared" "$scratch/exported"
+    nm -D --defined-only "$lib.so" | awk '{ print $3 }' | sort | diff "$scratch/declared" -
+    nm -g --defined-only "$lib.a" | awk 'NF == 3 { print $3 }' | sort | diff "$scratch/declared" -
     grep -oE "\b$names\b" capi/tests/abi.c | sort -u | comm -13 - "$scratch/declared" >"$scratch/untested"
     diff "$scratch/untested" /dev/null
     echo "$(wc -l <"$scratch/declared") functions"
@@ -68,9 +84,8 @@ the_examples_run() {
     read -ra flags <<<"$(pkg-config --cflags --libs bloomline)"
     gcc -std=c99 "${strict[@]}" capi/examples/filter.c -o "$scratch/filter" "${flags[@]}"
     "$scratch/filter"
-    sed -n '/^```c$/,/^```$/p' capi/README.md | grep -v '^```' >"$scratch/readme.c"
-    gcc -std=c99 "${strict[@]}" "$scratch/readme.c" -o "$scratch/readme" "${flags[@]}"
-    "$scratch/readme"
+    gcc -std=c99 "${strict[@]}" "$scratch/readme/ants.c" -o "$scratch/ants" "${flags[@]}"
+    "$scratch/ants"
     leveldb_tools || { skip "LevelDB's examples" "libleveldb-dev could not be installed"; return; }
     gcc -std=c99 "${strict[@]}" capi/examples/leveldb.c -o "$scratch/leveldb-c" "${flags[@]}" -lleveldb
     "$scratch/leveldb-c" "$scratch/db"
@@ -82,12 +97,31 @@ the_examples_run() {
     done
 }
 
-# Both bring the Rust standard library.
+static_programs_are_small() {
+    local library=$1/lib/libbloomline.a flags
+    at_most 5000000 "$library"
+    gcc capi/examples/filter.c -o "$scratch/filter" -I"$1/include" "$library"
+    at_most 1500000 "$scratch/filter"
+    read -ra flags <<<"$(pkg-config --static --cflags --libs bloomline)"
+    gcc -static capi/examples/filter.c -o "$scratch/filter-static" "${flags[@]}"
+    at_most 1500000 "$scratch/filter-static"
+    "$scratch/filter-static"
+}
+
+at_most() {
+    local size
+    size=$(stat -c %s "$2")
+    echo "${2##*/}: $size bytes"
+    [ "$size" -le "$1" ] || { echo "more than $1" >&2; return 1; }
+}
+
+# Both bring the Rust standard library, each its own, also of another version.
 beside_another_rust_library() {
     cat >"$scratch/other.rs" <<'END'
 #[unsafe(no_mangle)]
 pub extern "C" fn other() -> i32 {
-    std::panic::catch_unwind(|| std::env::args().count() as i32).unwrap_or(0)
+    std::panic::set_hook(Box::new(|_| ()));
+    i32::from(std::panic::catch_unwind(|| assert!(std::env::args().count() == 0)).is_err())
 }
 END
     cat >"$scratch/both.c" <<'END'
@@ -95,13 +129,34 @@ END
 int other(void);
 int main(void) { return other() != 1 || bloomline_hash_key("", 0, 0) == 0; }
 END
-    rustc --edition 2024 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
-    gcc "$scratch/both.c" -o "$scratch/both" -L"$scratch" -lother "$@"
-    "$scratch/both"
+    local toolchain
+    for toolchain in $(rustup toolchain list | cut -d' ' -f1); do
+        echo "$toolchain"
+        rustc "+$toolchain" --edition 2024 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
+        gcc "$scratch/both.c" -o "$scratch/both" -L"$scratch" -lother "$@"
+        "$scratch/both"
+    done
+}
+
+the_installed_tree_can_be_moved() {
+    local there=$scratch/not-there multiarch
+    multiarch=$(gcc -print-multiarch)
+    make -C capi install DESTDIR="$scratch/stage" PREFIX="$there/usr" LIBDIR="$there/usr/lib/$multiarch" \
+        INCLUDEDIR="$there/headers" >/dev/null
+    [ ! -e "$there" ] || { echo "DESTDIR was not honoured" >&2; return 1; }
+    ! grep -rI "$scratch" "$scratch/stage" || { echo "these files contain DESTDIR or PREFIX" >&2; return 1; }
+    mv "$scratch/stage$there" "$scratch/moved"
+
+    local lib=$scratch/moved/usr/lib/$multiarch flags
+    read -ra flags <<<"$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs bloomline)"
+    gcc capi/examples/filter.c -o "$scratch/filter-moved" "${flags[@]}" -Wl,-rpath,"$lib"
+    env -u LD_LIBRARY_PATH "$scratch/filter-moved"
+    install cmake cmake make || { skip "CMake" "it could not be installed"; return; }
+    cmake_finds_it "$scratch/moved/usr"
+    ! leveldb_tools || cmake_finds_leveldb "$scratch/moved/usr"
 }
 
 cmake_finds_it() {
-    install cmake cmake make || { skip "CMake" "it could not be installed"; return; }
     mkdir "$scratch/cmake"
     cp capi/examples/filter.c "$scratch/cmake"
     cat >"$scratch/cmake/CMakeLists.txt" <<'END'
@@ -112,6 +167,7 @@ foreach(kind bloomline static)
   add_executable(${kind} filter.c)
   target_link_libraries(${kind} bloomline::${kind})
 endforeach()
+target_link_libraries(static -static)
 find_package(bloomline 0.2 QUIET)
 if(bloomline_FOUND)
   message(FATAL_ERROR "0.2 is not 0.1")
@@ -121,4 +177,17 @@ END
     cmake --build "$scratch/cmake/build" >/dev/null
     env -u LD_LIBRARY_PATH "$scratch/cmake/build/bloomline"
     env -u LD_LIBRARY_PATH "$scratch/cmake/build/static"
+}
+
+# As the README says.
+cmake_finds_leveldb() {
+    mkdir "$scratch/cmake-leveldb"
+    cp capi/examples/leveldb.c "$scratch/cmake-leveldb/ants.c"
+    {
+        printf 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\nadd_executable(ants ants.c)\n'
+        fenced cmake capi/README.md
+    } >"$scratch/cmake-leveldb/CMakeLists.txt"
+    cmake -S "$scratch/cmake-leveldb" -B "$scratch/cmake-leveldb/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
+    cmake --build "$scratch/cmake-leveldb/build" >/dev/null
+    env -u LD_LIBRARY_PATH "$scratch/cmake-leveldb/build/ants" "$scratch/cmake-leveldb/db"
 }
