@@ -4,7 +4,7 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
 
-use crate::blocks::SharedBlocks;
+use crate::blocks::{SharedBlocks, or_abort};
 use crate::error::SizingError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -133,7 +133,16 @@ impl AtomicBloomFilter {
     /// Copies the filter: the copy has all keys of inserts that this thread has synchronised with, and perhaps some
     /// bits of inserts that run at the same time.
     pub fn to_filter(&self) -> BloomFilter {
-        BloomFilter::from_parts(self.blocks.copy(), self.k, self.kernel, self.seed, None)
+        or_abort(self.try_to_filter())
+    }
+
+    /// [`to_filter`](Self::to_filter), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn try_to_filter(&self) -> Result<BloomFilter, SizingError> {
+        Ok(BloomFilter::from_parts(self.blocks.try_copy()?, self.k, self.kernel, self.seed, None))
     }
 
     /// Probes per key, 1 to 16.

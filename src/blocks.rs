@@ -4,6 +4,7 @@
 //! bytes read in place from a file, on every CPU.
 
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::array;
 use core::ptr::NonNull;
@@ -125,10 +126,9 @@ impl Blocks {
         Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
     }
 
-    /// [`zeroed`](Self::zeroed) for a size that is not user input. Aborts if memory cannot be allocated, as `Vec` does.
+    /// [`zeroed`](Self::zeroed) for a size that is not user input.
     pub(crate) fn zeroed_or_abort(n_blocks: usize) -> Self {
-        Self::zeroed(n_blocks)
-            .unwrap_or_else(|_| handle_alloc_error(layout(n_blocks).unwrap_or(Layout::new::<Block>())))
+        or_abort(Self::zeroed(n_blocks))
     }
 
     /// Blocks of zeros in huge pages if the system grants them, else in normal pages.
@@ -191,12 +191,12 @@ impl SharedBlocks {
     }
 
     /// A copy. Each lane is read at some time during the call.
-    pub(crate) fn copy(&self) -> Blocks {
-        let mut copy = Blocks::zeroed_or_abort(self.0.n_blocks);
+    pub(crate) fn try_copy(&self) -> Result<Blocks, SizingError> {
+        let mut copy = Blocks::zeroed(self.0.n_blocks)?;
         for (copy, block) in copy.as_mut_slice().iter_mut().zip(self.as_slice()) {
             *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
         }
-        copy
+        Ok(copy)
     }
 
     #[inline]
@@ -218,22 +218,45 @@ impl SharedBlocks {
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        Self::from_slice(self.as_slice())
+        or_abort(Self::try_from_slice(self.as_slice()))
     }
 }
 
 impl Blocks {
-    /// A copy of blocks that memory already holds. Aborts if memory cannot be allocated.
-    pub(crate) fn from_slice(blocks: BlockSlice<'_>) -> Self {
-        Self::from_bytes(blocks.as_slice().as_flattened())
+    pub(crate) fn try_from_slice(blocks: BlockSlice<'_>) -> Result<Self, SizingError> {
+        Self::try_from_bytes(blocks.as_slice().as_flattened())
     }
 
     /// A copy of at least one byte, padded with zeros to whole blocks.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let mut copy = Self::zeroed_or_abort(bytes.len().div_ceil(BLOCK_BYTES));
+    pub(crate) fn try_from_bytes(bytes: &[u8]) -> Result<Self, SizingError> {
+        let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES))?;
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
-        copy
+        Ok(copy)
     }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        or_abort(Self::try_from_bytes(bytes))
+    }
+}
+
+/// Aborts if memory could not be allocated, as `Vec` does.
+#[inline]
+pub(crate) fn or_abort<T>(allocated: Result<T, SizingError>) -> T {
+    allocated.unwrap_or_else(|error| abort(error))
+}
+
+#[cold]
+fn abort(error: SizingError) -> ! {
+    let bytes = if let SizingError::OutOfMemory { bytes } = error { bytes } else { usize::MAX };
+    handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<Block>()))
+}
+
+/// Reserves memory for `n` more items.
+#[inline]
+pub(crate) fn reserve<T>(items: &mut Vec<T>, n: usize) -> Result<(), SizingError> {
+    items.try_reserve(n).map_err(|_| SizingError::OutOfMemory {
+        bytes: items.len().saturating_add(n).saturating_mul(size_of::<T>()),
+    })
 }
 
 impl Drop for Blocks {

@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::blocks::{Blocks, LANES};
-use crate::encoding;
+use crate::blocks::{Blocks, LANES, or_abort, reserve};
+use crate::encoding::{self, LANE_BYTES};
 use crate::error::SizingError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -19,6 +19,9 @@ use crate::sizing::{self, Sizing};
 /// Uses 8 bytes per key until it is finished. You may add a key any number of times: the size depends on the distinct
 /// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
 /// is empty and can be used again.
+///
+/// If memory runs out, the methods that start with `try_` return an error and leave the builder as it was; the others
+/// abort the process, as `Vec` does.
 ///
 /// # Examples
 ///
@@ -37,7 +40,7 @@ use crate::sizing::{self, Sizing};
 /// ```
 #[derive(Clone, Debug)]
 pub struct FilterBuilder {
-    /// In pieces, because a single vector would take twice its memory just after it has grown.
+    /// In pieces of at least [`PIECE`], because a single vector would take twice its memory just after it has grown.
     full: Vec<Vec<u64>>,
     hashes: Vec<u64>,
     bits_per_key: f64,
@@ -45,7 +48,7 @@ pub struct FilterBuilder {
     kernel: Kernel,
 }
 
-/// Hashes in a full piece: 64 KiB.
+/// A vector with room for this many hashes, 64 KiB, no longer grows.
 const PIECE: usize = 8192;
 
 impl FilterBuilder {
@@ -91,30 +94,75 @@ impl FilterBuilder {
     /// which is a third of the cost of a filter of 20 to 34 keys (Zen 4, 2026-11). A builder that is used again keeps
     /// its memory.
     pub fn reserve(&mut self, keys: usize) {
-        self.hashes.reserve(keys.min(PIECE - self.hashes.len()));
+        or_abort(self.try_reserve(keys));
+    }
+
+    /// [`reserve`](Self::reserve), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot be allocated.
+    pub fn try_reserve(&mut self, keys: usize) -> Result<(), SizingError> {
+        let room = PIECE.saturating_sub(self.hashes.len());
+        reserve(&mut self.hashes, keys.min(room))
     }
 
     /// Adds a key. Keys may repeat.
     #[inline]
     pub fn add(&mut self, key: impl AsRef<[u8]>) {
-        self.add_hash(self.seed.hash(key.as_ref()));
+        or_abort(self.try_add(key));
+    }
+
+    /// [`add`](Self::add), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the hash cannot be allocated.
+    #[inline]
+    pub fn try_add(&mut self, key: impl AsRef<[u8]>) -> Result<(), SizingError> {
+        self.try_add_hash(self.seed.hash(key.as_ref()))
     }
 
     /// [`add`](Self::add) by hash.
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
+        or_abort(self.try_add_hash(hash));
+    }
+
+    /// [`try_add`](Self::try_add) by hash.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the hash cannot be allocated.
+    #[inline]
+    pub fn try_add_hash(&mut self, hash: u64) -> Result<(), SizingError> {
         // Databases add keys in sorted order, each as often as it has versions.
         if self.hashes.last() != Some(&hash) {
-            if self.hashes.len() == PIECE {
-                self.full.push(mem::replace(&mut self.hashes, Vec::with_capacity(PIECE)));
+            if self.hashes.len() == self.hashes.capacity() {
+                self.grow()?;
             }
             self.hashes.push(hash);
         }
+        Ok(())
+    }
+
+    /// Makes room for a hash.
+    #[cold]
+    fn grow(&mut self) -> Result<(), SizingError> {
+        let n = self.hashes.len();
+        if n < PIECE {
+            return self.try_reserve(n.max(4));
+        }
+        let mut next = Vec::new();
+        reserve(&mut next, PIECE)?;
+        reserve(&mut self.full, 1)?;
+        self.full.push(mem::replace(&mut self.hashes, next));
+        Ok(())
     }
 
     /// Number of keys added. A key that was added several times may count more than once.
     pub fn len(&self) -> usize {
-        self.full.len() * PIECE + self.hashes.len()
+        self.pieces().map(<[u64]>::len).sum()
     }
 
     /// Returns whether no key has been added.
@@ -127,12 +175,21 @@ impl FilterBuilder {
     ///
     /// Takes two passes over the keys, and a third if some were added more than once.
     pub fn finish(&mut self) -> BloomFilter {
-        let (kernel, seed) = (self.kernel, self.seed);
-        let made = self.make(|keys, bits_per_key| {
+        or_abort(self.try_finish())
+    }
+
+    /// [`finish`](Self::finish), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
+    pub fn try_finish(&mut self) -> Result<BloomFilter, SizingError> {
+        let Made { blocks, k, keys, .. } = self.make(|keys, bits_per_key| {
             let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
             (sizing.n_blocks * LANES, ProbeCount::new(sizing.k).expect("valid"))
-        });
-        BloomFilter::from_parts(made.blocks, made.k, kernel, seed, Some(made.keys as u64))
+        })?;
+        self.clear();
+        Ok(BloomFilter::from_parts(blocks, k, self.kernel, self.seed, Some(keys as u64)))
     }
 
     /// Makes the filter, appends its compact bytes and empties the builder. Appends at most 1.25 × keys + 65 bytes at
@@ -142,8 +199,26 @@ impl FilterBuilder {
     /// A filter of fewer than 64 lanes of 8 bytes has just as many lanes as it needs, in blocks that overlap. A larger
     /// one is rounded up to whole blocks.
     pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
-        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for);
+        or_abort(self.try_finish_compact(out));
+    }
+
+    /// [`finish_compact`](Self::finish_compact), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_finish`](Self::try_finish), or if `out` cannot grow. The builder then keeps its keys, and `out`
+    /// its bytes.
+    pub fn try_finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), SizingError> {
+        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for)?;
+        reserve(out, n_lanes * LANE_BYTES + 1)?;
         encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
+        self.clear();
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.full.clear();
+        self.hashes.clear();
     }
 
     /// The most distinct keys whose compact bytes are at most `compact_bytes` long.
@@ -153,28 +228,39 @@ impl FilterBuilder {
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
     /// bits per key.
-    fn make(&mut self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Made {
+    fn make(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Made, SizingError> {
         let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
-        let mut unchanged = Vec::new();
-        let mut blocks = self.build(n_lanes, k, |hash| unchanged.push(hash));
-        let repeats = self.count_repeats(unchanged);
+        let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
+        let mut blocks = self.build(n_lanes, k, |hash| {
+            if unchanged.len() == unchanged.capacity() {
+                reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
+            }
+            if reserved.is_ok() {
+                unchanged.push(hash);
+            }
+        })?;
+        reserved?;
+        let repeats = self.count_repeats(unchanged)?;
         let keys = self.len() - repeats;
         if repeats != 0 {
             (n_lanes, k) = shape(keys, self.bits_per_key);
-            blocks = self.build(n_lanes, k, |_| ());
+            blocks = self.build(n_lanes, k, |_| ())?;
         }
-        self.full.clear();
-        self.hashes.clear();
-        Made { blocks, n_lanes, k, keys }
+        Ok(Made { blocks, n_lanes, k, keys })
     }
 
-    fn build(&self, n_lanes: usize, k: ProbeCount, mut on_unchanged: impl FnMut(u64)) -> Blocks {
+    fn build(
+        &self,
+        n_lanes: usize,
+        k: ProbeCount,
+        mut on_unchanged: impl FnMut(u64),
+    ) -> Result<Blocks, SizingError> {
         // Takes at most eight times the memory of the hashes.
-        let mut blocks = Blocks::zeroed_or_abort(short::n_blocks(n_lanes));
+        let mut blocks = Blocks::zeroed(short::n_blocks(n_lanes))?;
         for hashes in self.pieces() {
             self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
         }
-        blocks
+        Ok(blocks)
     }
 
     /// Counts the repeats among the added keys, given the hashes whose insert changed no bit. Those include all
@@ -183,12 +269,11 @@ impl FilterBuilder {
     /// It is enough to sort the keys whose hash is among the unchanged ones, which are few: sorting all keys takes
     /// twice as long as everything else. A filter selects them. It misses none, and a key that it selects wrongly is
     /// selected each time that it occurs.
-    fn count_repeats(&self, unchanged: Vec<u64>) -> usize {
+    fn count_repeats(&self, unchanged: Vec<u64>) -> Result<usize, SizingError> {
         if unchanged.is_empty() {
-            return 0;
+            return Ok(0);
         }
-        let mut suspects =
-            BloomFilter::with_bits_per_key(unchanged.len(), 12.0).expect("as the filter itself");
+        let mut suspects = BloomFilter::with_bits_per_key(unchanged.len(), 12.0)?;
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -196,12 +281,13 @@ impl FilterBuilder {
         for hashes in self.pieces().flat_map(|hashes| hashes.chunks(1024)) {
             let found = &mut found[..hashes.len()];
             suspects.contains_batch(hashes, found);
+            reserve(&mut candidates, hashes.len())?;
             candidates.extend(hashes.iter().zip(found).filter(|(_, found)| **found).map(|(hash, _)| hash));
         }
         let n_candidates = candidates.len();
         candidates.sort_unstable();
         candidates.dedup();
-        n_candidates - candidates.len()
+        Ok(n_candidates - candidates.len())
     }
 
     fn pieces(&self) -> impl Iterator<Item = &[u64]> {

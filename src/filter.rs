@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
 use crate::encoding::{self, Lanes};
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
@@ -373,11 +373,13 @@ impl BloomFilter {
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();
-        let mut factors: Vec<usize> = (1..)
-            .take_while(|divisor| divisor <= &(n_blocks / divisor))
-            .filter(|divisor| n_blocks.is_multiple_of(*divisor))
-            .flat_map(|divisor| [divisor, n_blocks / divisor])
-            .collect();
+        let mut factors = Vec::new();
+        for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
+            if n_blocks.is_multiple_of(divisor) {
+                reserve(&mut factors, 2)?;
+                factors.extend([divisor, n_blocks / divisor]);
+            }
+        }
         factors.sort_unstable();
         let fpr_of = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
         let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
@@ -585,14 +587,23 @@ impl BloomView<'_> {
     /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
     #[must_use]
     pub fn to_filter(&self) -> BloomFilter {
+        or_abort(self.try_to_filter())
+    }
+
+    /// [`to_filter`](Self::to_filter), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn try_to_filter(&self) -> Result<BloomFilter, SizingError> {
         let Self { lanes, k, kernel, seed, keys, .. } = *self;
         let blocks = match lanes {
-            Lanes::Blocks(blocks) => Blocks::from_slice(blocks),
-            Lanes::Short(short) => short.to_blocks(),
+            Lanes::Blocks(blocks) => Blocks::try_from_slice(blocks)?,
+            Lanes::Short(short) => short.try_to_blocks()?,
         };
         // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
         let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
+        Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
     }
 }
 

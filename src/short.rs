@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, combined, lanes};
+use crate::error::SizingError;
 use crate::mask::block_index;
 
 /// The most lanes of a short filter. Above that, whole blocks waste little.
@@ -82,12 +83,12 @@ impl<'a> ShortLanes<'a> {
     }
 
     /// Whole blocks that return the same answers.
-    pub(crate) fn to_blocks(self) -> Blocks {
-        let mut blocks = Blocks::zeroed_or_abort(self.n_blocks());
+    pub(crate) fn try_to_blocks(self) -> Result<Blocks, SizingError> {
+        let mut blocks = Blocks::zeroed(self.n_blocks())?;
         for (index, block) in blocks.as_mut_slice().iter_mut().enumerate() {
             *block = self.block(index);
         }
-        blocks
+        Ok(blocks)
     }
 }
 

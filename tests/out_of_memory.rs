@@ -1,0 +1,147 @@
+//! Every allocation of the `try_` methods is refused in turn: each must be reported, and the object stay as it was.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Debug;
+use std::ptr;
+
+use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, SizingError, mix};
+
+thread_local! {
+    /// Allocations of this thread until one is refused, and all after it.
+    static ALLOWED: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+struct Refusing;
+
+fn refuse() -> bool {
+    ALLOWED.with(|allowed| {
+        let n = allowed.get();
+        allowed.set(if n == usize::MAX { n } else { n.saturating_sub(1) });
+        n == 0
+    })
+}
+
+// SAFETY: every method forwards to `System`, or returns null, which means that memory ran out.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: this method's contract is the same.
+        if refuse() { ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: this method's contract is the same.
+        if refuse() { ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: this method's contract is the same.
+        if refuse() { ptr::null_mut() } else { unsafe { System.realloc(memory, layout, size) } }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: this method's contract is the same.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Calls `work` with 0, 1, 2, ... allocations allowed, until it succeeds. Returns its result and how often it failed.
+fn sweep<T: Debug>(mut work: impl FnMut() -> Result<T, SizingError>) -> (T, usize) {
+    for failures in 0.. {
+        ALLOWED.set(failures);
+        let result = work();
+        ALLOWED.set(usize::MAX);
+        match result {
+            Ok(done) => return (done, failures),
+            Err(error) => assert!(matches!(error, SizingError::OutOfMemory { bytes: 1.. }), "{error:?}"),
+        }
+    }
+    unreachable!()
+}
+
+fn builder_of(keys: u64) -> FilterBuilder {
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    // Some keys twice, which takes more memory.
+    (0..keys).chain(0..keys / 2).for_each(|key| builder.add_hash(mix(key)));
+    builder
+}
+
+#[test]
+fn a_builder_keeps_its_keys() {
+    for keys in [0, 1, 34, 1_000, 20_000] {
+        let (mut builder, same) = (builder_of(keys), builder_of(keys));
+        let n = builder.len();
+        let mut out = b"kept".to_vec();
+        let ((), failures) = sweep(|| {
+            assert_eq!((builder.len(), &*out), (n, b"kept".as_slice()));
+            builder.try_finish_compact(&mut out)
+        });
+        assert!(failures >= if keys < 2 { 2 } else { 5 }, "{keys} keys: only {failures} allocations");
+        let mut expected = b"kept".to_vec();
+        same.clone().finish_compact(&mut expected);
+        assert_eq!(out, expected);
+        assert!(builder.is_empty());
+
+        let mut builder = same.clone();
+        let (filter, failures) = sweep(|| {
+            assert_eq!(builder.len(), n);
+            builder.try_finish()
+        });
+        assert!(failures != 0 && builder.is_empty());
+        assert_eq!((filter.known_keys(), filter), (Some(keys), same.clone().finish()));
+    }
+}
+
+#[test]
+fn a_builder_grows_or_reports() {
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    let mut failures = 0;
+    for key in 0..20_000 {
+        let ((), failed) = sweep(|| {
+            assert_eq!(builder.len(), key);
+            builder.try_add_hash(mix(key as u64))
+        });
+        failures += failed;
+    }
+    // 4, 8, ... 8192, then two pieces, the first of which needs the list of pieces too.
+    assert_eq!(failures, 12 + 3);
+    assert_eq!(builder.finish(), {
+        let mut same = FilterBuilder::with_bits_per_key(10.0).unwrap();
+        (0..20_000).for_each(|key| same.add_hash(mix(key)));
+        same.finish()
+    });
+
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    assert_eq!(sweep(|| builder.try_reserve(1_000)).1, 1);
+    assert_eq!(sweep(|| (0..1_000).try_for_each(|key: u32| builder.try_add(key.to_le_bytes()))).1, 0);
+}
+
+#[test]
+fn filters_are_copied_or_not() {
+    for n_blocks in [1, 7, 100] {
+        let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
+        (0..100).for_each(|key| _ = filter.insert_hash(mix(key)));
+        assert_eq!(sweep(|| filter.as_view().try_to_filter()), (filter.clone(), 1));
+        let shared = AtomicBloomFilter::from(filter.clone());
+        assert_eq!(sweep(|| shared.try_to_filter()), (filter.clone(), 1));
+    }
+    let mut short = Vec::new();
+    builder_of(34).finish_compact(&mut short);
+    let view = BloomView::from_compact(&short).unwrap();
+    assert_eq!(sweep(|| view.try_to_filter()), (view.to_filter(), 1));
+}
+
+#[test]
+fn a_filter_is_folded_or_stays() {
+    let mut filter = BloomFilter::with_blocks(64, 6).unwrap();
+    filter.insert("ant");
+    assert_eq!(sweep(|| filter.fold(2)).1, 1);
+    let ((), failures) = sweep(|| {
+        assert_eq!(filter.n_blocks(), 32);
+        filter.shrink_to_fpr(0.01)
+    });
+    assert!(failures >= 2 && filter.n_blocks() < 32 && filter.contains("ant"));
+}
