@@ -209,14 +209,25 @@ impl FilterBuilder {
     /// Those of [`try_finish`](Self::try_finish), or if `out` cannot grow. The builder then keeps its keys, and `out`
     /// its bytes.
     pub fn try_finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), SizingError> {
-        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for)?;
-        reserve(out, n_lanes * LANE_BYTES + 1)?;
-        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
+        self.try_write_compact(out)?;
         self.clear();
         Ok(())
     }
 
-    fn clear(&mut self) {
+    /// [`try_finish_compact`](Self::try_finish_compact) that does not empty the builder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_finish_compact`](Self::try_finish_compact).
+    pub fn try_write_compact(&self, out: &mut Vec<u8>) -> Result<(), SizingError> {
+        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for)?;
+        reserve(out, n_lanes * LANE_BYTES + 1)?;
+        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
+        Ok(())
+    }
+
+    /// Removes all keys. Keeps the memory of up to 8192 of them.
+    pub fn clear(&mut self) {
         self.full.clear();
         self.hashes.clear();
     }

@@ -1,7 +1,6 @@
 /* Builds a filter, writes it to bytes, and looks up keys in those bytes. */
 #include <bloomline/bloomline.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *answer(bool found) { return found ? "possibly present" : "definitely absent"; }
 
@@ -21,6 +20,6 @@ int main(void) {
   printf("user4291: %s\n", answer(bloomline_view_contains(view, "user4291", 8)));
   printf("user4292: %s\n", answer(bloomline_view_contains(view, "user4292", 8)));
   bloomline_view_free(view);
-  free(bytes);
+  bloomline_free(bytes);
   return 0;
 }

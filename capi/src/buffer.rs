@@ -1,9 +1,11 @@
 //! Memory passed between C and Rust.
 
+use core::alloc::Layout;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use core::ptr::{self, NonNull};
+use core::ptr;
 use core::slice;
+use std::alloc::alloc;
 
 use crate::error::Error;
 
@@ -54,27 +56,37 @@ pub(crate) unsafe fn borrowed<'a, T>(
     }
 }
 
-/// A copy from malloc, which the caller frees.
-pub(crate) fn allocated(bytes: &[u8]) -> Result<NonNull<c_void>, Error> {
-    // At least one byte: `malloc(0)` may return null.
-    // SAFETY: malloc takes any size.
-    let copy = NonNull::new(unsafe { libc::malloc(bytes.len().max(1)) });
-    let copy = copy.ok_or(Error::OutOfMemory { bytes: bytes.len() })?;
-    // SAFETY: the copy is at least as long as the bytes, and new, so it does not overlap them.
-    unsafe { copy.cast::<u8>().copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-    Ok(copy)
+/// What `make` returns, in memory that is allocated first: a failure of either changes nothing. `Box::new` would abort
+/// the process if memory runs out. Never `Ok(None)`, which is C's null.
+pub(crate) fn boxed<T>(make: impl FnOnce() -> Result<T, Error>) -> Result<Option<Box<T>>, Error> {
+    const { assert!(size_of::<T>() != 0) };
+    // SAFETY: the size is not 0.
+    let memory = unsafe { alloc(Layout::new::<T>()) }.cast::<MaybeUninit<T>>();
+    if memory.is_null() {
+        return Err(Error::OutOfMemory { bytes: size_of::<T>() });
+    }
+    // SAFETY: it comes from the global allocator, with the layout of a `T`.
+    let memory = unsafe { Box::from_raw(memory) };
+    Ok(Some(Box::write(memory, make()?)))
 }
 
-/// A copy from malloc, which the caller frees, and its length; 0 on failure.
+/// A copy of the bytes for the caller, who frees it with [`bloomline_free`], and its length; 0 on failure.
 pub(crate) fn allocated_with_length(
     length: Option<&mut MaybeUninit<usize>>,
     work: impl FnOnce() -> Result<Vec<u8>, Error>,
 ) -> Result<*mut c_void, Error> {
     let length = not_null(length, "length")?.write(0);
     let bytes = work()?;
-    let copy = allocated(&bytes)?;
+    // At least one byte: `malloc(0)` may return null.
+    // SAFETY: malloc takes any size.
+    let copy = unsafe { libc::malloc(bytes.len().max(1)) };
+    if copy.is_null() {
+        return Err(Error::OutOfMemory { bytes: bytes.len() });
+    }
+    // SAFETY: the copy is at least as long as the bytes, and new, so it does not overlap them.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), copy.cast(), bytes.len()) };
     *length = bytes.len();
-    Ok(copy.as_ptr())
+    Ok(copy)
 }
 
 /// Writes to the caller's buffer what `work` returns, if it fits. The length is set whether it fits or not; 0 if `work`
@@ -102,4 +114,14 @@ pub(crate) unsafe fn fill(
     // has at least one byte, and a null buffer has no capacity.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     Ok(())
+}
+
+/// Frees memory that a function of this library returned for you to free, such as the bytes of a filter; objects have
+/// functions of their own. Does nothing if `memory` is null.
+///
+/// The memory is from malloc, so `free` does the same, unless your program uses another malloc than this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_free(memory: *mut c_void) {
+    // SAFETY: the caller passes null, or memory from `allocated_with_length` that has not been freed.
+    unsafe { libc::free(memory) };
 }

@@ -6,7 +6,7 @@ use core::ptr;
 
 use bloomline_core::FilterBuilder;
 
-use crate::buffer::{allocated_with_length, borrowed_bytes, not_null};
+use crate::buffer::{allocated_with_length, borrowed_bytes, boxed, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::Filter;
 
@@ -18,18 +18,20 @@ pub struct Builder(FilterBuilder);
 
 /// Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
 ///
-/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Option<Box<Builder>> {
-    or_record(None, || Ok(Some(Box::new(Builder(FilterBuilder::with_bits_per_key(bits_per_key)?)))))
+    or_record(None, || boxed(|| Ok(Builder(FilterBuilder::with_bits_per_key(bits_per_key)?))))
 }
 
 /// Creates a builder of filters with a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
+/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
-    or_record(None, || Ok(Some(Box::new(Builder(FilterBuilder::with_fpr(fpr)?)))))
+    or_record(None, || boxed(|| Ok(Builder(FilterBuilder::with_fpr(fpr)?))))
 }
 
 /// Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
@@ -55,8 +57,9 @@ pub extern "C" fn bloomline_builder_free(builder: Option<Box<Builder>>) {
 
 /// Adds the key of `length` bytes. Keys may repeat.
 ///
-/// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0; nothing is
-/// then added.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
+/// BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then added: a filter built
+/// without the key does not find it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_builder_add(
     builder: Option<&mut Builder>,
@@ -66,18 +69,14 @@ pub unsafe extern "C" fn bloomline_builder_add(
     status_of(|| {
         // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        not_null(builder, "builder")?.0.add(key);
-        Ok(())
+        Ok(not_null(builder, "builder")?.0.try_add(key)?)
     })
 }
 
 /// `bloomline_builder_add` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_add_hash(builder: Option<&mut Builder>, hash: u64) -> Status {
-    status_of(|| {
-        not_null(builder, "builder")?.0.add_hash(hash);
-        Ok(())
-    })
+    status_of(|| Ok(not_null(builder, "builder")?.0.try_add_hash(hash)?))
 }
 
 /// Returns the number of keys added; a key added several times may count more than once. Returns 0 for a null builder.
@@ -86,27 +85,36 @@ pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
     or_record(0, || Ok(not_null(builder, "builder")?.0.len()))
 }
 
-/// Builds the filter of the keys added, which you free, and empties the builder. Returns null for a null builder.
+/// Builds the filter of the keys added, which you free, and empties the builder.
+///
+/// Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(not_null(builder, "builder")?.0.finish())))
+    or_record(None, || boxed(|| Ok(Filter(not_null(builder, "builder")?.0.try_finish()?))))
 }
 
-/// Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory from
-/// malloc, which you free, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus 65.
+/// Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory that you
+/// free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
+/// 65.
 ///
-/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT); the builder is then unchanged. Returns null if
-/// memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY); the builder is then empty. In both cases `length` is then 0.
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0, and the builder keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish_compact(
     builder: Option<&mut Builder>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_void {
     or_record(ptr::null_mut(), || {
-        allocated_with_length(length, || {
+        let filter = allocated_with_length(length, || {
             let mut filter = Vec::new();
-            not_null(builder, "builder")?.0.finish_compact(&mut filter);
+            not_null(builder.as_deref(), "builder")?.0.try_write_compact(&mut filter)?;
             Ok(filter)
-        })
+        })?;
+        // Not before the last allocation.
+        if let Some(Builder(builder)) = builder {
+            builder.clear();
+        }
+        Ok(filter)
     })
 }

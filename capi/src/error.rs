@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::ffi::c_char;
 use core::fmt::{self, Write};
+use std::io;
+use std::path::PathBuf;
 
 use bloomline_core::{DecodeError, MismatchError, SizingError};
 
@@ -27,6 +29,8 @@ pub enum Status {
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
     /// A seed can only be set before the first key, and keys have been added.
     BLOOMLINE_NOT_EMPTY = 7,
+    /// A file cannot be read or written.
+    BLOOMLINE_IO = 8,
 }
 
 pub(crate) enum Error {
@@ -39,6 +43,7 @@ pub(crate) enum Error {
     Decode(DecodeError),
     OutOfMemory { bytes: usize },
     BufferTooSmall { needed: usize, capacity: usize },
+    Io { path: PathBuf, error: io::Error },
 }
 
 impl Error {
@@ -53,6 +58,10 @@ impl Error {
             Self::Mismatch(_) => Status::BLOOMLINE_MISMATCH,
             Self::Decode(_) => Status::BLOOMLINE_DECODE,
             Self::BufferTooSmall { .. } => Status::BLOOMLINE_BUFFER_TOO_SMALL,
+            Self::Io { error, .. } if error.kind() == io::ErrorKind::OutOfMemory => {
+                Status::BLOOMLINE_OUT_OF_MEMORY
+            }
+            Self::Io { .. } => Status::BLOOMLINE_IO,
         }
     }
 }
@@ -71,6 +80,8 @@ impl fmt::Display for Error {
             Self::BufferTooSmall { needed, capacity } => {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
             }
+            // The path last, since long messages are cut.
+            Self::Io { path, error } => write!(f, "{error}: {}", path.display()),
         }
     }
 }

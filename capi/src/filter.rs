@@ -6,20 +6,14 @@ use core::ptr;
 
 use bloomline_core::{BloomFilter, StandaloneFooter};
 
-use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, fill, not_null};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, fill, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 
 /// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
 ///
 /// Keys cannot be removed. Memory is fixed at construction: with more keys than it was sized for, the filter stays
 /// correct, but its false-positive rate rises.
-pub struct Filter(BloomFilter);
-
-impl Filter {
-    pub(crate) fn boxed(filter: BloomFilter) -> Option<Box<Self>> {
-        Some(Box::new(Self(filter)))
-    }
-}
+pub struct Filter(pub(crate) BloomFilter);
 
 /// Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
 /// rate of 1 % takes 9.9 bits per key.
@@ -28,7 +22,7 @@ impl Filter {
 /// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_fpr(expected_keys: usize, fpr: f64) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(BloomFilter::with_fpr(expected_keys, fpr)?)))
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_fpr(expected_keys, fpr)?))))
 }
 
 /// Creates an empty filter with `bits_per_key` for each of `expected_keys` distinct keys, rounded up to whole blocks of
@@ -41,7 +35,7 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
     expected_keys: usize,
     bits_per_key: f64,
 ) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?)))
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?))))
 }
 
 /// Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
@@ -50,14 +44,14 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_with_blocks(n_blocks: usize, k: u32) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(BloomFilter::with_blocks(n_blocks, k)?)))
+    or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_blocks(n_blocks, k)?))))
 }
 
 /// Sets the seed of an empty filter, 0 by default. Filters with different seeds place keys differently, which makes
 /// their false positives independent.
 ///
-/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared; the filter is then
-/// unchanged.
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
+/// BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated; the filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u64) -> Status {
     status_of(|| {
@@ -71,10 +65,11 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
     })
 }
 
-/// Returns a copy of the filter, which you free separately. Returns null if `filter` is null.
+/// Returns a copy of the filter, which you free separately. Returns null if `filter` is null, or if memory cannot be
+/// allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clone(filter: Option<&Filter>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(not_null(filter, "filter")?.0.clone())))
+    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.as_view().try_to_filter()?))))
 }
 
 /// Frees a filter. Does nothing if `filter` is null.
@@ -352,8 +347,8 @@ pub unsafe extern "C" fn bloomline_filter_write_compact(
     status_of(|| unsafe { fill(buffer, capacity, length, || compact(&not_null(filter, "filter")?.0)) })
 }
 
-/// Returns the filter's compact form in memory from malloc, which you free, and writes its length to `length`. See
-/// `bloomline_filter_write_compact`.
+/// Returns the filter's compact form in memory that you free with `bloomline_free`, and writes its length to `length`.
+/// See `bloomline_filter_write_compact`.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
@@ -387,8 +382,8 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
     status_of(|| unsafe { fill(buffer, capacity, length, || standalone(&not_null(filter, "filter")?.0)) })
 }
 
-/// Returns the filter's standalone form in memory from malloc, which you free, and writes its length to `length`. See
-/// `bloomline_filter_write_standalone`.
+/// Returns the filter's standalone form in memory that you free with `bloomline_free`, and writes its length to
+/// `length`. See `bloomline_filter_write_standalone`.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.

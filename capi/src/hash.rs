@@ -2,7 +2,6 @@
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
-use std::ffi::CString;
 use std::sync::OnceLock;
 
 use bloomline_core::{Kernel, hash_key, mix, sizing};
@@ -69,9 +68,13 @@ pub extern "C" fn bloomline_best_k(bits_per_key: f64, out: Option<&mut MaybeUnin
 /// is first needed. Never null, never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_kernel_name() -> *const c_char {
-    static NAME: OnceLock<CString> = OnceLock::new();
-    // No kernel's name contains a NUL, so this is never empty.
-    NAME.get_or_init(|| CString::new(Kernel::active().name()).unwrap_or_default()).as_ptr()
+    static NAME: OnceLock<[u8; 16]> = OnceLock::new();
+    let with_nul = || {
+        let (mut room, name) = ([0; 16], Kernel::active().name().as_bytes());
+        room[..name.len()].copy_from_slice(name);
+        room
+    };
+    NAME.get_or_init(with_nul).as_ptr().cast()
 }
 
 /// Returns the library's version, such as "0.1.0". Never null, never freed.

@@ -8,8 +8,6 @@
 // The comments become the C header, whose top states the contract of every function.
 #![allow(clippy::missing_safety_doc)]
 
-mod buffer;
-
 // The header declares their functions in this order.
 mod error;
 
@@ -17,8 +15,17 @@ mod filter;
 
 mod view;
 
+mod atomic;
+
+mod file;
+
 mod builder;
 
 mod policy;
 
 mod hash;
+
+mod buffer;
+
+#[path = "../../python/src/files.rs"]
+mod replace;

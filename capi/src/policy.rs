@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use bloomline_core::FilterBuilder;
 use bloomline_core::sstable::{FilterPolicy, Policy as _};
 
-use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, not_null};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
 use crate::error::{Error, or_record};
 
 /// Creates and queries the filters of a database, like LevelDB's FilterPolicy.
@@ -21,8 +21,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    fn boxed(policy: FilterPolicy) -> Option<Box<Self>> {
-        Some(Box::new(Self { policy, unusable_filters: AtomicU64::new(0) }))
+    fn new(policy: FilterPolicy) -> Self {
+        Self { policy, unusable_filters: AtomicU64::new(0) }
     }
 
     /// Builds the filter of the `n` keys that `add` adds.
@@ -32,10 +32,10 @@ impl Policy {
         add: impl FnOnce(&mut FilterBuilder) -> Result<(), Error>,
     ) -> Result<Vec<u8>, Error> {
         let mut keys = self.policy.keys();
-        keys.reserve(n);
+        keys.try_reserve(n)?;
         add(&mut keys)?;
         let mut filter = Vec::new();
-        keys.finish_compact(&mut filter);
+        keys.try_finish_compact(&mut filter)?;
         Ok(filter)
     }
 }
@@ -53,18 +53,20 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
 
 /// Creates a policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
 ///
-/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
+/// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_bits_per_key(bits_per_key: f64) -> Option<Box<Policy>> {
-    or_record(None, || Ok(Policy::boxed(FilterPolicy::with_bits_per_key(bits_per_key)?)))
+    or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_bits_per_key(bits_per_key)?))))
 }
 
 /// Creates a policy whose filters have a false-positive rate of at most `fpr`.
 ///
-/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
+/// Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_with_fpr(fpr: f64) -> Option<Box<Policy>> {
-    or_record(None, || Ok(Policy::boxed(FilterPolicy::with_fpr(fpr)?)))
+    or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_fpr(fpr)?))))
 }
 
 /// Frees a policy; no thread may be using it. Does nothing if `policy` is null.
@@ -80,9 +82,9 @@ pub extern "C" fn bloomline_policy_name() -> *const c_char {
     NAME.as_ptr()
 }
 
-/// Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory from malloc, which you
-/// free, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at least one
-/// byte, even if `n` is 0; `keys` and `lengths` may then be null.
+/// Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
+/// `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at
+/// least one byte, even if `n` is 0; `keys` and `lengths` may then be null.
 ///
 /// Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
 /// null; or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
@@ -104,7 +106,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
                     // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
-                    filter.add(unsafe { borrowed_bytes(key.cast(), length, "key") }?);
+                    filter.try_add(unsafe { borrowed_bytes(key.cast(), length, "key") }?)?;
                 }
                 Ok(())
             })
@@ -126,10 +128,8 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
         allocated_with_length(filter_length, || {
             // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
-            not_null(policy, "policy")?.filter(n, |filter| {
-                hashes.iter().for_each(|&hash| filter.add_hash(hash));
-                Ok(())
-            })
+            not_null(policy, "policy")?
+                .filter(n, |filter| Ok(hashes.iter().try_for_each(|&hash| filter.try_add_hash(hash))?))
         })
     });
     filter.cast()

@@ -1,34 +1,48 @@
 //! `bloomline_view_t`: lookups over borrowed bytes.
 
 use core::ffi::c_void;
+use core::slice;
 
 use bloomline_core::BloomView;
+use memmap2::Mmap;
 
-use crate::buffer::{borrowed_bytes, not_null};
-use crate::error::{Status, or_record, status_of};
+use crate::buffer::{borrowed_bytes, boxed, not_null};
+use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::{Filter, look_up_batch};
 
 /// A filter read in place from its bytes, at any alignment, without copying. The bytes must outlive the view, and must
 /// not change while it exists.
-pub struct View(BloomView<'static>);
+pub struct View {
+    view: BloomView<'static>,
+    /// Unmaps the bytes, if they are those of a file.
+    _map: Option<Mmap>,
+}
 
 impl View {
-    fn boxed(view: BloomView<'static>) -> Option<Box<Self>> {
-        Some(Box::new(Self(view)))
+    fn new(view: BloomView<'static>) -> Self {
+        Self { view, _map: None }
+    }
+
+    /// A view of a file in standalone form.
+    pub(crate) fn mapped(map: Mmap) -> Result<Self, Error> {
+        // SAFETY: the bytes stay where they are until the map is dropped, which is when the only reference to them is.
+        let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
+        Ok(Self { view: BloomView::from_standalone(bytes)?, _map: Some(map) })
     }
 }
 
 /// Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte: compact
 /// bytes rely on the length and checksum of their container.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are not a filter
-/// (BLOOMLINE_DECODE). If you must answer a lookup then, treat the key as possibly present.
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
+/// (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
+/// then, treat the key as possibly present.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        Ok(View::boxed(BloomView::from_compact(bytes)?))
+        boxed(|| Ok(View::new(BloomView::from_compact(bytes)?)))
     })
 }
 
@@ -45,21 +59,22 @@ pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        Ok(View::boxed(BloomView::from_compact_with_seed(bytes, seed)?))
+        boxed(|| Ok(View::new(BloomView::from_compact_with_seed(bytes, seed)?)))
     })
 }
 
 /// Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
 /// does.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are cut short, their
-/// footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE).
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
+/// footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a
+/// little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        Ok(View::boxed(BloomView::from_standalone(bytes)?))
+        boxed(|| Ok(View::new(BloomView::from_standalone(bytes)?)))
     })
 }
 
@@ -74,7 +89,7 @@ pub extern "C" fn bloomline_view_free(view: Option<Box<View>>) {
 /// Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_verify(view: Option<&View>) -> Status {
-    status_of(|| Ok(not_null(view, "view")?.0.verify()?))
+    status_of(|| Ok(not_null(view, "view")?.view.verify()?))
 }
 
 /// Returns whether the key of `length` bytes is possibly present. False means definitely absent. Returns true for a
@@ -88,14 +103,14 @@ pub unsafe extern "C" fn bloomline_view_contains(
     or_record(true, || {
         // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(view, "view")?.0.contains(key))
+        Ok(not_null(view, "view")?.view.contains(key))
     })
 }
 
 /// `bloomline_view_contains` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_contains_hash(view: Option<&View>, hash: u64) -> bool {
-    or_record(true, || Ok(not_null(view, "view")?.0.contains_hash(hash)))
+    or_record(true, || Ok(not_null(view, "view")?.view.contains_hash(hash)))
 }
 
 /// Looks up `n` keys by their hashes, and reports errors, as `bloomline_filter_contains_batch` does.
@@ -106,7 +121,7 @@ pub unsafe extern "C" fn bloomline_view_contains_batch(
     n: usize,
     found: *mut bool,
 ) -> Status {
-    let view = view.map(|view| |hashes: &[u64], found: &mut [bool]| view.0.contains_batch(hashes, found));
+    let view = view.map(|view| |hashes: &[u64], found: &mut [bool]| view.view.contains_batch(hashes, found));
     // SAFETY: this function's contract is the same.
     unsafe { look_up_batch(not_null(view, "view"), hashes, n, found) }
 }
@@ -114,7 +129,7 @@ pub unsafe extern "C" fn bloomline_view_contains_batch(
 /// Starts loading the cache line of a hash that you will look up a little later. Does nothing for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
-    if let Some(View(view)) = view {
+    if let Some(View { view, .. }) = view {
         view.prefetch(hash);
     }
 }
@@ -122,27 +137,27 @@ pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
 /// Returns the number of probes per key, 1 to 16; 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_k(view: Option<&View>) -> u32 {
-    or_record(0, || Ok(not_null(view, "view")?.0.k()))
+    or_record(0, || Ok(not_null(view, "view")?.view.k()))
 }
 
 /// Returns the number of blocks of 64 bytes that lookups choose from; in filters of few keys they overlap. Returns 0
 /// for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_n_blocks(view: Option<&View>) -> usize {
-    or_record(0, || Ok(not_null(view, "view")?.0.n_blocks()))
+    or_record(0, || Ok(not_null(view, "view")?.view.n_blocks()))
 }
 
 /// Returns the seed that keys are hashed with; 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
-    or_record(0, || Ok(not_null(view, "view")?.0.seed()))
+    or_record(0, || Ok(not_null(view, "view")?.view.seed()))
 }
 
 /// Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes. Returns null
-/// for a null view.
+/// for a null view, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Filter>> {
-    or_record(None, || Ok(Filter::boxed(not_null(view, "view")?.0.to_filter())))
+    or_record(None, || boxed(|| Ok(Filter(not_null(view, "view")?.view.try_to_filter()?))))
 }
 
 /// Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,

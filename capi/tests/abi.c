@@ -1,5 +1,6 @@
 /* The whole C interface, as C99 and as C++17: each function, also with null, with no keys, with invalid arguments and
- * at odd addresses. Usage: abi DIRECTORY, where DIRECTORY is tests/golden of the repository's root. */
+ * at odd addresses. Usage: abi DIRECTORY FILE, where DIRECTORY is tests/golden of the repository's root.
+ * Writes FILE. */
 #include <bloomline/bloomline.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@
 enum { KEYS = 1000 };
 #define TOO_LONG SIZE_MAX
 
-static const char *golden_directory;
+static const char *golden_directory, *file_path;
 
 /* The decimal digits of a number, as in the goldens. */
 static size_t key_of(unsigned number, char key[16]) { return (size_t)snprintf(key, 16, "%u", number); }
@@ -420,7 +421,7 @@ static void a_form(const bloomline_filter_t *filter, size_t size, writer *write,
   NULL_FAILS("filter", allocate(NULL, &length) == NULL);
   CHECK(length == 0);
   free(buffer);
-  free(bytes);
+  bloomline_free(bytes);
 }
 
 static void bytes_of_filters(void) {
@@ -482,7 +483,8 @@ static void views(void) {
   CHECK(count(found, KEYS) == KEYS);
   NULL_FAILS("found", bloomline_view_contains_batch(view, present, KEYS, NULL) == BLOOMLINE_INVALID_ARGUMENT);
   bloomline_view_free(view);
-  free(bytes);
+  bloomline_free(bytes);
+  bloomline_free(NULL);
   CHECK(has_all(copy) && bloomline_filter_n_blocks(copy) == 20);
   bloomline_filter_free(copy);
 
@@ -494,7 +496,7 @@ static void views(void) {
   view = bloomline_view_from_compact_with_seed(bytes, n, 7);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
   bloomline_view_free(view);
-  free(bytes);
+  bloomline_free(bytes);
   bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
   view = bloomline_view_from_standalone(bytes, n);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
@@ -507,7 +509,7 @@ static void views(void) {
   bytes[n - 1] ^= 1;
   FAILS(BLOOMLINE_DECODE, "not standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
   FAILS(BLOOMLINE_DECODE, "at least 72 needed", bloomline_view_from_standalone(bytes, 63) == NULL);
-  free(bytes);
+  bloomline_free(bytes);
   bloomline_filter_free(filter);
   bloomline_view_free(NULL);
 }
@@ -547,6 +549,141 @@ static void null_and_malformed_bytes(void) {
   SUCCEEDS((bloomline_view_prefetch(NULL, 42), true));
 }
 
+static void atomic_filters(void) {
+  static uint64_t present[KEYS];
+  bool found[KEYS];
+  hashes_of(0, present);
+  bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_bits_per_key(KEYS, 10);
+  CHECK(shared != NULL && bloomline_atomic_filter_fill_ratio(shared) == 0);
+  CHECK(bloomline_atomic_filter_k(shared) == 7 && bloomline_atomic_filter_n_blocks(shared) == 20);
+  CHECK(bloomline_atomic_filter_size_bytes(shared) == 20 * 64 && bloomline_atomic_filter_seed(shared) == 0);
+  SUCCEEDS(!bloomline_atomic_filter_contains(shared, "0", 1));
+  SUCCEEDS(bloomline_atomic_filter_insert(shared, "0", 1));
+  SUCCEEDS(!bloomline_atomic_filter_insert(shared, "0", 1));
+  SUCCEEDS(!bloomline_atomic_filter_insert_hash(shared, present[0]));
+  SUCCEEDS(!bloomline_atomic_filter_contains_hash(shared, present[1]));
+  SUCCEEDS(bloomline_atomic_filter_insert_batch(shared, present, KEYS) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_atomic_filter_insert_batch(shared, NULL, 0) == BLOOMLINE_OK);
+  memset(found, 0, sizeof found);
+  SUCCEEDS(bloomline_atomic_filter_contains_batch(shared, present, KEYS, found) == BLOOMLINE_OK);
+  CHECK(count(found, KEYS) == KEYS);
+  bloomline_atomic_filter_prefetch(shared, present[0]);
+  CHECK(bloomline_atomic_filter_contains(shared, "999", 3) && !bloomline_atomic_filter_contains(shared, "ant", 3));
+  CHECK(bloomline_atomic_filter_fill_ratio(shared) > 0.4 && bloomline_atomic_filter_fill_ratio(shared) < 0.5);
+
+  /* Copied and converted, with the keys and the seed. */
+  bloomline_filter_t *copy = bloomline_atomic_filter_to_filter(shared), *filter;
+  CHECK(copy != NULL && has_all(copy));
+  bloomline_filter_insert(copy, "ant", 3);
+  CHECK(!bloomline_atomic_filter_contains(shared, "ant", 3));
+  bloomline_filter_free(copy);
+  filter = bloomline_atomic_filter_into_filter(shared);
+  CHECK(filter != NULL && has_all(filter));
+  bloomline_filter_free(filter);
+  filter = bloomline_filter_with_blocks(20, 7);
+  bloomline_filter_set_seed(filter, 9);
+  bloomline_filter_insert(filter, "ant", 3);
+  shared = bloomline_atomic_filter_from_filter(filter);
+  CHECK(shared != NULL && bloomline_atomic_filter_seed(shared) == 9);
+  CHECK(bloomline_atomic_filter_contains(shared, "ant", 3));
+  CHECK(bloomline_atomic_filter_contains_hash(shared, bloomline_hash_key("ant", 3, 9)));
+
+  NULL_FAILS("key", bloomline_atomic_filter_contains(shared, NULL, 3));
+  NULL_FAILS("key", !bloomline_atomic_filter_insert(shared, NULL, 3));
+  NULL_FAILS("hashes", bloomline_atomic_filter_insert_batch(shared, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  memset(found, 0, sizeof found);
+  NULL_FAILS("hashes", bloomline_atomic_filter_contains_batch(shared, NULL, 9, found) == BLOOMLINE_INVALID_ARGUMENT);
+  CHECK(count(found, KEYS) == 9);
+  bloomline_atomic_filter_free(shared);
+
+  NULL_FAILS("filter", bloomline_atomic_filter_contains(NULL, "ant", 3));
+  NULL_FAILS("filter", bloomline_atomic_filter_contains_hash(NULL, 42));
+  NULL_FAILS("filter", !bloomline_atomic_filter_insert(NULL, "ant", 3));
+  NULL_FAILS("filter", !bloomline_atomic_filter_insert_hash(NULL, 42));
+  NULL_FAILS("filter", bloomline_atomic_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_contains_batch(NULL, present, 1, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_from_filter(NULL) == NULL);
+  NULL_FAILS("filter", bloomline_atomic_filter_into_filter(NULL) == NULL);
+  NULL_FAILS("filter", bloomline_atomic_filter_to_filter(NULL) == NULL);
+  NULL_FAILS("filter", bloomline_atomic_filter_k(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_n_blocks(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_size_bytes(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_seed(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_fill_ratio(NULL) == 1);
+  SUCCEEDS((bloomline_atomic_filter_prefetch(NULL, 42), true));
+  bloomline_atomic_filter_free(NULL);
+
+  shared = bloomline_atomic_filter_with_fpr(KEYS, 0.01);
+  CHECK(shared != NULL);
+  bloomline_atomic_filter_free(shared);
+  shared = bloomline_atomic_filter_with_blocks(3, 16);
+  CHECK(shared != NULL && bloomline_atomic_filter_n_blocks(shared) == 3 && bloomline_atomic_filter_k(shared) == 16);
+  bloomline_atomic_filter_free(shared);
+  FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_atomic_filter_with_fpr(KEYS, 0) == NULL);
+  FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_atomic_filter_with_bits_per_key(KEYS, 65) == NULL);
+  FAILS(BLOOMLINE_SIZING, "not 17", bloomline_atomic_filter_with_blocks(1, 17) == NULL);
+}
+
+static void write_bytes(const void *bytes, size_t n) {
+  FILE *file = fopen(file_path, "wb");
+  CHECK(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
+}
+
+static void files(void) {
+  bloomline_filter_t *filter = filter_of_keys(), *read;
+  bloomline_view_t *view;
+  size_t n;
+  char nowhere[4096];
+  remove(file_path);
+  FAILS(BLOOMLINE_IO, "No such file", bloomline_filter_from_file(file_path) == NULL);
+  CHECK(strstr(bloomline_last_error(), "abi") != NULL);
+  FAILS(BLOOMLINE_IO, "No such file", bloomline_view_from_file(file_path) == NULL);
+  SUCCEEDS(bloomline_filter_write_file(filter, file_path) == BLOOMLINE_OK);
+  read = bloomline_filter_from_file(file_path);
+  CHECK(read != NULL && has_all(read));
+
+  /* A view keeps the file that it opened. */
+  view = bloomline_view_from_file(file_path);
+  CHECK(view != NULL && view_has_all(view) && bloomline_view_n_blocks(view) == 20);
+  SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
+  bloomline_filter_clear(read);
+  bloomline_filter_set_seed(read, 7);
+  SUCCEEDS(bloomline_filter_write_file(read, file_path) == BLOOMLINE_OK);
+  bloomline_filter_free(read);
+  CHECK(view_has_all(view));
+  bloomline_view_free(view);
+  view = bloomline_view_from_file(file_path);
+  CHECK(view != NULL && bloomline_view_seed(view) == 7 && !bloomline_view_contains(view, "0", 1));
+  bloomline_view_free(view);
+
+  /* Damage. */
+  unsigned char *bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
+  bytes[0] ^= 1;
+  write_bytes(bytes, n);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_filter_from_file(file_path) == NULL);
+  view = bloomline_view_from_file(file_path);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  bloomline_view_free(view);
+  write_bytes(bytes, n - 1);
+  FAILS(BLOOMLINE_DECODE, "", bloomline_filter_from_file(file_path) == NULL);
+  FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file(file_path) == NULL);
+  write_bytes("", 0);
+  FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_filter_from_file(file_path) == NULL);
+  FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_view_from_file(file_path) == NULL);
+  bloomline_free(bytes);
+
+  snprintf(nowhere, sizeof nowhere, "%s/no/such/directory", file_path);
+  FAILS(BLOOMLINE_IO, "directory", bloomline_filter_write_file(filter, nowhere) == BLOOMLINE_IO);
+  FAILS(BLOOMLINE_IO, "irectory", bloomline_filter_write_file(filter, golden_directory) == BLOOMLINE_IO);
+  FAILS(BLOOMLINE_IO, "", bloomline_filter_from_file(golden_directory) == NULL);
+  FAILS(BLOOMLINE_IO, "", bloomline_view_from_file(golden_directory) == NULL);
+  NULL_FAILS("filter", bloomline_filter_write_file(NULL, file_path) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("path", bloomline_filter_write_file(filter, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("path", bloomline_filter_from_file(NULL) == NULL);
+  NULL_FAILS("path", bloomline_view_from_file(NULL) == NULL);
+  bloomline_filter_free(filter);
+}
+
 static void builders(void) {
   bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
   size_t length;
@@ -574,11 +711,11 @@ static void builders(void) {
   bloomline_view_t *view = bloomline_view_from_compact_with_seed(bytes, length, 7);
   CHECK(view != NULL && bloomline_view_contains(view, "ant", 3) && !bloomline_view_contains(view, "bee", 3));
   bloomline_view_free(view);
-  free(bytes);
+  bloomline_free(bytes);
   /* A filter of no keys is a filter too. */
   bytes = bloomline_builder_finish_compact(builder, &length);
   CHECK(bytes != NULL && length != 0 && !bloomline_compact_may_contain(bytes, length, "ant", 3));
-  free(bytes);
+  bloomline_free(bytes);
   bloomline_builder_free(builder);
 
   builder = bloomline_builder_with_fpr(0.001);
@@ -616,8 +753,8 @@ static void policies_agree(const bloomline_policy_t *policy) {
     for (size_t i = 0; i < n; ++i) {
       CHECK(bloomline_policy_key_may_match(policy, keys[i], lengths[i], filter, length));
     }
-    free(filter);
-    free(same);
+    bloomline_free(filter);
+    bloomline_free(same);
   }
 }
 
@@ -648,11 +785,11 @@ static void policies(void) {
   NULL_FAILS("filter", bloomline_policy_key_may_match(policy, "cat", 3, NULL, 9));
   NULL_FAILS("policy", bloomline_policy_key_may_match(NULL, "cat", 3, filter, length));
   CHECK(bloomline_policy_unusable_filters(policy) == 3);
-  free(filter);
+  bloomline_free(filter);
 
   filter = bloomline_policy_create_filter(policy, NULL, NULL, 0, &length);
   CHECK(filter != NULL && length != 0 && !bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
-  free(filter);
+  bloomline_free(filter);
   NULL_FAILS("keys", bloomline_policy_create_filter(policy, NULL, lengths, 3, &length) == NULL);
   CHECK(length == 0);
   NULL_FAILS("lengths", bloomline_policy_create_filter(policy, keys, NULL, 3, &length) == NULL);
@@ -684,7 +821,7 @@ static void goldens(void) {
   insert_all(filter);
   bytes = bloomline_filter_to_compact(filter, &length);
   CHECK(same_bytes(bytes, length, golden, n));
-  free(bytes);
+  bloomline_free(bytes);
   free(golden);
 
   golden = read_golden("standalone-100-blocks.bin", &n);
@@ -697,7 +834,7 @@ static void goldens(void) {
   insert_all(filter);
   bytes = bloomline_filter_to_standalone(filter, &length);
   CHECK(same_bytes(bytes, length, golden, n));
-  free(bytes);
+  bloomline_free(bytes);
   free(golden);
   bloomline_filter_free(filter);
 
@@ -740,14 +877,58 @@ static void two_threads_look_up_at_once(void) {
   for (int i = 0; i < 2; ++i) CHECK(pthread_create(&threads[i], NULL, look_up, &shared) == 0);
   for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
   CHECK(bloomline_policy_unusable_filters(policy) == 2 * 20 * KEYS);
-  free(bytes);
+  bloomline_free(bytes);
   bloomline_policy_free(policy);
   bloomline_filter_free(filter);
 }
 
+enum { THREADS = 4, ITS_KEYS = 100000 };
+
+struct worker {
+  const bloomline_atomic_filter_t *filter;
+  uint64_t number;
+};
+
+/* Each thread's own keys and, between them, those of all threads. */
+static void *insert_and_look_up(void *argument) {
+  const struct worker *worker = (const struct worker *)argument;
+  for (uint64_t i = 0; i < ITS_KEYS; ++i) {
+    const uint64_t own = bloomline_mix(i * THREADS + worker->number);
+    bloomline_atomic_filter_insert_hash(worker->filter, own);
+    bloomline_atomic_filter_insert_hash(worker->filter, bloomline_mix(~i));
+    CHECK(bloomline_atomic_filter_contains_hash(worker->filter, own));
+  }
+  return NULL;
+}
+
+/* No bit is lost: the filter is that of one thread. */
+static void threads_insert_at_once(void) {
+  bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_bits_per_key((THREADS + 1) * ITS_KEYS, 10);
+  bloomline_filter_t *expected = bloomline_filter_with_bits_per_key((THREADS + 1) * ITS_KEYS, 10), *filter;
+  pthread_t threads[THREADS];
+  struct worker workers[THREADS];
+  size_t n, n_expected;
+  for (unsigned i = 0; i < THREADS; ++i) {
+    workers[i].filter = shared;
+    workers[i].number = i;
+    CHECK(pthread_create(&threads[i], NULL, insert_and_look_up, &workers[i]) == 0);
+  }
+  for (uint64_t i = 0; i < THREADS * ITS_KEYS; ++i) bloomline_filter_insert_hash(expected, bloomline_mix(i));
+  for (uint64_t i = 0; i < ITS_KEYS; ++i) bloomline_filter_insert_hash(expected, bloomline_mix(~i));
+  for (unsigned i = 0; i < THREADS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  filter = bloomline_atomic_filter_into_filter(shared);
+  void *bytes = bloomline_filter_to_compact(filter, &n), *same = bloomline_filter_to_compact(expected, &n_expected);
+  CHECK(same_bytes(bytes, n, same, n_expected));
+  bloomline_free(bytes);
+  bloomline_free(same);
+  bloomline_filter_free(filter);
+  bloomline_filter_free(expected);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 2) return fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]), 2;
+  if (argc != 3) return fprintf(stderr, "usage: %s DIRECTORY FILE\n", argv[0]), 2;
   golden_directory = argv[1];
+  file_path = argv[2];
   about();
   errors();
   errors_are_of_a_thread();
@@ -763,10 +944,13 @@ int main(int argc, char **argv) {
   bytes_of_filters();
   views();
   null_and_malformed_bytes();
+  atomic_filters();
+  files();
   builders();
   policies();
   goldens();
   two_threads_look_up_at_once();
+  threads_insert_at_once();
   printf("bloomline %s on %s: passed\n", bloomline_version(), bloomline_kernel_name());
   return 0;
 }

@@ -19,10 +19,10 @@
  * that takes it as a pointer to non-const, to change or free it, must run alone: one thread at a time, with none of the
  * other functions at the same time. Different objects are independent.
  *
- * Memory: free an object with the _free function of its type, and bytes "from malloc" with free. If memory runs out,
- * functions whose allocation can be of any size report it: the constructors of filters, fold, shrink, and the functions
- * that write bytes. Small allocations, copies of filters, and the keys that a builder or policy collects abort the
- * process.
+ * Memory: free an object with the _free function of its type, and bytes that a function returns with bloomline_free.
+ * Lookups, and inserts into filters, do not allocate. If memory runs out, functions report BLOOMLINE_OUT_OF_MEMORY, and
+ * their objects stay as they were. Only small allocations for file names, and for the value of BLOOMLINE_KERNEL, abort
+ * the process.
  */
 
 
@@ -73,6 +73,10 @@ enum bloomline_status_t
    * A seed can only be set before the first key, and keys have been added.
    */
   BLOOMLINE_NOT_EMPTY = 7,
+  /**
+   * A file cannot be read or written.
+   */
+  BLOOMLINE_IO = 8,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -81,6 +85,18 @@ typedef enum bloomline_status_t bloomline_status_t;
 typedef int32_t bloomline_status_t;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
+
+/**
+ * A filter into which any number of threads insert while any number look up, without locks, for example one for each
+ * memtable.
+ *
+ * Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
+ * synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
+ *
+ * For functions that are missing here, such as those for bytes, take a copy with `bloomline_atomic_filter_to_filter`
+ * while other threads continue, or convert it with `bloomline_atomic_filter_into_filter` when they have finished.
+ */
+typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
 
 /**
  * Collects keys, then builds a filter of the right size, for example while writing an SSTable.
@@ -164,13 +180,14 @@ bloomline_filter_t *bloomline_filter_with_blocks(size_t n_blocks, uint32_t k);
  * Sets the seed of an empty filter, 0 by default. Filters with different seeds place keys differently, which makes
  * their false positives independent.
  *
- * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared; the filter is then
- * unchanged.
+ * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
+ * BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated; the filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_set_seed(bloomline_filter_t *filter, uint64_t seed);
 
 /**
- * Returns a copy of the filter, which you free separately. Returns null if `filter` is null.
+ * Returns a copy of the filter, which you free separately. Returns null if `filter` is null, or if memory cannot be
+ * allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_filter_t *bloomline_filter_clone(const bloomline_filter_t *filter);
 
@@ -332,8 +349,8 @@ bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filt
                                                   size_t *length);
 
 /**
- * Returns the filter's compact form in memory from malloc, which you free, and writes its length to `length`. See
- * `bloomline_filter_write_compact`.
+ * Returns the filter's compact form in memory that you free with `bloomline_free`, and writes its length to `length`.
+ * See `bloomline_filter_write_compact`.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
@@ -358,8 +375,8 @@ bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *f
                                                      size_t *length);
 
 /**
- * Returns the filter's standalone form in memory from malloc, which you free, and writes its length to `length`. See
- * `bloomline_filter_write_standalone`.
+ * Returns the filter's standalone form in memory that you free with `bloomline_free`, and writes its length to
+ * `length`. See `bloomline_filter_write_standalone`.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
@@ -370,8 +387,9 @@ void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *l
  * Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte: compact
  * bytes rely on the length and checksum of their container.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are not a filter
- * (BLOOMLINE_DECODE). If you must answer a lookup then, treat the key as possibly present.
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
+ * (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
+ * then, treat the key as possibly present.
  */
 bloomline_view_t *bloomline_view_from_compact(const void *bytes, size_t n);
 
@@ -387,8 +405,9 @@ bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_
  * Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
  * does.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), or if they are cut short, their
- * footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE).
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
+ * footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a
+ * little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 
@@ -446,7 +465,7 @@ uint64_t bloomline_view_seed(const bloomline_view_t *view);
 
 /**
  * Returns a copy of the view as a filter, which you can change and must free. It does not need the bytes. Returns null
- * for a null view.
+ * for a null view, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_filter_t *bloomline_view_to_filter(const bloomline_view_t *view);
 
@@ -466,16 +485,168 @@ bool bloomline_compact_may_contain(const void *bytes, size_t n, const void *key,
 bool bloomline_compact_may_contain_hash(const void *bytes, size_t n, uint64_t hash);
 
 /**
+ * Creates an empty filter, with the size, k and errors of `bloomline_filter_with_fpr`.
+ */
+bloomline_atomic_filter_t *bloomline_atomic_filter_with_fpr(size_t expected_keys, double fpr);
+
+/**
+ * Creates an empty filter, with the size, k and errors of `bloomline_filter_with_bits_per_key`.
+ */
+bloomline_atomic_filter_t *bloomline_atomic_filter_with_bits_per_key(size_t expected_keys, double bits_per_key);
+
+/**
+ * Creates an empty filter, with the size, k and errors of `bloomline_filter_with_blocks`.
+ */
+bloomline_atomic_filter_t *bloomline_atomic_filter_with_blocks(size_t n_blocks, uint32_t k);
+
+/**
+ * Converts a filter, with its keys and seed, without copying it, and frees `filter`. To set a seed, set it before.
+ *
+ * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+ */
+bloomline_atomic_filter_t *bloomline_atomic_filter_from_filter(bloomline_filter_t *filter);
+
+/**
+ * Converts a filter back, without copying it, and frees `filter`; no thread may be using it.
+ *
+ * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+ */
+bloomline_filter_t *bloomline_atomic_filter_into_filter(bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns a copy, which you free separately: it has all keys of inserts that this thread has synchronised with, and
+ * perhaps some bits of inserts that run at the same time.
+ *
+ * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY).
+ */
+bloomline_filter_t *bloomline_atomic_filter_to_filter(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Frees a filter; no thread may be using it. Does nothing if `filter` is null.
+ */
+void bloomline_atomic_filter_free(bloomline_atomic_filter_t *filter);
+
+/**
+ * Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
+ * once, at least one of them gets true.
+ *
+ * Reports errors as `bloomline_filter_insert` does.
+ */
+bool bloomline_atomic_filter_insert(const bloomline_atomic_filter_t *filter, const void *key, size_t length);
+
+/**
+ * `bloomline_atomic_filter_insert` by the key's hash. See `bloomline_filter_insert_hash`.
+ */
+bool bloomline_atomic_filter_insert_hash(const bloomline_atomic_filter_t *filter, uint64_t hash);
+
+/**
+ * Inserts `n` keys by their hashes, and reports errors, as `bloomline_filter_insert_batch` does.
+ */
+bloomline_status_t bloomline_atomic_filter_insert_batch(const bloomline_atomic_filter_t *filter,
+                                                        const uint64_t *hashes,
+                                                        size_t n);
+
+/**
+ * Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless another thread
+ * inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for a null
+ * key whose length is not 0.
+ */
+bool bloomline_atomic_filter_contains(const bloomline_atomic_filter_t *filter, const void *key, size_t length);
+
+/**
+ * `bloomline_atomic_filter_contains` by the key's hash. See `bloomline_filter_insert_hash`.
+ */
+bool bloomline_atomic_filter_contains_hash(const bloomline_atomic_filter_t *filter, uint64_t hash);
+
+/**
+ * Looks up `n` keys by their hashes, and reports errors, as `bloomline_filter_contains_batch` does.
+ */
+bloomline_status_t bloomline_atomic_filter_contains_batch(const bloomline_atomic_filter_t *filter,
+                                                          const uint64_t *hashes,
+                                                          size_t n,
+                                                          bool *found);
+
+/**
+ * Starts loading the cache line of a hash that you will look up or insert a little later. Does nothing for a null
+ * filter.
+ */
+void bloomline_atomic_filter_prefetch(const bloomline_atomic_filter_t *filter, uint64_t hash);
+
+/**
+ * Returns the number of probes per key, 1 to 16; 0 for a null filter.
+ */
+uint32_t bloomline_atomic_filter_k(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the number of blocks of 64 bytes; 0 for a null filter.
+ */
+size_t bloomline_atomic_filter_n_blocks(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the bytes that the blocks take in memory; 0 for a null filter.
+ */
+size_t bloomline_atomic_filter_size_bytes(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the seed that keys are hashed with; 0 for a null filter.
+ */
+uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the fraction of bits that are set, 0 to 1: when to start the next filter. Reads the whole filter. Returns 1
+ * for a null filter, as lookups in it return true.
+ */
+double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
+ *
+ * The file is complete, and on disk, when this returns BLOOMLINE_OK: it is written under another name in the same
+ * directory, synced and renamed. Until then the old file, if there is one, stays as it is, also if the process is
+ * killed; programs that have it open or mapped keep the old one. `path` is NUL-terminated, its bytes as in open(2).
+ *
+ * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null, BLOOMLINE_IO if the file cannot be written;
+ * `bloomline_last_error` is then the system's message and the path.
+ */
+bloomline_status_t bloomline_filter_write_file(const bloomline_filter_t *filter, const char *path);
+
+/**
+ * Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it.
+ *
+ * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
+ * a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ */
+bloomline_filter_t *bloomline_filter_from_file(const char *path);
+
+/**
+ * Maps a file in standalone form into memory: lookups read what they need of it, and programs that map the same file
+ * share the memory. Checks the footer but not the blocks: `bloomline_view_verify` does.
+ *
+ * The file must not be changed or cut short while the view exists: lookups would return wrong answers, or the process
+ * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does; the view then keeps the old
+ * one.
+ *
+ * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
+ * not a filter (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ */
+bloomline_view_t *bloomline_view_from_file(const char *path);
+
+/**
  * Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
  *
- * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
+ * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_builder_t *bloomline_builder_with_bits_per_key(double bits_per_key);
 
 /**
  * Creates a builder of filters with a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
+ * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
 
@@ -494,8 +665,9 @@ void bloomline_builder_free(bloomline_builder_t *builder);
 /**
  * Adds the key of `length` bytes. Keys may repeat.
  *
- * Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0; nothing is
- * then added.
+ * Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
+ * BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then added: a filter built
+ * without the key does not find it.
  */
 bloomline_status_t bloomline_builder_add(bloomline_builder_t *builder, const void *key, size_t length);
 
@@ -510,30 +682,36 @@ bloomline_status_t bloomline_builder_add_hash(bloomline_builder_t *builder, uint
 size_t bloomline_builder_len(const bloomline_builder_t *builder);
 
 /**
- * Builds the filter of the keys added, which you free, and empties the builder. Returns null for a null builder.
+ * Builds the filter of the keys added, which you free, and empties the builder.
+ *
+ * Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
  */
 bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
 
 /**
- * Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory from
- * malloc, which you free, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus 65.
+ * Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory that you
+ * free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
+ * 65.
  *
- * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT); the builder is then unchanged. Returns null if
- * memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY); the builder is then empty. In both cases `length` is then 0.
+ * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0, and the builder keeps its keys.
  */
 void *bloomline_builder_finish_compact(bloomline_builder_t *builder, size_t *length);
 
 /**
  * Creates a policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
  *
- * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING).
+ * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_policy_t *bloomline_policy_with_bits_per_key(double bits_per_key);
 
 /**
  * Creates a policy whose filters have a false-positive rate of at most `fpr`.
  *
- * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING).
+ * Returns null if `fpr` is not in [1.263e-8, 1) (BLOOMLINE_SIZING), or if a little memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_policy_t *bloomline_policy_with_fpr(double fpr);
 
@@ -549,9 +727,9 @@ void bloomline_policy_free(bloomline_policy_t *policy);
 const char *bloomline_policy_name(void);
 
 /**
- * Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory from malloc, which you
- * free, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at least one
- * byte, even if `n` is 0; `keys` and `lengths` may then be null.
+ * Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
+ * `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at
+ * least one byte, even if `n` is 0; `keys` and `lengths` may then be null.
  *
  * Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
  * null; or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
@@ -640,6 +818,14 @@ const char *bloomline_kernel_name(void);
  * Returns the library's version, such as "0.1.0". Never null, never freed.
  */
 const char *bloomline_version(void);
+
+/**
+ * Frees memory that a function of this library returned for you to free, such as the bytes of a filter; objects have
+ * functions of their own. Does nothing if `memory` is null.
+ *
+ * The memory is from malloc, so `free` does the same, unless your program uses another malloc than this library.
+ */
+void bloomline_free(void *memory);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -25,7 +25,8 @@ static inline char *bloomline_leveldb_create_filter(void *policy, const char *co
   char *filter = n < 0 ? NULL
                        : bloomline_policy_create_filter((const bloomline_policy_t *)policy, keys, lengths,
                                                         (size_t)n, filter_length);
-  /* LevelDB expects no failure here. One byte is not a filter, so lookups return true. */
+  /* LevelDB expects no failure here, and frees the filter with free. One byte is not a filter, so lookups return true.
+   */
   if (filter == NULL && (filter = (char *)malloc(1)) != NULL) {
     *filter = 0;
     *filter_length = 1;
@@ -121,8 +122,8 @@ class LevelDBFilterPolicy : public leveldb::FilterPolicy {
       lengths[i] = keys[i].size();
     }
     size_t length = 0;
-    const std::unique_ptr<char, decltype(&std::free)> filter(
-        n < 0 ? nullptr : bloomline_policy_create_filter(policy_, starts, lengths, n_keys, &length), &std::free);
+    const std::unique_ptr<char, decltype(&bloomline_free)> filter(
+        n < 0 ? nullptr : bloomline_policy_create_filter(policy_, starts, lengths, n_keys, &length), &bloomline_free);
     if (filter != nullptr) {
       dst->append(filter.get(), length);
     } else {

@@ -1,0 +1,209 @@
+//! `bloomline_atomic_filter_t`: concurrent inserts and lookups.
+
+use core::ffi::c_void;
+use core::mem::ManuallyDrop;
+
+use bloomline_core::AtomicBloomFilter;
+
+use crate::buffer::{borrowed, borrowed_bytes, boxed, not_null};
+use crate::error::{Status, or_record, status_of};
+use crate::filter::{Filter, look_up_batch};
+
+/// A filter into which any number of threads insert while any number look up, without locks, for example one for each
+/// memtable.
+///
+/// Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
+/// synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
+///
+/// For functions that are missing here, such as those for bytes, take a copy with `bloomline_atomic_filter_to_filter`
+/// while other threads continue, or convert it with `bloomline_atomic_filter_into_filter` when they have finished.
+pub struct AtomicFilter(AtomicBloomFilter);
+
+/// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_fpr`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_with_fpr(
+    expected_keys: usize,
+    fpr: f64,
+) -> Option<Box<AtomicFilter>> {
+    or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_fpr(expected_keys, fpr)?))))
+}
+
+/// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_bits_per_key`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_with_bits_per_key(
+    expected_keys: usize,
+    bits_per_key: f64,
+) -> Option<Box<AtomicFilter>> {
+    let filter = || AtomicBloomFilter::with_bits_per_key(expected_keys, bits_per_key);
+    or_record(None, || boxed(|| Ok(AtomicFilter(filter()?))))
+}
+
+/// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_blocks`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_with_blocks(n_blocks: usize, k: u32) -> Option<Box<AtomicFilter>> {
+    or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_blocks(n_blocks, k)?))))
+}
+
+/// Converts a filter, with its keys and seed, without copying it, and frees `filter`. To set a seed, set it before.
+///
+/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_from_filter(
+    filter: Option<Box<Filter>>,
+) -> Option<Box<AtomicFilter>> {
+    or_record(None, || {
+        let filter = ManuallyDrop::new(not_null(filter, "filter")?);
+        boxed(|| {
+            let Filter(filter) = *ManuallyDrop::into_inner(filter);
+            Ok(AtomicFilter(filter.into()))
+        })
+    })
+}
+
+/// Converts a filter back, without copying it, and frees `filter`; no thread may be using it.
+///
+/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_into_filter(
+    filter: Option<Box<AtomicFilter>>,
+) -> Option<Box<Filter>> {
+    or_record(None, || {
+        let filter = ManuallyDrop::new(not_null(filter, "filter")?);
+        boxed(|| {
+            let AtomicFilter(filter) = *ManuallyDrop::into_inner(filter);
+            Ok(Filter(filter.into()))
+        })
+    })
+}
+
+/// Returns a copy, which you free separately: it has all keys of inserts that this thread has synchronised with, and
+/// perhaps some bits of inserts that run at the same time.
+///
+/// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY).
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_to_filter(filter: Option<&AtomicFilter>) -> Option<Box<Filter>> {
+    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.try_to_filter()?))))
+}
+
+/// Frees a filter; no thread may be using it. Does nothing if `filter` is null.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>) {
+    drop(filter);
+}
+
+/// Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
+/// once, at least one of them gets true.
+///
+/// Reports errors as `bloomline_filter_insert` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_insert(
+    filter: Option<&AtomicFilter>,
+    key: *const c_void,
+    length: usize,
+) -> bool {
+    or_record(false, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.insert(key))
+    })
+}
+
+/// `bloomline_atomic_filter_insert` by the key's hash. See `bloomline_filter_insert_hash`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_insert_hash(filter: Option<&AtomicFilter>, hash: u64) -> bool {
+    or_record(false, || Ok(not_null(filter, "filter")?.0.insert_hash(hash)))
+}
+
+/// Inserts `n` keys by their hashes, and reports errors, as `bloomline_filter_insert_batch` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_insert_batch(
+    filter: Option<&AtomicFilter>,
+    hashes: *const u64,
+    n: usize,
+) -> Status {
+    status_of(|| {
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
+        not_null(filter, "filter")?.0.insert_batch(hashes);
+        Ok(())
+    })
+}
+
+/// Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless another thread
+/// inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for a null
+/// key whose length is not 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_contains(
+    filter: Option<&AtomicFilter>,
+    key: *const c_void,
+    length: usize,
+) -> bool {
+    or_record(true, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.contains(key))
+    })
+}
+
+/// `bloomline_atomic_filter_contains` by the key's hash. See `bloomline_filter_insert_hash`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_contains_hash(filter: Option<&AtomicFilter>, hash: u64) -> bool {
+    or_record(true, || Ok(not_null(filter, "filter")?.0.contains_hash(hash)))
+}
+
+/// Looks up `n` keys by their hashes, and reports errors, as `bloomline_filter_contains_batch` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_contains_batch(
+    filter: Option<&AtomicFilter>,
+    hashes: *const u64,
+    n: usize,
+    found: *mut bool,
+) -> Status {
+    let filter =
+        filter.map(|filter| |hashes: &[u64], found: &mut [bool]| filter.0.contains_batch(hashes, found));
+    // SAFETY: this function's contract is the same.
+    unsafe { look_up_batch(not_null(filter, "filter"), hashes, n, found) }
+}
+
+/// Starts loading the cache line of a hash that you will look up or insert a little later. Does nothing for a null
+/// filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>, hash: u64) {
+    if let Some(AtomicFilter(filter)) = filter {
+        filter.prefetch(hash);
+    }
+}
+
+/// Returns the number of probes per key, 1 to 16; 0 for a null filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_k(filter: Option<&AtomicFilter>) -> u32 {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
+}
+
+/// Returns the number of blocks of 64 bytes; 0 for a null filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_n_blocks(filter: Option<&AtomicFilter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
+}
+
+/// Returns the bytes that the blocks take in memory; 0 for a null filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_size_bytes(filter: Option<&AtomicFilter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.size_bytes()))
+}
+
+/// Returns the seed that keys are hashed with; 0 for a null filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) -> u64 {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
+}
+
+/// Returns the fraction of bits that are set, 0 to 1: when to start the next filter. Reads the whole filter. Returns 1
+/// for a null filter, as lookups in it return true.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_fill_ratio(filter: Option<&AtomicFilter>) -> f64 {
+    or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
+}
