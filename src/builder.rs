@@ -160,6 +160,11 @@ impl FilterBuilder {
         Ok(())
     }
 
+    /// Bits for each distinct key, before rounding.
+    pub fn bits_per_key(&self) -> f64 {
+        self.bits_per_key
+    }
+
     /// Number of keys added. A key that was added several times may count more than once.
     pub fn len(&self) -> usize {
         self.pieces().map(<[u64]>::len).sum()
