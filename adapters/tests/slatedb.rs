@@ -56,6 +56,7 @@ fn settings() -> Settings {
         l0_max_ssts: 1000,
         l0_max_ssts_per_key: 1000,
         compactor_options: None,
+        flush_interval: Some(Duration::from_millis(2)),
         garbage_collector_options: None,
         ..Settings::default()
     }
