@@ -9,6 +9,65 @@ use slatedb::{Filter, FilterQuery, FilterTarget, RowEntry};
 
 use crate::Bloomline;
 
+/// `slatedb`, for gets of whole keys.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use bloomline_adapters::Bloomline;
+/// use slatedb::Db;
+/// use slatedb::object_store::memory::InMemory;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let database = Db::builder("animals", Arc::new(InMemory::new()))
+///     .with_filter_policies(vec![Bloomline::with_bits_per_key(10.0)?.into()])
+///     .build()
+///     .await?;
+/// database.put(b"ant", b"six legs").await?;
+/// assert!(database.get(b"ant").await?.is_some() && database.get(b"bee").await?.is_none());
+/// # database.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Set it on every builder
+///
+/// **SlateDB silently drops filters whose policy a builder lacks.** Nothing fails and no key is lost, but gets read
+/// every SST. Each builder has a list of policies of its own, which is SlateDB's own filter if you set none:
+///
+/// | without the policy | |
+/// |---|---|
+/// | `Db::builder` | New SSTs get SlateDB's own filters; bloomline's are ignored. |
+/// | `DbReader::builder` | Gets use no filter. |
+/// | `CompactorBuilder`, `CompactionWorkerBuilder`, in a process of their own | Compaction replaces bloomline's filters by SlateDB's own, which databases and readers with bloomline alone ignore. |
+/// | `Admin::run_compactor`, `Admin::run_compaction_worker` | The same. They take no policies: use the two builders instead. |
+///
+/// A compactor inside a database (`with_compactor_builder`, or by default) has the policies of the database, whatever
+/// its own builder says.
+///
+/// To notice, look at SlateDB's metrics: if `slatedb.db.sst_filter_negative_count` and
+/// `slatedb.db.sst_filter_positive_count`, labelled `kind=point`, stay at 0 while `slatedb.db.request_count`, labelled
+/// `op=get`, grows, no filter is used. SlateDB also logs the warning `unknown filter policy '…' in SST, skipping` when
+/// it loads such an SST's filters. [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never
+/// sees them.
+///
+/// A cache on disk remembers a dropped filter as "no filter". After you have added the policy, empty the cache or open
+/// it with another `db_cache_id`.
+///
+/// # An existing database
+///
+/// SSTs with SlateDB's own filters are read without them until a compaction rewrites them. To use both, register both:
+/// `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so take out the
+/// second when the old SSTs are compacted.
+///
+/// # Prefixes and small SSTs
+///
+/// Scans use no filter of bloomline. For prefix scans, keep SlateDB's own filter of prefixes in the same list:
+/// `BloomFilterPolicy::new(10).with_prefix_extractor(…).with_whole_key_filtering(false)`.
+///
+/// SSTs of fewer keys than `min_filter_keys`, 1000 by default, have no filter. It is set in `Settings`, and for a
+/// compactor of its own in `CompactionWorkerOptions`.
 impl slatedb::FilterPolicy for Bloomline {
     fn name(&self) -> &str {
         FilterPolicy::NAME
