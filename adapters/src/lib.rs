@@ -86,6 +86,7 @@ impl Bloomline {
         filter
     }
 
+    #[cfg(any(feature = "rusty-leveldb", feature = "sstable", feature = "surrealkv"))]
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         self.policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
             self.count_unusable();

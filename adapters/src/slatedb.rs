@@ -61,6 +61,12 @@ use crate::Bloomline;
 /// `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so take out the
 /// second when the old SSTs are compacted.
 ///
+/// # Bits per key
+///
+/// A missing get queries a filter of each SST in L0 and of each sorted run, and a false positive costs it a read of the
+/// object store, beside which lookups take no time. So choose by false positives: bloomline has as many with 10.3 bits
+/// per key as SlateDB's own filter with 10, and an eighth of them with 15.6.
+///
 /// # Prefixes and small SSTs
 ///
 /// Scans use no filter of bloomline. For prefix scans, keep SlateDB's own filter of prefixes in the same list:

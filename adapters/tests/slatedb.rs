@@ -28,6 +28,7 @@ use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 type Store = Arc<dyn ObjectStore>;
 type Policies = Vec<Arc<dyn FilterPolicy>>;
+type Named = (&'static str, fn() -> Policies);
 type Error = Box<dyn std::error::Error>;
 
 const OURS: &str = bloomline::sstable::FilterPolicy::NAME;
@@ -269,8 +270,7 @@ impl Model {
 
 #[tokio::test]
 async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error> {
-    let all: [(&str, fn() -> Policies); 4] =
-        [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both)];
+    let all: [Named; 4] = [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both)];
     for (first_name, first) in all {
         for (second_name, second) in all {
             for (third_name, third) in all {
@@ -620,7 +620,7 @@ fn killed_policies(bloomline: bool) -> Policies {
 #[tokio::test]
 #[ignore = "runs in a process of its own, as part of a_killed_process_loses_nothing_durable"]
 async fn writes_until_killed() -> Result<(), Error> {
-    let [directory, first, policy] = ["DIRECTORY", "FIRST", "POLICY"].map(|name| std::env::var(name));
+    let [directory, first, policy] = ["DIRECTORY", "FIRST", "POLICY"].map(std::env::var);
     let store = local(directory?.as_ref())?;
     let db = builder(&store, killed_policies(policy? == "bloomline"))
         .with_settings(small_settings())

@@ -30,6 +30,7 @@ const DELAY: Duration = Duration::from_millis(5);
 const RUNS: u64 = 3;
 const FLUSHES_IN_RUN: u64 = 8;
 const L0: u64 = 4;
+const TURNS: usize = 20;
 /// The row with SlateDB's own filter.
 const OWN: usize = 1;
 
@@ -73,17 +74,17 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
              database much larger than its cache.",
             RUNS + L0
         );
-        let gets = Gets { missing: 20_000, missing_without_filter: 2_000, present: 5_000 }.of(options);
+        let gets = Gets { missing: 1_000, missing_without_filter: 100, present: 250 }.of(options);
         let rows = rounds(options, &filters, &local, gets).await?;
         let local = Table { title: "SlateDB 0.18, local files".into(), note, rows };
 
-        let gets = Gets { missing: 5_000, missing_without_filter: 100, present: 200 }.of(options);
+        let gets = Gets { missing: 300, missing_without_filter: 5, present: 10 }.of(options);
         let rows = rounds(options, &filters, &delayed, gets).await?;
         // The same gets without the delay take the time of the other table.
         let delay = |i: usize| rows[i].missing.microseconds - local.rows[i].missing.microseconds;
         let share = |i: usize| delay(i) / rows[i].missing.microseconds * 100.0;
         let false_positive = |i: usize| {
-            let in_a_get = rows[i].false_positives as f64 / (options.rounds * gets.missing) as f64;
+            let in_a_get = rows[i].false_positives as f64 / (options.rounds * TURNS * gets.missing) as f64;
             delay(i) / in_a_get / 1000.0
         };
         let note = format!(
@@ -102,7 +103,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     })
 }
 
-/// Gets in a round.
+/// Gets in a turn, of which a round has several.
 #[derive(Clone, Copy)]
 struct Gets {
     missing: usize,
@@ -112,11 +113,11 @@ struct Gets {
 
 impl Gets {
     fn of(self, options: &Options) -> Self {
-        let share = if options.quick { 10 } else { 1 };
+        let share = |gets: usize| if options.quick { gets.div_ceil(10) } else { gets };
         Self {
-            missing: self.missing / share,
-            missing_without_filter: self.missing_without_filter / share,
-            present: self.present / share,
+            missing: share(self.missing),
+            missing_without_filter: share(self.missing_without_filter),
+            present: share(self.present),
         }
     }
 }
@@ -305,20 +306,25 @@ async fn rounds(options: &Options, filters: &[Filter], stores: &[Store], gets: G
     let (mut missing, mut present) = (Vec::new(), Vec::new());
     for round in 0..options.rounds {
         let mut times = [vec![0.0; n], vec![0.0; n]];
-        for i in (0..n).map(|i| (i + round) % n) {
-            let first = options.keys + (round * gets.missing) as u64;
-            let database = &mut databases[i];
-            let of_missing =
-                if database.filter_bytes == 0 { gets.missing_without_filter } else { gets.missing };
-            let before = (database.queries()?, database.count("false_positive")?);
-            times[0][i] = database.time(first..first + of_missing as u64, false).await?;
-            database.queries += database.queries()? - before.0;
-            database.false_positives += database.count("false_positive")? - before.1;
-            let random =
-                (0..gets.present as u64).map(|get| mix(round as u64 * 1_000_000 + get) % options.keys);
-            times[1][i] = database.time(random, true).await?;
+        // In short turns, so that a pause of the machine slows all databases alike.
+        for turn in 0..TURNS {
+            let turn = round * TURNS + turn;
+            for i in (0..n).map(|i| (i + turn) % n) {
+                let database = &mut databases[i];
+                let of_missing =
+                    if database.filter_bytes == 0 { gets.missing_without_filter } else { gets.missing };
+                let first = options.keys + (turn * gets.missing) as u64;
+                let before = (database.queries()?, database.count("false_positive")?);
+                times[0][i] += database.time(first..first + of_missing as u64, false).await?;
+                database.queries += database.queries()? - before.0;
+                database.false_positives += database.count("false_positive")? - before.1;
+                let random =
+                    (0..gets.present).map(|get| mix((turn * gets.present + get) as u64) % options.keys);
+                times[1][i] += database.time(random, true).await?;
+            }
         }
-        let [of_missing, of_present] = times;
+        let [of_missing, of_present] =
+            times.map(|times| times.iter().map(|time| time / TURNS as f64).collect());
         missing.push(of_missing);
         present.push(of_present);
     }
