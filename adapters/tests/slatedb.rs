@@ -13,6 +13,7 @@ use std::time::Duration;
 use bloomline::mix;
 use bloomline_adapters::Bloomline;
 use bytes::Bytes;
+use slatedb::admin::AdminBuilder;
 use slatedb::compactor::{CompactionScheduler, CompactionSchedulerSupplier};
 use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, FlushOptions, FlushType, Settings};
@@ -21,8 +22,9 @@ use slatedb::object_store::local::LocalFileSystem;
 use slatedb::object_store::memory::InMemory;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
 use slatedb::{
-    BloomFilterPolicy, CompactorBuilder, Db, DbBuilder, DbReader, DbReaderMode, FilterPolicy, FilterQuery,
-    MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget, RowEntry, ValueDeletable, WriteBatch,
+    BloomFilterPolicy, CompactionWorkerBuilder, CompactorBuilder, Db, DbBuilder, DbReader, DbReaderBuilder,
+    DbReaderMode, FilterPolicy, FilterQuery, MergeOperator, MergeOperatorError, PrefixExtractor,
+    PrefixTarget, RowEntry, ValueDeletable, WriteBatch,
 };
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
@@ -101,46 +103,79 @@ impl CompactionScheduler for Everything {
     }
 }
 
-fn compactor(store: &Store) -> CompactorBuilder<&'static str> {
-    let soon = Duration::from_millis(10);
-    let worker = CompactionWorkerOptions {
-        compactions_poll_interval: soon,
+const SOON: Duration = Duration::from_millis(10);
+
+fn worker_options() -> CompactionWorkerOptions {
+    CompactionWorkerOptions {
+        compactions_poll_interval: SOON,
         // Several SSTs in a sorted run.
         max_sst_size: 16 << 10,
         min_filter_keys: 1,
         ..CompactionWorkerOptions::default()
-    };
+    }
+}
+
+fn compactor(store: &Store, worker: Option<CompactionWorkerOptions>) -> CompactorBuilder<&'static str> {
     CompactorBuilder::new(PATH, store.clone())
         .with_scheduler_supplier(Arc::new(Everything))
         .with_merge_operator(Arc::new(Concatenate))
         .with_options(CompactorOptions {
-            poll_interval: soon,
-            commit_compacted_interval: soon,
-            worker: Some(worker),
+            poll_interval: SOON,
+            commit_compacted_interval: SOON,
+            worker,
             ..CompactorOptions::default()
         })
 }
 
-/// Runs a compactor of its own until all is compacted, as a second process would. `None` leaves its policies as they
-/// are by default.
-async fn compact(store: &Store, policies: Option<Policies>) -> Result<(), Error> {
-    let builder = compactor(store);
-    let compactor = match policies {
-        Some(policies) => builder.with_filter_policies(policies),
-        None => builder,
-    }
-    .build();
+/// What has a process of its own for compactions.
+#[derive(Clone, Copy, Debug)]
+enum Process {
+    Compactor,
+    /// And another process the compactor, which then only coordinates.
+    Worker,
+}
+
+/// Compacts everything, as other processes would. `None` leaves the policies as they are by default.
+async fn compact(store: &Store, process: Process, policies: Option<Policies>) -> Result<(), Error> {
+    let (compactor, worker) = match process {
+        Process::Compactor => {
+            let builder = compactor(store, Some(worker_options()));
+            (with(builder, policies, CompactorBuilder::with_filter_policies).build(), None)
+        }
+        Process::Worker => {
+            let builder = CompactionWorkerBuilder::new(PATH, store.clone())
+                .with_merge_operator(Arc::new(Concatenate))
+                .with_options(worker_options());
+            let worker =
+                with(builder, policies, CompactionWorkerBuilder::with_filter_policies).build().await?;
+            (compactor(store, None).build(), Some(Arc::new(worker)))
+        }
+    };
     let running = tokio::spawn({
-        let compactor = compactor.clone();
-        async move { compactor.run().await }
+        let (compactor, worker) = (compactor.clone(), worker.clone());
+        async move {
+            match worker {
+                Some(worker) => tokio::try_join!(compactor.run(), worker.run()).map(|_| ()),
+                None => compactor.run().await,
+            }
+        }
     });
-    let admin = slatedb::admin::AdminBuilder::new(PATH, store.clone()).build();
+    let admin = AdminBuilder::new(PATH, store.clone()).build();
     while !admin.read_compactor_state_view().await?.manifest().l0().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(SOON).await;
+    }
+    if let Some(worker) = worker {
+        worker.stop().await?;
     }
     compactor.stop().await?;
-    running.await??;
-    Ok(())
+    Ok(running.await??)
+}
+
+fn with<B>(builder: B, policies: Option<Policies>, set: impl FnOnce(B, Policies) -> B) -> B {
+    match policies {
+        Some(policies) => set(builder, policies),
+        None => builder,
+    }
 }
 
 async fn flush(db: &Db) -> Result<(), Error> {
@@ -153,10 +188,7 @@ async fn reader(store: &Store, policies: Option<Policies>) -> Result<(DbReader, 
         .with_reader_mode(DbReaderMode::FollowLatest)
         .with_merge_operator(Arc::new(Concatenate))
         .with_metrics_recorder(metrics.0.clone());
-    let builder = match policies {
-        Some(policies) => builder.with_filter_policies(policies),
-        None => builder,
-    };
+    let builder = with(builder, policies, DbReaderBuilder::with_filter_policies);
     Ok((builder.build().await?, metrics))
 }
 
@@ -182,7 +214,7 @@ impl Metrics {
 }
 
 async fn ssts(store: &Store) -> Result<Vec<SsTableHandle>, Error> {
-    let admin = slatedb::admin::AdminBuilder::new(PATH, store.clone()).build();
+    let admin = AdminBuilder::new(PATH, store.clone()).build();
     let state = admin.read_compactor_state_view().await?;
     let l0 = state.manifest().l0().iter();
     let compacted = state.manifest().compacted().iter().flat_map(|run| run.sst_views());
@@ -287,7 +319,7 @@ async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error
                 model.check(async |key| db.get(key).await, &of).await?;
                 db.close().await?;
 
-                compact(&store, Some(third())).await?;
+                compact(&store, Process::Compactor, Some(third())).await?;
                 for (name, policies) in all {
                     let (reader, _) = reader(&store, Some(policies())).await?;
                     model.check(async |key| reader.get(key).await, &format!("{of}, read by {name}")).await?;
@@ -331,25 +363,30 @@ async fn a_reader_has_no_filters_unless_it_has_the_policy() -> Result<(), Error>
 }
 
 #[tokio::test]
-async fn a_compactor_of_its_own_replaces_the_filters_unless_it_has_the_policy() -> Result<(), Error> {
-    for (policies, names) in [
-        (None, vec!["_bf"]),
-        (Some(Vec::new()), vec![]),
-        (Some(ours()), vec![OURS]),
-        (Some(both()), vec![OURS, "_bf"]),
-    ] {
-        let store: Store = Arc::new(InMemory::new());
-        let model = database(&store).await?;
-        assert_eq!(filter_names(&store).await?, vec![vec![OURS]; 3]);
-        compact(&store, policies).await?;
-        let filters = filter_names(&store).await?;
-        assert!(filters.len() > 1 && filters.iter().all(|filters| *filters == names), "{filters:?}");
+async fn compaction_in_another_process_replaces_the_filters_unless_it_has_the_policy() -> Result<(), Error> {
+    for process in [Process::Compactor, Process::Worker] {
+        for (policies, names) in [
+            (None, vec!["_bf"]),
+            (Some(Vec::new()), vec![]),
+            (Some(ours()), vec![OURS]),
+            (Some(both()), vec![OURS, "_bf"]),
+        ] {
+            let store: Store = Arc::new(InMemory::new());
+            let model = database(&store).await?;
+            assert_eq!(filter_names(&store).await?, vec![vec![OURS]; 3]);
+            compact(&store, process, policies).await?;
+            let filters = filter_names(&store).await?;
+            assert!(
+                filters.len() > 1 && filters.iter().all(|filters| *filters == names),
+                "{process:?} {filters:?}"
+            );
 
-        let metrics = Metrics::default();
-        let db = builder(&store, ours()).with_metrics_recorder(metrics.0.clone()).build().await?;
-        model.check(async |key| db.get(key).await, "a compacted database").await?;
-        assert_eq!(metrics.negatives() > KEYS / 2, names.contains(&OURS), "{}", metrics.negatives());
-        db.close().await?;
+            let metrics = Metrics::default();
+            let db = builder(&store, ours()).with_metrics_recorder(metrics.0.clone()).build().await?;
+            model.check(async |key| db.get(key).await, "a compacted database").await?;
+            assert_eq!(metrics.negatives() > KEYS / 2, names.contains(&OURS), "{}", metrics.negatives());
+            db.close().await?;
+        }
     }
     Ok(())
 }
@@ -357,7 +394,7 @@ async fn a_compactor_of_its_own_replaces_the_filters_unless_it_has_the_policy() 
 #[tokio::test]
 async fn the_compactor_inside_a_database_has_the_policies_of_the_database() -> Result<(), Error> {
     let store: Store = Arc::new(InMemory::new());
-    let inside = compactor(&store).with_filter_policies(own());
+    let inside = compactor(&store, Some(worker_options())).with_filter_policies(own());
     let db = builder(&store, ours()).with_compactor_builder(inside).build().await?;
     let mut model = Model::default();
     model.write(&db, 1).await?;
@@ -624,7 +661,7 @@ async fn writes_until_killed() -> Result<(), Error> {
     let store = local(directory?.as_ref())?;
     let db = builder(&store, killed_policies(policy? == "bloomline"))
         .with_settings(small_settings())
-        .with_compactor_builder(compactor(&store))
+        .with_compactor_builder(compactor(&store, Some(worker_options())))
         .build()
         .await?;
     for batch in first?.parse::<u64>()?.. {
