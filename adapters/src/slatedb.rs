@@ -33,8 +33,9 @@ use crate::Bloomline;
 ///
 /// # Set it on every builder
 ///
-/// **SlateDB silently drops filters whose policy a builder lacks.** Nothing fails and no key is lost, but gets read
-/// every SST. Each builder has a list of policies of its own, which is SlateDB's own filter if you set none:
+/// **SlateDB drops filters whose policy a builder lacks.** Nothing fails and no key is lost, but a get reads a data
+/// block of every SST that could have the key. Each builder has a list of policies of its own, which is SlateDB's own
+/// filter if you set none:
 ///
 /// | without the policy | |
 /// |---|---|
@@ -46,7 +47,7 @@ use crate::Bloomline;
 /// A compactor inside a database (`with_compactor_builder`, or by default) has the policies of the database, whatever
 /// its own builder says.
 ///
-/// To notice, look at SlateDB's metrics: if `slatedb.db.sst_filter_negative_count` and
+/// To notice, look at SlateDB's metrics (`with_metrics_recorder`): if `slatedb.db.sst_filter_negative_count` and
 /// `slatedb.db.sst_filter_positive_count`, labelled `kind=point`, stay at 0 while `slatedb.db.request_count`, labelled
 /// `op=get`, grows, no filter is used. SlateDB also logs the warning `unknown filter policy '…' in SST, skipping` when
 /// it loads such an SST's filters. [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never
