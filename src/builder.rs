@@ -160,11 +160,6 @@ impl FilterBuilder {
         Ok(())
     }
 
-    /// Bits for each distinct key, before rounding.
-    pub fn bits_per_key(&self) -> f64 {
-        self.bits_per_key
-    }
-
     /// Number of keys added. A key that was added several times may count more than once.
     pub fn len(&self) -> usize {
         self.pieces().map(<[u64]>::len).sum()
@@ -237,9 +232,14 @@ impl FilterBuilder {
         self.hashes.clear();
     }
 
+    /// The length of the compact bytes for `keys` distinct keys.
+    pub(crate) fn compact_bytes(&self, keys: usize) -> usize {
+        sizing::n_lanes_for(keys, self.bits_per_key).saturating_mul(LANE_BYTES).saturating_add(1)
+    }
+
     /// The most distinct keys whose compact bytes are at most `compact_bytes` long.
     pub(crate) fn max_keys(&self, compact_bytes: usize) -> usize {
-        sizing::max_keys_for(compact_bytes.saturating_sub(1) / size_of::<short::Lane>(), self.bits_per_key)
+        sizing::max_keys_for(compact_bytes.saturating_sub(1) / LANE_BYTES, self.bits_per_key)
     }
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's

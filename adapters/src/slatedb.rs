@@ -92,8 +92,7 @@ impl slatedb::FilterPolicy for Bloomline {
     }
 
     fn estimate_size(&self, num_keys: usize) -> usize {
-        let lanes = (num_keys as f64 * self.policy.keys().bits_per_key() / 64.0).ceil().max(1.0);
-        (lanes as usize).saturating_mul(8).saturating_add(1)
+        self.policy.filter_bytes(num_keys)
     }
 
     // Only whole keys are added.

@@ -122,6 +122,12 @@ impl FilterPolicy {
         builder.finish_compact(filter);
     }
 
+    /// Bytes of a filter of `keys` distinct keys: for writers that reserve room for it. `usize::MAX` if the number does
+    /// not fit.
+    pub fn filter_bytes(&self, keys: usize) -> usize {
+        self.builder.compact_bytes(keys)
+    }
+
     /// The most distinct keys whose filter takes at most `filter_bytes` bytes: for tables whose filters are cut to the
     /// size of a page. 0 below 9 bytes, the size of the smallest filter.
     ///
@@ -133,6 +139,7 @@ impl FilterPolicy {
     /// let mut filter = Vec::new();
     /// policy.create_filter((0..keys).map(u32::to_le_bytes), &mut filter);
     /// assert_eq!((keys, filter.len()), (3225, 4033));
+    /// assert_eq!(policy.filter_bytes(3225), 4033);
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
     pub fn max_keys(&self, filter_bytes: usize) -> usize {
