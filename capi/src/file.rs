@@ -17,8 +17,8 @@ use crate::view::View;
 /// Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
 ///
 /// The file is complete, and on disk, when this returns BLOOMLINE_OK: it is written under another name in the same
-/// directory, synced and renamed. Until then the old file, if there is one, stays as it is, also if the process is
-/// killed; programs that have it open or mapped keep the old one. `path` is NUL-terminated, its bytes as in open(2).
+/// directory, synced and renamed. Until then the old file, if there is one, stays as it is; programs that have it open
+/// or mapped keep it. If the process is killed, a file with a name in .tmp may stay beside it.
 ///
 /// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null, BLOOMLINE_IO if the file cannot be written;
 /// `bloomline_last_error` is then the system's message and the path.

@@ -6,7 +6,7 @@
  * these functions returned and that has not been freed, or as many bytes or numbers as the length beside it states.
  * Functions that return a status return BLOOMLINE_INVALID_ARGUMENT if an object is null; the others document what they
  * return. With a length of 0, a key or an array may be null. A null key of length 0 is the empty key, a key like any
- * other. Bytes may have any alignment; numbers need that of their type.
+ * other. Bytes may have any alignment; numbers need that of their type. A path ends with NUL.
  *
  * Lookups: invalid arguments never hide a key. A lookup given them, such as a null filter or bytes that are not a
  * filter, returns true, "possibly present". An insert given invalid arguments inserts nothing and reports the error.
@@ -605,8 +605,8 @@ double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filte
  * Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
  *
  * The file is complete, and on disk, when this returns BLOOMLINE_OK: it is written under another name in the same
- * directory, synced and renamed. Until then the old file, if there is one, stays as it is, also if the process is
- * killed; programs that have it open or mapped keep the old one. `path` is NUL-terminated, its bytes as in open(2).
+ * directory, synced and renamed. Until then the old file, if there is one, stays as it is; programs that have it open
+ * or mapped keep it. If the process is killed, a file with a name in .tmp may stay beside it.
  *
  * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null, BLOOMLINE_IO if the file cannot be written;
  * `bloomline_last_error` is then the system's message and the path.
