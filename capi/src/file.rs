@@ -1,6 +1,7 @@
 //! Standalone filters in files.
 
 use core::ffi::{CStr, c_char};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -78,13 +79,16 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Error> {
     // SAFETY: not null; the rest is this function's contract.
     let path = unsafe { CStr::from_ptr(path) };
     #[cfg(unix)]
-    let path = std::os::unix::ffi::OsStrExt::from_bytes(path.to_bytes());
+    let path: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path.to_bytes());
     #[cfg(not(unix))]
-    let path = path.to_str().map_err(|_| Error::Io {
-        path: path.to_string_lossy().into_owned().into(),
-        error: io::ErrorKind::InvalidInput.into(),
-    })?;
-    Ok(Path::new::<std::ffi::OsStr>(path))
+    let path: &OsStr = path
+        .to_str()
+        .map_err(|_| Error::Io {
+            path: path.to_string_lossy().into_owned().into(),
+            error: io::ErrorKind::InvalidInput.into(),
+        })?
+        .as_ref();
+    Ok(Path::new(path))
 }
 
 fn on_file<T>(path: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Error> {
