@@ -27,5 +27,6 @@ mod hash;
 
 mod buffer;
 
+// What the Python package does.
 #[path = "../../python/src/files.rs"]
 mod replace;

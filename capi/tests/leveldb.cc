@@ -219,7 +219,7 @@ class Direct {
         bloomline_policy_create_filter(policy_.get(), pointers.data(), lengths.data(), keys.size(), &length);
     CHECK(bytes != nullptr, "no filter");
     std::string filter(bytes, length);
-    std::free(bytes);
+    bloomline_free(bytes);
     return filter;
   }
 

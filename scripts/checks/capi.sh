@@ -46,18 +46,18 @@ the_header_is_that_of_the_sources() {
 
 # The commands as they stand, in a shell that knows nothing of this one.
 the_readme_installs_and_links() {
-    fenced sh capi/README.md >"$scratch/readme.sh"
     mkdir -p "$scratch/readme" "$scratch/home"
-    fenced c capi/README.md >"$scratch/readme/ants.c"
+    sed '/^## Use/q' capi/README.md | fenced sh >"$scratch/readme.sh"
+    fenced c <capi/README.md >"$scratch/readme/ants.c"
     sed -i "s|^export|cd $scratch/readme\n&|" "$scratch/readme.sh"
     env -i PATH="$PATH" HOME="$scratch/home" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}" \
         CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
         bash -eux "$scratch/readme.sh"
 }
 
-# `fenced LANGUAGE FILE` prints the blocks of code in this language.
+# Prints the blocks of code in this language.
 fenced() {
-    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$2" | grep -v '^```'
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" | grep -v '^```'
 }
 
 all_functions_are_declared_exported_and_tested() {
@@ -126,7 +126,7 @@ at_most() {
 # Both bring the Rust standard library, each its own, also of another version.
 beside_another_rust_library() {
     cat >"$scratch/other.rs" <<'END'
-#[unsafe(no_mangle)]
+#[no_mangle]
 pub extern "C" fn other() -> i32 {
     std::panic::set_hook(Box::new(|_| ()));
     i32::from(std::panic::catch_unwind(|| assert!(std::env::args().count() == 0)).is_err())
@@ -137,10 +137,11 @@ END
 int other(void);
 int main(void) { return other() != 1 || bloomline_hash_key("", 0, 0) == 0; }
 END
-    local toolchain
-    for toolchain in $(rustup toolchain list | cut -d' ' -f1); do
+    local toolchain toolchains
+    toolchains=$(rustup toolchain list | cut -d' ' -f1)
+    for toolchain in $toolchains; do
         echo "$toolchain"
-        rustc "+$toolchain" --edition 2024 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
+        rustc "+$toolchain" --edition 2021 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
         gcc "$scratch/both.c" -o "$scratch/both" -L"$scratch" -lother "$@"
         "$scratch/both"
     done
@@ -193,7 +194,7 @@ cmake_finds_leveldb() {
     cp capi/examples/leveldb.c "$scratch/cmake-leveldb/ants.c"
     {
         printf 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\nadd_executable(ants ants.c)\n'
-        fenced cmake capi/README.md
+        fenced cmake <capi/README.md
     } >"$scratch/cmake-leveldb/CMakeLists.txt"
     cmake -S "$scratch/cmake-leveldb" -B "$scratch/cmake-leveldb/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
     cmake --build "$scratch/cmake-leveldb/build" >/dev/null
