@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Files that appear whole or not at all. Used by the C interface as well.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
