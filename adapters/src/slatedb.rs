@@ -9,7 +9,7 @@ use slatedb::{Filter, FilterQuery, FilterTarget, RowEntry};
 
 use crate::Bloomline;
 
-/// `slatedb`, for gets of whole keys.
+/// `slatedb`, for gets of whole keys. SlateDB 0.18 needs Rust 1.91.
 ///
 /// ```
 /// use std::sync::Arc;
