@@ -24,6 +24,9 @@ mod sstable;
 #[cfg(feature = "surrealkv")]
 mod surrealkv;
 
+#[cfg(feature = "slatedb")]
+pub use slatedb::BloomlineStandard;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,13 +55,28 @@ use bloomline::sstable::FilterPolicy;
 #[derive(Clone, Debug)]
 pub struct Bloomline {
     policy: FilterPolicy,
-    unusable: Arc<AtomicU64>,
+    unusable: Unusable,
+}
+
+/// The count of a policy and its clones.
+#[derive(Clone, Debug, Default)]
+struct Unusable(Arc<AtomicU64>);
+
+impl Unusable {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn count(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Bloomline {
     /// Wraps a policy for a database.
     pub fn new(policy: FilterPolicy) -> Self {
-        Self { policy, unusable: Arc::default() }
+        Self { policy, unusable: Unusable::default() }
     }
 
     /// A policy of `bits_per_key` for each distinct key: 10 for 1 % false positives.
@@ -73,7 +91,7 @@ impl Bloomline {
     /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than a few mean
     /// damaged tables, or a policy of another format under the same name.
     pub fn unusable_filters(&self) -> u64 {
-        self.unusable.load(Ordering::Relaxed)
+        self.unusable.get()
     }
 
     /// The keys lie end to end in `keys`, each from its offset to the next key's.
@@ -89,13 +107,8 @@ impl Bloomline {
     #[cfg(any(feature = "rusty-leveldb", feature = "sstable", feature = "surrealkv"))]
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         self.policy.try_key_may_match(key, filter).unwrap_or_else(|_| {
-            self.count_unusable();
+            self.unusable.count();
             true
         })
-    }
-
-    #[cold]
-    fn count_unusable(&self) {
-        self.unusable.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bloomline::mix;
-use bloomline_adapters::Bloomline;
+use bloomline_adapters::{Bloomline, BloomlineStandard};
 use bytes::Bytes;
 use slatedb::admin::AdminBuilder;
 use slatedb::compactor::{CompactionScheduler, CompactionSchedulerSupplier};
@@ -50,6 +50,10 @@ fn own() -> Policies {
 
 fn both() -> Policies {
     [ours(), own()].concat()
+}
+
+fn standard() -> Policies {
+    vec![BloomlineStandard::with_bits_per_key(10.0).unwrap().into()]
 }
 
 /// Without compactions, and with a filter in every SST.
@@ -302,35 +306,36 @@ impl Model {
 
 #[tokio::test]
 async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error> {
-    let all: [Named; 4] = [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both)];
-    for (first_name, first) in all {
-        for (second_name, second) in all {
-            for (third_name, third) in all {
-                let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
-                let store: Store = Arc::new(InMemory::new());
-                let mut model = Model::default();
-                let db = builder(&store, first()).build().await?;
-                model.write(&db, 1).await?;
-                db.close().await?;
+    let all: [Named; 5] =
+        [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both), ("standard", standard)];
+    for (i, (first_name, first)) in all.into_iter().enumerate() {
+        for (j, (second_name, second)) in all.into_iter().enumerate() {
+            // Each of them beside each of the first, and each of the second.
+            let (third_name, third) = all[(i + j) % all.len()];
+            let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
+            let store: Store = Arc::new(InMemory::new());
+            let mut model = Model::default();
+            let db = builder(&store, first()).build().await?;
+            model.write(&db, 1).await?;
+            db.close().await?;
 
-                let db = builder(&store, second()).build().await?;
-                model.check(async |key| db.get(key).await, &of).await?;
-                model.write(&db, 2).await?;
-                model.check(async |key| db.get(key).await, &of).await?;
-                db.close().await?;
+            let db = builder(&store, second()).build().await?;
+            model.check(async |key| db.get(key).await, &of).await?;
+            model.write(&db, 2).await?;
+            model.check(async |key| db.get(key).await, &of).await?;
+            db.close().await?;
 
-                compact(&store, Process::Compactor, Some(third())).await?;
-                for (name, policies) in all {
-                    let (reader, _) = reader(&store, Some(policies())).await?;
-                    model.check(async |key| reader.get(key).await, &format!("{of}, read by {name}")).await?;
-                    reader.close().await?;
-                }
-                let db = builder(&store, first()).build().await?;
-                model.check(async |key| db.get(key).await, &of).await?;
-                model.write(&db, 3).await?;
-                model.check(async |key| db.get(key).await, &of).await?;
-                db.close().await?;
+            compact(&store, Process::Compactor, Some(third())).await?;
+            for (name, policies) in all {
+                let (reader, _) = reader(&store, Some(policies())).await?;
+                model.check(async |key| reader.get(key).await, &format!("{of}, read by {name}")).await?;
+                reader.close().await?;
             }
+            let db = builder(&store, first()).build().await?;
+            model.check(async |key| db.get(key).await, &of).await?;
+            model.write(&db, 3).await?;
+            model.check(async |key| db.get(key).await, &of).await?;
+            db.close().await?;
         }
     }
     Ok(())
@@ -809,6 +814,41 @@ fn filters_answer_only_for_whole_keys() {
         );
     }
     assert_eq!(policy.unusable_filters(), 0, "these queries need no filter");
+}
+
+#[test]
+fn standard_filters_have_every_key_and_checksums() {
+    let policy = BloomlineStandard::with_bits_per_key(10.0).unwrap();
+    assert!(!policy.supports_prefix_queries() && !policy.supports_range_queries());
+    for n in (0..70).chain([1000, 10_000]) {
+        let versions = keys(n).flat_map(|key| [key.clone(), key]);
+        let filter = built(&policy, versions);
+        let bytes = encoded(&*filter);
+        assert_eq!(policy.estimate_size(n), bytes.len(), "{n} keys");
+        for filter in [&filter, &filter.clamp_allocated_size(), &policy.decode(&bytes)] {
+            assert!((0..n as u64).all(|i| might_match(&**filter, key(i))));
+            assert_eq!(encoded(&**filter), bytes);
+            assert_eq!(filter.size(), (bytes.len() - 64).next_multiple_of(64));
+            assert!(filter.might_match(&FilterQuery::prefix("not there".into())));
+        }
+        if n == 10_000 {
+            let false_positives = (20_000..40_000).filter(|i| might_match(&*filter, key(*i))).count();
+            assert!((120..210).contains(&false_positives), "{false_positives}");
+        }
+        // Wherever it is damaged or cut, it hides no key.
+        for at in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            for damaged in [&damaged[..], &bytes[..at]] {
+                let before = policy.unusable_filters();
+                let filter = policy.decode(damaged);
+                assert!((0..9).all(|i| might_match(&*filter, key(i + 50_000))));
+                assert_eq!(policy.unusable_filters() - before, 9);
+            }
+        }
+    }
+    assert_eq!(policy.estimate_size(usize::MAX), usize::MAX);
+    assert!(BloomlineStandard::with_bits_per_key(f64::NAN).is_err());
 }
 
 /// Bytes of every short length, most with a valid trailer, at every address modulo 64; and longer ones.

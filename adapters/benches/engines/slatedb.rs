@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use bloomline::{mix, sizing};
-use bloomline_adapters::Bloomline;
+use bloomline_adapters::{Bloomline, BloomlineStandard};
 use slatedb::admin::AdminBuilder;
 use slatedb::compactor::{CompactionScheduler, CompactionSchedulerSupplier};
 use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
@@ -43,13 +43,17 @@ struct Filter {
 
 fn filters() -> Result<Vec<Filter>> {
     let bits_of_equal_fpr = sizing::bits_per_key(sizing::standard_fpr_approximate(10.0, 6)?)?;
-    let rows: [(_, Vec<Arc<dyn FilterPolicy>>); 4] = [
+    let rows: [(_, Vec<Arc<dyn FilterPolicy>>); 5] = [
         ("none".into(), vec![]),
         ("SlateDB's own, 10 bits per key".into(), vec![Arc::new(BloomFilterPolicy::new(10))]),
         ("bloomline, equal bytes".into(), vec![Bloomline::with_bits_per_key(10.0)?.into()]),
         (
             format!("bloomline, {bits_of_equal_fpr:.1} bits per key"),
             vec![Bloomline::with_bits_per_key(bits_of_equal_fpr)?.into()],
+        ),
+        (
+            "bloomline's standard filter, equal bytes".into(),
+            vec![BloomlineStandard::with_bits_per_key(10.0)?.into()],
         ),
     ];
     Ok(rows.map(|(name, policies)| Filter { name, policies }).into())
