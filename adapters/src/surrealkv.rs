@@ -37,7 +37,8 @@ use crate::Bloomline;
 ///
 /// SurrealKV checks the checksum of a filter when it reads it from disk. If it is wrong, the engine answers from the
 /// data, warns in its log, and counts nothing here: [`unusable_filters`](Bloomline::unusable_filters) counts bytes whose
-/// checksum is right and that are not a filter.
+/// checksum is right and that are not a filter. Damage that no checksum sees, such as in memory, can hide keys, as with
+/// the engine's own filters.
 impl surrealkv::FilterPolicy for Bloomline {
     fn name(&self) -> &str {
         FilterPolicy::NAME
