@@ -7,6 +7,8 @@
 //! | `rusty-leveldb` | `rusty-leveldb` 4 | `options.filter_policy = Bloomline::with_bits_per_key(10.0)?.into();` |
 //! | `sstable` | `sstable` 0.11 | the same |
 //!
+//! What each engine needs besides is written at [`Bloomline`]'s implementation of that engine's `FilterPolicy`.
+//!
 //! Each table stores the name of the policy that created its filters. An engine reads tables of other policies without
 //! their filters; when it rewrites such a table, the table gets bloomline's.
 #![forbid(unsafe_code)]
@@ -88,8 +90,8 @@ impl Bloomline {
         FilterPolicy::with_bits_per_key(bits_per_key).map(Self::new)
     }
 
-    /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than a few mean
-    /// damaged tables, or a policy of another format under the same name.
+    /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means that
+    /// filters are damaged or of another format.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
     }

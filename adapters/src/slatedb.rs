@@ -51,9 +51,9 @@ use crate::{Bloomline, Unusable};
 ///
 /// To notice, look at SlateDB's metrics (`with_metrics_recorder`): if `slatedb.db.sst_filter_negative_count` and
 /// `slatedb.db.sst_filter_positive_count`, labelled `kind=point`, stay at 0 while `slatedb.db.request_count`, labelled
-/// `op=get`, grows, no filter is used. SlateDB also logs the warning `unknown filter policy '…' in SST, skipping` when
-/// it loads such an SST's filters. [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never
-/// sees them.
+/// `op=get`, grows, no filter is used. If some SSTs lack the filter, they grow more slowly than gets × SSTs. SlateDB
+/// also logs the warning `unknown filter policy '…' in SST, skipping` when it loads such an SST's filters.
+/// [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never sees them.
 ///
 /// A cache on disk remembers a dropped filter as "no filter". After you have added the policy, empty the cache or open
 /// it with another `db_cache_id`.
@@ -67,9 +67,9 @@ use crate::{Bloomline, Unusable};
 /// # Bits per key
 ///
 /// A missing get queries a filter of each SST in L0 and of each sorted run, and a false positive costs it a read of the
-/// object store, beside which lookups take no time. So choose by false positives: bloomline has as many with 10.3 bits
-/// per key as SlateDB's own filter with 10, and an eighth of them with 15.6. [`BloomlineStandard`] has the fewest for
-/// its bytes.
+/// object store, beside which lookups take no time. So choose by false positives: bloomline needs
+/// 10.3 bits per key for as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them.
+/// [`BloomlineStandard`] has the fewest for its bytes.
 ///
 /// # Prefixes and small SSTs
 ///
@@ -296,7 +296,7 @@ impl Filter for NotAFilter {
         true
     }
 
-    /// Writes nothing, because no bytes are not a filter either.
+    /// Writes no bytes. Those are not a filter, so whoever reads them counts again.
     fn encode(&self, _: &mut dyn BufMut) {}
 
     fn size(&self) -> usize {

@@ -7,7 +7,7 @@ use bloomline::sstable::{FilterPolicy, Policy};
 
 use crate::Bloomline;
 
-/// # In SurrealKV
+/// `surrealkv`, for gets; scans use no filters.
 ///
 /// ```
 /// use bloomline_adapters::Bloomline;
@@ -30,10 +30,20 @@ use crate::Bloomline;
 /// # }
 /// ```
 ///
+/// # An existing database
+///
 /// A table that was written under another policy is read without its filter, and each of its missing gets reads a data
-/// block, until a compaction rewrites it. So after changing the policy of an existing database, rewrite its tables:
-/// `tree.compact_range(None, None, &CompactRangeOptions::default())`. It blocks; in async code, call it by
-/// `spawn_blocking`.
+/// block, until a compaction rewrites it; SurrealKV has no count that shows it. So after changing the policy of a
+/// database, to bloomline or back, rewrite its tables: `tree.compact_range(None, None,
+/// &CompactRangeOptions::default())`. It blocks; in async code, call it by `spawn_blocking`.
+///
+/// # Bits per key
+///
+/// At 10 bits per key, bloomline has about as many false positives as SurrealKV's default filter, at 11 bits two thirds.
+/// Filters lie in partitions of `index_partition_size` bytes, which the block cache keeps.
+///
+/// # Damage
+///
 ///
 /// SurrealKV checks the checksum of a filter when it reads it from disk. If it is wrong, the engine answers from the
 /// data, warns in its log, and counts nothing here: [`unusable_filters`](Bloomline::unusable_filters) counts bytes whose

@@ -43,7 +43,8 @@ pub(crate) enum Error {
     Decode(DecodeError),
     OutOfMemory { bytes: usize },
     BufferTooSmall { needed: usize, capacity: usize },
-    Io { path: PathBuf, error: io::Error },
+    Io(io::Error),
+    File { path: PathBuf, error: Box<Error> },
 }
 
 impl Error {
@@ -58,10 +59,9 @@ impl Error {
             Self::Mismatch(_) => Status::BLOOMLINE_MISMATCH,
             Self::Decode(_) => Status::BLOOMLINE_DECODE,
             Self::BufferTooSmall { .. } => Status::BLOOMLINE_BUFFER_TOO_SMALL,
-            Self::Io { error, .. } if error.kind() == io::ErrorKind::OutOfMemory => {
-                Status::BLOOMLINE_OUT_OF_MEMORY
-            }
-            Self::Io { .. } => Status::BLOOMLINE_IO,
+            Self::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => Status::BLOOMLINE_OUT_OF_MEMORY,
+            Self::Io(_) => Status::BLOOMLINE_IO,
+            Self::File { error, .. } => error.status(),
         }
     }
 }
@@ -81,8 +81,15 @@ impl fmt::Display for Error {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
             }
             // The path last, since long messages are cut.
-            Self::Io { path, error } => write!(f, "{error}: {}", path.display()),
+            Self::File { path, error } => write!(f, "{error}: {}", path.display()),
+            Self::Io(error) => error.fmt(f),
         }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }
 

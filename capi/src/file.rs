@@ -3,15 +3,15 @@
 use core::ffi::{CStr, c_char};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use bloomline_core::BloomView;
+use bloomline_core::{BloomView, StandaloneFooter};
 use memmap2::Mmap;
 
 use crate::buffer::{boxed, not_null};
 use crate::error::{Error, Status, or_record, status_of};
-use crate::filter::Filter;
+use crate::filter::{Filter, with_room};
 use crate::replace;
 use crate::view::View;
 
@@ -29,12 +29,13 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
         let Filter(filter) = not_null(filter, "filter")?;
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
-            replace::save(path, |file| filter.write_standalone_to(file))
+            Ok(replace::save(path, |file| filter.write_standalone_to(file))?)
         })
     })
 }
 
-/// Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it.
+/// Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it. While
+/// it reads, this takes twice the filter's memory.
 ///
 /// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
 /// a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -42,11 +43,38 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
 pub unsafe extern "C" fn bloomline_filter_from_file(path: *const c_char) -> Option<Box<Filter>> {
     or_record(None, || {
         // SAFETY: this function's contract is the same.
-        let bytes = on_file(unsafe { path_of(path) }?, |path| fs::read(path))?;
-        let view = BloomView::from_standalone(&bytes)?;
-        view.verify()?;
-        boxed(|| Ok(Filter(view.try_to_filter()?)))
+        on_file(unsafe { path_of(path) }?, |path| {
+            let bytes = read(path)?;
+            let view = BloomView::from_standalone(&bytes)?;
+            view.verify()?;
+            boxed(|| Ok(Filter(view.try_to_filter()?)))
+        })
     })
+}
+
+/// Opens a regular file: opening a pipe could wait forever.
+fn open(path: &Path) -> Result<File, Error> {
+    if fs::metadata(path)?.is_file() {
+        Ok(File::open(path)?)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file").into())
+    }
+}
+
+/// Reads a file that ends with a footer. Other files may be large, and are not read.
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    if length > StandaloneFooter::BYTES as u64 {
+        let mut footer = [0; StandaloneFooter::BYTES];
+        file.seek(SeekFrom::End(-(StandaloneFooter::BYTES as i64)))?;
+        file.read_exact(&mut footer)?;
+        StandaloneFooter::read(&footer)?;
+        file.rewind()?;
+    }
+    let mut bytes = with_room(usize::try_from(length).unwrap_or(usize::MAX))?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Maps a file in standalone form into memory: lookups read what they need of it, and programs that map the same file
@@ -62,10 +90,12 @@ pub unsafe extern "C" fn bloomline_filter_from_file(path: *const c_char) -> Opti
 pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: this function's contract is the same.
-        let path = unsafe { path_of(path) }?;
-        // SAFETY: the caller keeps the file as it is for as long as the view.
-        let map = on_file(path, |path| File::open(path).and_then(|file| unsafe { Mmap::map(&file) }))?;
-        boxed(|| View::mapped(map))
+        on_file(unsafe { path_of(path) }?, |path| {
+            let file = open(path)?;
+            // SAFETY: the caller keeps the file as it is for as long as the view.
+            let map = unsafe { Mmap::map(&file) }?;
+            boxed(|| View::mapped(map))
+        })
     })
 }
 
@@ -83,14 +113,11 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Error> {
     #[cfg(not(unix))]
     let path: &OsStr = path
         .to_str()
-        .map_err(|_| Error::Io {
-            path: path.to_string_lossy().into_owned().into(),
-            error: io::ErrorKind::InvalidInput.into(),
-        })?
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8"))?
         .as_ref();
     Ok(Path::new(path))
 }
 
-fn on_file<T>(path: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Error> {
-    work(path).map_err(|error| Error::Io { path: path.to_owned(), error })
+fn on_file<T>(path: &Path, work: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    work(path).map_err(|error| Error::File { path: path.to_owned(), error: Box::new(error) })
 }

@@ -138,7 +138,7 @@ int other(void);
 int main(void) { return other() != 1 || bloomline_hash_key("", 0, 0) == 0; }
 END
     local toolchain toolchains
-    toolchains=$(rustup toolchain list | cut -d' ' -f1)
+    toolchains=$(rustup toolchain list 2>/dev/null | cut -d' ' -f1) || true
     for toolchain in $toolchains; do
         echo "$toolchain"
         rustc "+$toolchain" --edition 2021 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
@@ -193,7 +193,7 @@ cmake_finds_leveldb() {
     mkdir "$scratch/cmake-leveldb"
     cp capi/examples/leveldb.c "$scratch/cmake-leveldb/ants.c"
     {
-        printf 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\nadd_executable(ants ants.c)\n'
+        printf 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\n'
         fenced cmake <capi/README.md
     } >"$scratch/cmake-leveldb/CMakeLists.txt"
     cmake -S "$scratch/cmake-leveldb" -B "$scratch/cmake-leveldb/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null

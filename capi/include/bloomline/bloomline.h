@@ -21,8 +21,8 @@
  *
  * Memory: free an object with the _free function of its type, and bytes that a function returns with bloomline_free.
  * Lookups, and inserts into filters, do not allocate. If memory runs out, functions report BLOOMLINE_OUT_OF_MEMORY, and
- * their objects stay as they were. Only small allocations for file names, and for the value of BLOOMLINE_KERNEL, abort
- * the process.
+ * their objects stay as they were. Only small allocations in functions that take a path, and for the value of
+ * BLOOMLINE_KERNEL, abort the process.
  */
 
 
@@ -614,7 +614,8 @@ double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filte
 bloomline_status_t bloomline_filter_write_file(const bloomline_filter_t *filter, const char *path);
 
 /**
- * Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it.
+ * Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it. While
+ * it reads, this takes twice the filter's memory.
  *
  * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
  * a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
