@@ -199,7 +199,10 @@ impl FilterBuilder {
     /// A filter of fewer than 64 lanes of 8 bytes has just as many lanes as it needs, in blocks that overlap. A larger
     /// one is rounded up to whole blocks.
     pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
-        or_abort(self.try_finish_compact(out));
+        // Not by `try_finish_compact`, which keeps the hashes until the bytes are written.
+        let Made { blocks, n_lanes, k, .. } = or_abort(self.make(sizing::lanes_for));
+        self.clear();
+        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
     }
 
     /// [`finish_compact`](Self::finish_compact), with an error if memory runs out.
@@ -226,20 +229,20 @@ impl FilterBuilder {
         Ok(())
     }
 
-    /// Removes all keys. Keeps the memory of up to 8192 of them.
+    /// Removes all keys. Keeps at most 128 KiB of memory.
     pub fn clear(&mut self) {
         self.full.clear();
         self.hashes.clear();
     }
 
-    /// The length of the compact bytes for `keys` distinct keys.
-    pub(crate) fn compact_bytes(&self, keys: usize) -> usize {
-        sizing::n_lanes_for(keys, self.bits_per_key).saturating_mul(LANE_BYTES).saturating_add(1)
+    /// Bits for each distinct key, before rounding.
+    pub(crate) fn bits_per_key(&self) -> f64 {
+        self.bits_per_key
     }
 
-    /// The most distinct keys whose compact bytes are at most `compact_bytes` long.
-    pub(crate) fn max_keys(&self, compact_bytes: usize) -> usize {
-        sizing::max_keys_for(compact_bytes.saturating_sub(1) / LANE_BYTES, self.bits_per_key)
+    /// The hashes of the keys added, in slices: for other filters of the same keys.
+    pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
+        self.pieces()
     }
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's

@@ -155,7 +155,8 @@ impl Sizing {
 /// The number of lanes, of a short filter or of whole blocks, for `keys` distinct keys at a valid `bits_per_key`, and
 /// the best k for them.
 pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
-    let lanes = n_lanes_for(keys, bits_per_key);
+    let lanes = ceil(keys as f64 * bits_per_key / 64.0).max(1) as usize;
+    let lanes = if lanes <= MOST_LANES { lanes } else { lanes.next_multiple_of(LANES) };
     let bits_per_key = lanes as f64 * 64.0 / keys.max(1) as f64;
     let k = if lanes < 2 * LANES {
         // Each block covers most of the filter, so all blocks fill alike, and the best k is that of a standard filter.
@@ -164,20 +165,6 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
         best_k_clamped(bits_per_key)
     };
     (lanes, ProbeCount::new(k).expect("1 to 16"))
-}
-
-/// The number of lanes of [`lanes_for`].
-pub(crate) fn n_lanes_for(keys: usize, bits_per_key: f64) -> usize {
-    let lanes = usize::try_from(ceil(keys as f64 * bits_per_key / 64.0)).unwrap_or(usize::MAX).max(1);
-    if lanes <= MOST_LANES { lanes } else { lanes.checked_next_multiple_of(LANES).unwrap_or(usize::MAX) }
-}
-
-/// The most distinct keys whose [`lanes_for`] a valid `bits_per_key` fit in `n_lanes` lanes.
-pub(crate) fn max_keys_for(n_lanes: usize, bits_per_key: f64) -> usize {
-    let n_lanes = if n_lanes <= MOST_LANES { n_lanes } else { n_lanes - n_lanes % LANES };
-    let keys = (n_lanes as f64 * 64.0 / bits_per_key) as usize;
-    // The division may have been rounded up to the next whole number.
-    if keys > 0 && n_lanes_for(keys, bits_per_key) > n_lanes { keys - 1 } else { keys }
 }
 
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.

@@ -196,24 +196,6 @@ fn a_policy_reports_filters_that_it_cannot_use() {
 }
 
 /// Sorted keys of several lengths, with repeats, some of them prefixes of others.
-#[test]
-fn a_filter_of_the_most_keys_fits_and_one_more_key_does_not() {
-    for bits_per_key in [0.5, 3.0, 9.93, 10.0, 15.59, 64.0] {
-        let policy = FilterPolicy::with_bits_per_key(bits_per_key).unwrap();
-        let filter_bytes = |n_keys: usize| {
-            let mut filter = Vec::new();
-            policy.create_filter((0..n_keys).map(usize::to_le_bytes), &mut filter);
-            filter.len()
-        };
-        assert_eq!(policy.max_keys(8), 0);
-        for bytes in (9..700).chain([4095, 4096, 4097, 16384]) {
-            let most = policy.max_keys(bytes);
-            assert!(filter_bytes(most) <= bytes, "{most} keys in {bytes} bytes");
-            assert!(filter_bytes(most + 1) > bytes, "more than {most} keys in {bytes} bytes");
-        }
-    }
-}
-
 fn keys(n: u64) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> =
         (0..n).map(|i| mix(i % 97).to_be_bytes()[..(i % 9) as usize].to_vec()).collect();

@@ -122,28 +122,10 @@ impl FilterPolicy {
         builder.finish_compact(filter);
     }
 
-    /// Bytes of a filter of `keys` distinct keys: for writers that reserve room for it. `usize::MAX` if the number does
-    /// not fit.
-    pub fn filter_bytes(&self, keys: usize) -> usize {
-        self.builder.compact_bytes(keys)
-    }
-
-    /// The most distinct keys whose filter takes at most `filter_bytes` bytes: for tables whose filters are cut to the
-    /// size of a page. 0 below 9 bytes, the size of the smallest filter.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let policy = bloomline::sstable::FilterPolicy::with_bits_per_key(10.0)?;
-    /// let keys = policy.max_keys(4096) as u32;
-    /// let mut filter = Vec::new();
-    /// policy.create_filter((0..keys).map(u32::to_le_bytes), &mut filter);
-    /// assert_eq!((keys, filter.len()), (3225, 4033));
-    /// assert_eq!(policy.filter_bytes(3225), 4033);
-    /// # Ok::<(), bloomline::SizingError>(())
-    /// ```
-    pub fn max_keys(&self, filter_bytes: usize) -> usize {
-        self.builder.max_keys(filter_bytes)
+    /// Bits for each distinct key. A filter takes up to 8 bytes more than these, or up to 65 bytes if it is longer than
+    /// 504.
+    pub fn bits_per_key(&self) -> f64 {
+        self.builder.bits_per_key()
     }
 
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
