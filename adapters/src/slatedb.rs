@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bloomline::sizing::StandardSizing;
 use bloomline::sstable::{FilterPolicy, Policy};
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{CompactFilter, SizingError, StandaloneFooter, hash_key};
+use bloomline::{CompactFilter, SizingError, StandaloneFooter};
 use bytes::BufMut;
 use slatedb::{Filter, FilterQuery, FilterTarget, RowEntry};
 
@@ -42,7 +42,7 @@ use crate::{Bloomline, Unusable};
 /// | without the policy | |
 /// |---|---|
 /// | `Db::builder` | New SSTs get SlateDB's own filters; bloomline's are ignored. |
-/// | `DbReader::builder` | Gets use no filter. |
+/// | `DbReader::builder` | Its gets use no filter, nor do those of a database that shares its cache. |
 /// | `CompactorBuilder`, `CompactionWorkerBuilder`, in a process of their own | Compaction replaces bloomline's filters by SlateDB's own, which databases and readers with bloomline alone ignore. |
 /// | `Admin::run_compactor`, `Admin::run_compaction_worker` | The same. They take no policies: use the two builders instead. |
 ///
@@ -55,8 +55,8 @@ use crate::{Bloomline, Unusable};
 /// also logs the warning `unknown filter policy '…' in SST, skipping` when it loads such an SST's filters.
 /// [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never sees them.
 ///
-/// A cache on disk remembers a dropped filter as "no filter". After you have added the policy, empty the cache or open
-/// it with another `db_cache_id`.
+/// A cache remembers a dropped filter as "no filter", for all that share it under one `db_cache_id`, and if it is on
+/// disk, for ever. After you have added the policy, empty it or open it with another `db_cache_id`.
 ///
 /// # An existing database
 ///
@@ -69,7 +69,7 @@ use crate::{Bloomline, Unusable};
 /// A missing get queries a filter of each SST in L0 and of each sorted run, and a false positive costs it a read of the
 /// object store, beside which lookups take no time. So choose by false positives: bloomline needs
 /// 10.3 bits per key for as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them.
-/// [`BloomlineStandard`] has the fewest for its bytes.
+/// [`BloomlineStandard`] has fewer for the same bytes.
 ///
 /// # Prefixes and small SSTs
 ///
@@ -89,21 +89,18 @@ impl slatedb::FilterPolicy for Bloomline {
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
         match CompactFilter::from_compact(data) {
-            Ok(filter) => Arc::new(Opened(filter)),
+            Ok(filter) => Arc::new(Opened(Arc::new(filter))),
             Err(_) => Arc::new(NotAFilter(self.unusable.clone())),
         }
     }
 
+    /// Rounded up as the filter is, or a little more.
     fn estimate_size(&self, num_keys: usize) -> usize {
-        self.policy.filter_bytes(num_keys)
+        ((num_keys as f64 * self.policy.bits_per_key() / 8.0) as usize).saturating_add(65)
     }
 
     // Only whole keys are added.
     fn supports_prefix_queries(&self) -> bool {
-        false
-    }
-
-    fn supports_range_queries(&self) -> bool {
         false
     }
 }
@@ -114,7 +111,8 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-/// [`StandardBloomFilter`]s in `slatedb`: the fewest false positives for their bytes, for databases in an object store.
+/// [`StandardBloomFilter`]s in `slatedb`, for databases in an object store: of all Bloom filters, these have the fewest
+/// false positives for their bytes.
 ///
 /// Use it as [`Bloomline`]: on every builder, and beside it to read databases of both. A lookup takes up to k cache
 /// misses instead of one, which is nothing beside the milliseconds that a false positive takes there.
@@ -140,7 +138,8 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct BloomlineStandard {
-    bits_per_key: f64,
+    /// For its bits per key.
+    policy: FilterPolicy,
     unusable: Unusable,
 }
 
@@ -154,11 +153,12 @@ impl BloomlineStandard {
     ///
     /// If `bits_per_key` is not above 0 and at most 64.
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
-        StandardSizing::for_bits_per_key(1, bits_per_key)?;
-        Ok(Self { bits_per_key, unusable: Unusable::default() })
+        let policy = FilterPolicy::with_bits_per_key(bits_per_key)?;
+        Ok(Self { policy, unusable: Unusable::default() })
     }
 
-    /// See [`Bloomline::unusable_filters`]. Here, filters have checksums of their own.
+    /// See [`Bloomline::unusable_filters`]. Here, filters have checksums of their own; and where memory ran out while an
+    /// SST was written, its filter is unusable, too.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
     }
@@ -170,18 +170,18 @@ impl slatedb::FilterPolicy for BloomlineStandard {
     }
 
     fn builder(&self) -> Box<dyn slatedb::FilterBuilder> {
-        Box::new(StandardBuilder { policy: self.clone(), hashes: Vec::new() })
+        Box::new(StandardBuilder { policy: self.clone(), keys: self.policy.keys() })
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
         match StandardBloomFilter::from_standalone(data) {
-            Ok(filter) => Arc::new(Standard(filter)),
+            Ok(filter) => Arc::new(Opened(Arc::new(filter))),
             Err(_) => Arc::new(NotAFilter(self.unusable.clone())),
         }
     }
 
     fn estimate_size(&self, num_keys: usize) -> usize {
-        StandardSizing::for_bits_per_key(num_keys, self.bits_per_key)
+        StandardSizing::for_bits_per_key(num_keys, self.policy.bits_per_key())
             .map_or(usize::MAX, |sizing| sizing.size_bits.div_ceil(64) as usize * 8 + StandaloneFooter::BYTES)
     }
 
@@ -196,56 +196,6 @@ impl From<BloomlineStandard> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-struct StandardBuilder {
-    policy: BloomlineStandard,
-    hashes: Vec<u64>,
-}
-
-impl slatedb::FilterBuilder for StandardBuilder {
-    fn add_entry(&mut self, entry: &RowEntry) {
-        let hash = hash_key(&entry.key, 0);
-        // The versions of a key are neighbours.
-        if self.hashes.last() != Some(&hash) {
-            self.hashes.push(hash);
-        }
-    }
-
-    fn build(&mut self) -> Arc<dyn Filter> {
-        let hashes = std::mem::take(&mut self.hashes);
-        match StandardBloomFilter::with_bits_per_key(hashes.len(), self.policy.bits_per_key) {
-            Ok(mut filter) => {
-                filter.insert_batch(&hashes);
-                Arc::new(Standard(filter))
-            }
-            // There is no memory for it.
-            Err(_) => Arc::new(NotAFilter(self.policy.unusable.clone())),
-        }
-    }
-}
-
-struct Standard(StandardBloomFilter);
-
-impl Filter for Standard {
-    fn might_match(&self, query: &FilterQuery) -> bool {
-        match &query.target {
-            FilterTarget::Point(key) => self.0.contains(key),
-            FilterTarget::Prefix(_) | FilterTarget::Range { .. } => true,
-        }
-    }
-
-    fn encode(&self, writer: &mut dyn BufMut) {
-        writer.put_slice(&self.0.to_standalone());
-    }
-
-    fn size(&self) -> usize {
-        self.0.size_bytes()
-    }
-
-    fn clamp_allocated_size(&self) -> Arc<dyn Filter> {
-        Arc::new(Self(self.0.clone()))
-    }
-}
-
 struct Builder(bloomline::FilterBuilder);
 
 impl slatedb::FilterBuilder for Builder {
@@ -257,13 +207,74 @@ impl slatedb::FilterBuilder for Builder {
     fn build(&mut self) -> Arc<dyn Filter> {
         let mut bytes = Vec::new();
         self.0.finish_compact(&mut bytes);
-        Arc::new(Opened(CompactFilter::from_compact(&bytes).expect("just written")))
+        Arc::new(Opened(Arc::new(CompactFilter::from_compact(&bytes).expect("just written"))))
     }
 }
 
-struct Opened(CompactFilter);
+struct StandardBuilder {
+    policy: BloomlineStandard,
+    /// Counts the versions of a key, which are neighbours, once.
+    keys: bloomline::FilterBuilder,
+}
 
-impl Filter for Opened {
+impl slatedb::FilterBuilder for StandardBuilder {
+    fn add_entry(&mut self, entry: &RowEntry) {
+        self.keys.add(&entry.key);
+    }
+
+    fn build(&mut self) -> Arc<dyn Filter> {
+        let filter =
+            StandardBloomFilter::with_bits_per_key(self.keys.len(), self.policy.policy.bits_per_key());
+        let built: Arc<dyn Filter> = match filter {
+            Ok(mut filter) => {
+                self.keys.hashes().for_each(|hashes| filter.insert_batch(hashes));
+                Arc::new(Opened(Arc::new(filter)))
+            }
+            // There is no memory for it. The SST is written without a usable filter.
+            Err(_) => Arc::new(NotAFilter(self.policy.unusable.clone())),
+        };
+        self.keys.clear();
+        built
+    }
+}
+
+trait Keys: Send + Sync + 'static {
+    fn contains(&self, key: &[u8]) -> bool;
+    fn encode(&self, writer: &mut dyn BufMut);
+    fn size_bytes(&self) -> usize;
+}
+
+impl Keys for CompactFilter {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+
+    fn encode(&self, writer: &mut dyn BufMut) {
+        writer.put_slice(self.as_bytes());
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes()
+    }
+}
+
+impl Keys for StandardBloomFilter {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+
+    fn encode(&self, writer: &mut dyn BufMut) {
+        writer.put_slice(&self.to_standalone());
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes()
+    }
+}
+
+struct Opened<F>(Arc<F>);
+
+impl<F: Keys> Filter for Opened<F> {
     fn might_match(&self, query: &FilterQuery) -> bool {
         match &query.target {
             FilterTarget::Point(key) => self.0.contains(key),
@@ -272,7 +283,7 @@ impl Filter for Opened {
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {
-        writer.put_slice(self.0.as_bytes());
+        self.0.encode(writer);
     }
 
     /// SlateDB charges its cache with this.
@@ -280,6 +291,7 @@ impl Filter for Opened {
         self.0.size_bytes()
     }
 
+    /// The filter has memory of its own, no larger than it needs.
     fn clamp_allocated_size(&self) -> Arc<dyn Filter> {
         Arc::new(Self(self.0.clone()))
     }

@@ -44,7 +44,6 @@ use crate::Bloomline;
 ///
 /// # Damage
 ///
-///
 /// SurrealKV checks the checksum of a filter when it reads it from disk. If it is wrong, the engine answers from the
 /// data, warns in its log, and counts nothing here: [`unusable_filters`](Bloomline::unusable_filters) counts bytes whose
 /// checksum is right and that are not a filter. Damage that no checksum sees, such as in memory, can hide keys, as with
@@ -81,7 +80,7 @@ impl surrealkv::FilterPolicy for Bloomline {
 
     /// SurrealKV cuts a partition before the data block that reaches this number.
     fn filter_keys_per_partition(&self, partition_bytes: usize) -> usize {
-        self.policy.max_keys(partition_bytes).max(1)
+        ((partition_bytes as f64 * 8.0 / self.policy.bits_per_key()) as usize).max(1)
     }
 }
 

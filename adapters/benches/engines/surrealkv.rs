@@ -29,6 +29,8 @@ type Key = fn(u64) -> String;
 
 /// The row of the engine's own filter.
 const OWN: usize = 1;
+/// The row with bloomline's at equal bytes.
+const BLOOMLINE: usize = 3;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
     // Present keys are those of even numbers, missing keys those of odd numbers: each lies between present ones.
@@ -67,6 +69,11 @@ fn rows(options: &Options, runtime: &Runtime, key: Key) -> Result<Vec<Row>> {
         let (filter, missing, present) = (filter.to_owned(), missing[i], present[i]);
         rows.push(Row { filter, filter_bytes, queries, false_positives, missing, present });
     }
+    let equal = rows[BLOOMLINE].filter_bytes as f64 / rows[OWN].filter_bytes as f64;
+    ensure!(
+        options.quick || (0.99..1.01).contains(&equal),
+        "{equal} of the bytes of the engine's own filters"
+    );
     Ok(rows)
 }
 
