@@ -67,9 +67,9 @@ use crate::{Bloomline, Unusable};
 /// # Bits per key
 ///
 /// A missing get queries a filter of each SST in L0 and of each sorted run, and a false positive costs it a read of the
-/// object store, beside which lookups take no time. So choose by false positives: bloomline needs
-/// 10.3 bits per key for as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them.
-/// [`BloomlineStandard`] has fewer for the same bytes.
+/// object store, beside which lookups take no time. So choose by false positives: bloomline needs 10.3 bits per key for
+/// as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them. [`BloomlineStandard`] has fewer for the
+/// same bytes.
 ///
 /// # Prefixes and small SSTs
 ///
