@@ -1,19 +1,6 @@
 # The SQL functions, in a workspace of their own: their tests depend on 300 packages, a cluster of Ballista on 450.
 
 datafusion() {
-    export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
-    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:+$CARGO_TARGET_DIR/datafusion}
-    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/datafusion/target}
-    cd datafusion
-}
-
-# `linted ARGUMENT...` is cargo with clippy as the compiler of our own packages. `cargo clippy` compiles all dependencies
-# for itself, beside those that the tests are built with.
-linted() {
-    RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings cargo "$@"
-}
-
-datafusion() {
     local inputs built=${CARGO_TARGET_DIR:-$root/target}
     inputs=$(python3 scripts/inputs.py datafusion)
     enter datafusion

@@ -1,11 +1,10 @@
-# The adapters for Rust's storage engines, in a workspace of their own: with all engines it has 300 packages.
+# The adapters for Rust's storage engines, in a workspace of their own: with all engines it has 340 packages.
 
 # In release, because the tests write databases.
 engines() {
     local inputs example
     inputs=$(python3 scripts/inputs.py engines)
     enter adapters
-    export CARGO_PROFILE_RELEASE_DEBUG=0
     step cargo fmt --check
     step linted build --release --locked --all-features --all-targets
     step linted test --release --locked --all-features
