@@ -162,7 +162,7 @@ impl FilterBuilder {
 
     /// Number of keys added. A key that was added several times may count more than once.
     pub fn len(&self) -> usize {
-        self.pieces().map(<[u64]>::len).sum()
+        self.hashes().map(<[u64]>::len).sum()
     }
 
     /// Returns whether no key has been added.
@@ -242,7 +242,7 @@ impl FilterBuilder {
 
     /// The hashes of the keys added, in slices: for other filters of the same keys.
     pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
-        self.pieces()
+        self.full.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
@@ -276,7 +276,7 @@ impl FilterBuilder {
     ) -> Result<Blocks, SizingError> {
         // Takes at most eight times the memory of the hashes.
         let mut blocks = Blocks::zeroed(short::n_blocks(n_lanes))?;
-        for hashes in self.pieces() {
+        for hashes in self.hashes() {
             self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
         }
         Ok(blocks)
@@ -297,7 +297,7 @@ impl FilterBuilder {
         let mut candidates = unchanged;
         candidates.clear();
         let mut found = [false; 1024];
-        for hashes in self.pieces().flat_map(|hashes| hashes.chunks(1024)) {
+        for hashes in self.hashes().flat_map(|hashes| hashes.chunks(1024)) {
             let found = &mut found[..hashes.len()];
             suspects.contains_batch(hashes, found);
             reserve(&mut candidates, hashes.len())?;
@@ -307,10 +307,6 @@ impl FilterBuilder {
         candidates.sort_unstable();
         candidates.dedup();
         Ok(n_candidates - candidates.len())
-    }
-
-    fn pieces(&self) -> impl Iterator<Item = &[u64]> {
-        self.full.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 }
 

@@ -91,8 +91,8 @@ impl CompactFilter {
         &self.memory.as_slice().as_slice().as_flattened()[..self.n_bytes]
     }
 
-    /// Bytes of memory that the filter takes, for the charge of a cache. With the feature `huge-pages`, a filter of 2 MiB or
-    /// more takes whole huge pages.
+    /// Bytes of memory that the filter takes, for the charge of a cache. With the feature `huge-pages`, a filter of 2 MiB
+    /// or more takes whole huge pages.
     pub fn size_bytes(&self) -> usize {
         size_of_val(self.memory.as_slice().as_slice())
     }

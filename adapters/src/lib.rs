@@ -90,8 +90,8 @@ impl Bloomline {
         FilterPolicy::with_bits_per_key(bits_per_key).map(Self::new)
     }
 
-    /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means that
-    /// filters are damaged or of another format.
+    /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means
+    /// that filters are damaged or of another format.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
     }

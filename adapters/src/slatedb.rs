@@ -137,11 +137,7 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct BloomlineStandard {
-    /// For its bits per key.
-    policy: FilterPolicy,
-    unusable: Unusable,
-}
+pub struct BloomlineStandard(Bloomline);
 
 impl BloomlineStandard {
     /// The name that SSTs store. Their filters are standalone bytes.
@@ -153,14 +149,13 @@ impl BloomlineStandard {
     ///
     /// If `bits_per_key` is not above 0 and at most 64.
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
-        let policy = FilterPolicy::with_bits_per_key(bits_per_key)?;
-        Ok(Self { policy, unusable: Unusable::default() })
+        Bloomline::with_bits_per_key(bits_per_key).map(Self)
     }
 
-    /// See [`Bloomline::unusable_filters`]. Here, filters have checksums of their own; and where memory ran out while an
-    /// SST was written, its filter is unusable, too.
+    /// See [`Bloomline::unusable_filters`]. Filters have checksums of their own here. Where memory ran out while an SST
+    /// was written, its filter is unusable, too.
     pub fn unusable_filters(&self) -> u64 {
-        self.unusable.get()
+        self.0.unusable_filters()
     }
 }
 
@@ -170,18 +165,18 @@ impl slatedb::FilterPolicy for BloomlineStandard {
     }
 
     fn builder(&self) -> Box<dyn slatedb::FilterBuilder> {
-        Box::new(StandardBuilder { policy: self.clone(), keys: self.policy.keys() })
+        Box::new(StandardBuilder { policy: self.0.clone(), keys: self.0.policy.keys() })
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
         match StandardBloomFilter::from_standalone(data) {
             Ok(filter) => Arc::new(Opened(Arc::new(filter))),
-            Err(_) => Arc::new(NotAFilter(self.unusable.clone())),
+            Err(_) => Arc::new(NotAFilter(self.0.unusable.clone())),
         }
     }
 
     fn estimate_size(&self, num_keys: usize) -> usize {
-        StandardSizing::for_bits_per_key(num_keys, self.policy.bits_per_key())
+        StandardSizing::for_bits_per_key(num_keys, self.0.policy.bits_per_key())
             .map_or(usize::MAX, |sizing| sizing.size_bits.div_ceil(64) as usize * 8 + StandaloneFooter::BYTES)
     }
 
@@ -212,7 +207,7 @@ impl slatedb::FilterBuilder for Builder {
 }
 
 struct StandardBuilder {
-    policy: BloomlineStandard,
+    policy: Bloomline,
     /// Counts the versions of a key, which are neighbours, once.
     keys: bloomline::FilterBuilder,
 }
@@ -238,13 +233,14 @@ impl slatedb::FilterBuilder for StandardBuilder {
     }
 }
 
-trait Keys: Send + Sync + 'static {
+/// What both kinds of filters can do.
+trait Stored: Send + Sync + 'static {
     fn contains(&self, key: &[u8]) -> bool;
     fn encode(&self, writer: &mut dyn BufMut);
     fn size_bytes(&self) -> usize;
 }
 
-impl Keys for CompactFilter {
+impl Stored for CompactFilter {
     fn contains(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
@@ -258,7 +254,7 @@ impl Keys for CompactFilter {
     }
 }
 
-impl Keys for StandardBloomFilter {
+impl Stored for StandardBloomFilter {
     fn contains(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
@@ -274,7 +270,7 @@ impl Keys for StandardBloomFilter {
 
 struct Opened<F>(Arc<F>);
 
-impl<F: Keys> Filter for Opened<F> {
+impl<F: Stored> Filter for Opened<F> {
     fn might_match(&self, query: &FilterQuery) -> bool {
         match &query.target {
             FilterTarget::Point(key) => self.0.contains(key),

@@ -39,14 +39,14 @@ use crate::Bloomline;
 ///
 /// # Bits per key
 ///
-/// At 10 bits per key, bloomline has about as many false positives as SurrealKV's default filter, at 11 bits two thirds.
-/// Filters lie in partitions of `index_partition_size` bytes, which the block cache keeps.
+/// At 10 bits per key, bloomline has about as many false positives as SurrealKV's default filter; at 11 bits, two
+/// thirds. Filters lie in partitions of `index_partition_size` bytes, which the block cache keeps.
 ///
 /// # Damage
 ///
 /// SurrealKV checks the checksum of a filter when it reads it from disk. If it is wrong, the engine answers from the
-/// data, warns in its log, and counts nothing here: [`unusable_filters`](Bloomline::unusable_filters) counts bytes whose
-/// checksum is right and that are not a filter. Damage that no checksum sees, such as in memory, can hide keys, as with
+/// data, warns in its log, and counts nothing here: [`unusable_filters`](Bloomline::unusable_filters) counts bytes
+/// whose checksum is right and that are not a filter. Damage that no checksum sees, such as in memory, can hide keys, as with
 /// the engine's own filters.
 impl surrealkv::FilterPolicy for Bloomline {
     fn name(&self) -> &str {

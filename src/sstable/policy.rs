@@ -122,8 +122,7 @@ impl FilterPolicy {
         builder.finish_compact(filter);
     }
 
-    /// Bits for each distinct key. A filter takes up to 8 bytes more than these, or up to 65 bytes if it is longer than
-    /// 504.
+    /// Bits for each distinct key, before rounding up: a filter takes up to 9 bytes more, one of whole blocks up to 65.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key()
     }
