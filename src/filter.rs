@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
 use crate::encoding::{self, Lanes};
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
@@ -281,6 +281,29 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+        self.union_with_view(&other.as_view())
+    }
+
+    /// [`union_with`](Self::union_with) a filter that is read in place, without copying it. The lanes are not compared
+    /// with their checksum: call [`verify`](BloomView::verify) first if they may be damaged.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView};
+    ///
+    /// let (mut today, mut week) = (BloomFilter::with_blocks(64, 6)?, BloomFilter::with_blocks(64, 6)?);
+    /// today.insert("ant");
+    /// let file = today.to_standalone(); // a mapped file, say
+    /// week.union_with_view(&BloomView::from_standalone(&file)?)?;
+    /// assert!(week.contains("ant"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union_with_view(&mut self, other: &BloomView<'_>) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| ours | theirs)
     }
 
@@ -293,10 +316,10 @@ impl BloomFilter {
     ///
     /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| ours & theirs)
+        self.combine(&other.as_view(), |ours, theirs| ours & theirs)
     }
 
-    fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
+    fn check_match(&self, other: &BloomView<'_>) -> Result<(), MismatchError> {
         if self.n_blocks() != other.n_blocks() {
             return Err(MismatchError::Blocks { ours: self.n_blocks(), theirs: other.n_blocks() });
         }
@@ -309,12 +332,18 @@ impl BloomFilter {
         Ok(())
     }
 
-    fn combine(&mut self, other: &Self, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
+    fn combine(
+        &mut self,
+        other: &BloomView<'_>,
+        combine: impl Fn(u8, u8) -> u8,
+    ) -> Result<(), MismatchError> {
         self.check_match(other)?;
         self.keys = None;
-        for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(other.blocks.as_slice().as_slice()) {
-            *ours = combined(ours, theirs, &combine);
-        }
+        other.lanes.with_blocks(|theirs| {
+            for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.as_slice()) {
+                *ours = combined(ours, theirs, &combine);
+            }
+        });
         Ok(())
     }
 
@@ -341,26 +370,10 @@ impl BloomFilter {
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
     pub fn fold(&mut self, factor: usize) -> Result<(), SizingError> {
-        let n_blocks = self.n_blocks();
-        if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(SizingError::FoldFactor { factor, n_blocks });
-        }
         if factor != 1 {
-            let mut folded = Blocks::zeroed(n_blocks / factor)?;
-            for (block, group) in folded.as_mut_slice().iter_mut().zip(self.groups(factor)) {
-                *block = group;
-            }
-            self.blocks = folded;
+            *self = self.as_view().to_folded(factor)?;
         }
         Ok(())
-    }
-
-    /// The blocks after folding: each is the union of `factor` neighbours.
-    fn groups(&self, factor: usize) -> impl Iterator<Item = Block> {
-        self.blocks.as_slice().as_slice().chunks_exact(factor).map(|neighbours| {
-            let united = |union: Block, block| combined(&union, block, |a, b| a | b);
-            neighbours.iter().fold([0; size_of::<Block>()], united)
-        })
     }
 
     /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
@@ -381,7 +394,9 @@ impl BloomFilter {
             }
         }
         factors.sort_unstable();
-        let fpr_of = |factor| sizing::estimated_fpr(self.groups(factor).map(|block| lanes(&block)), self.k);
+        let fpr_of = |factor| {
+            sizing::estimated_fpr(groups(self.blocks.as_slice(), factor).map(|block| lanes(&block)), self.k)
+        };
         let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
         self.fold(factors[good.saturating_sub(1)])
     }
@@ -443,16 +458,14 @@ impl BloomFilter {
     /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
     /// filter.
     pub fn fill_ratio(&self) -> f64 {
-        let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
-        ones as f64 / (8 * self.size_bytes()) as f64
+        self.as_view().fill_ratio()
     }
 
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
-        // Lanes that blocks share are counted once.
-        encoding::with_fewest_lanes(self.blocks.as_slice(), |lanes| estimate::keys(lanes.iter(), self.k()))
+        self.as_view().estimated_keys()
     }
 
     /// Estimates how many distinct keys are in at least one of two filters: the
@@ -500,19 +513,14 @@ impl BloomFilter {
         other: &Self,
         read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
     ) -> Result<T, MismatchError> {
-        self.check_match(other)?;
+        self.check_match(&other.as_view())?;
         Ok(encoding::with_fewest_lanes_of_both(self.blocks.as_slice(), other.blocks.as_slice(), read))
     }
 
     /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
     /// the whole filter.
     pub fn estimated_fpr(&self) -> f64 {
-        sizing::estimated_fpr(self.lanes(), self.k)
-    }
-
-    /// The lanes, block by block.
-    fn lanes(&self) -> impl Iterator<Item = [u64; LANES]> {
-        self.blocks.as_slice().as_slice().iter().map(lanes)
+        self.as_view().estimated_fpr()
     }
 
     /// Appends the filter's compact bytes, its lanes and one more byte: for containers with lengths and checksums of
@@ -596,15 +604,56 @@ impl BloomView<'_> {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn try_to_filter(&self) -> Result<BloomFilter, SizingError> {
-        let Self { lanes, k, kernel, seed, keys, .. } = *self;
-        let blocks = match lanes {
-            Lanes::Blocks(blocks) => Blocks::try_from_slice(blocks)?,
-            Lanes::Short(short) => short.try_to_blocks()?,
-        };
+        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.with_own(blocks))
+    }
+
+    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
+    /// See [`BloomFilter::fold`].
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView};
+    ///
+    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
+    /// filter.insert("ant");
+    /// let file = filter.to_standalone(); // a mapped file, say
+    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
+    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
+        let n_blocks = self.n_blocks();
+        if factor == 0 || !n_blocks.is_multiple_of(factor) {
+            return Err(SizingError::FoldFactor { factor, n_blocks });
+        }
+        let mut folded = Blocks::zeroed(n_blocks / factor)?;
+        self.lanes.with_blocks(|blocks| {
+            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
+                *block = group;
+            }
+        });
+        Ok(self.with_own(folded))
+    }
+
+    fn with_own(&self, blocks: Blocks) -> BloomFilter {
+        let Self { k, kernel, seed, keys, .. } = *self;
         // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
         let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
+        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
+}
+
+/// The blocks after folding: each is the union of `factor` neighbours.
+fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
+    blocks.as_slice().chunks_exact(factor).map(|neighbours| {
+        let united = |union: Block, block| combined(&union, block, |a, b| a | b);
+        neighbours.iter().fold([0; size_of::<Block>()], united)
+    })
 }
 
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.

@@ -1,8 +1,7 @@
 //! Short filters: for few keys, fewer lanes than whole blocks have. Their blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, combined, lanes};
-use crate::error::SizingError;
+use crate::blocks::{Block, BlockSlice, LANES, combined, lanes};
 use crate::mask::block_index;
 
 /// The most lanes of a short filter. Above that, whole blocks waste little.
@@ -82,13 +81,14 @@ impl<'a> ShortLanes<'a> {
         block
     }
 
-    /// Whole blocks that return the same answers.
-    pub(crate) fn try_to_blocks(self) -> Result<Blocks, SizingError> {
-        let mut blocks = Blocks::zeroed(self.n_blocks())?;
-        for (index, block) in blocks.as_mut_slice().iter_mut().enumerate() {
+    /// Whole blocks that return the same answers, made in `room`.
+    pub(crate) fn to_blocks(self, room: &mut [Block; MOST_LANES]) -> BlockSlice<'_> {
+        // No more blocks than lanes.
+        let blocks = &mut room[..self.n_blocks()];
+        for (index, block) in blocks.iter_mut().enumerate() {
             *block = self.block(index);
         }
-        Ok(blocks)
+        BlockSlice::new(blocks).expect("a short filter has at least one block")
     }
 }
 

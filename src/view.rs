@@ -3,11 +3,14 @@
 
 use core::fmt;
 
+use crate::blocks::lanes;
 use crate::encoding::{self, Lanes};
 use crate::error::DecodeError;
+use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::mask::ProbeCount;
+use crate::sizing;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
@@ -161,6 +164,12 @@ impl<'a> BloomView<'a> {
         }
     }
 
+    /// Bytes of the lanes: the filter's bytes without the trailer or footer.
+    #[inline]
+    pub fn size_bytes(&self) -> usize {
+        self.lanes.as_bytes().len()
+    }
+
     /// The seed that keys are hashed with.
     #[inline]
     pub fn seed(&self) -> u64 {
@@ -177,6 +186,30 @@ impl<'a> BloomView<'a> {
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
+    }
+
+    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
+    /// filter.
+    pub fn fill_ratio(&self) -> f64 {
+        let ones: u64 = self.lanes.iter().map(|lane| u64::from(lane.count_ones())).sum();
+        ones as f64 / (8 * self.size_bytes()) as f64
+    }
+
+    /// Estimates how many distinct keys were inserted, from the bits. See
+    /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
+    pub fn estimated_keys(&self) -> KeyEstimate {
+        let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
+        match self.lanes {
+            // Lanes that blocks share are counted once.
+            Lanes::Blocks(blocks) => encoding::with_fewest_lanes(blocks, keys),
+            short @ Lanes::Short(_) => keys(short),
+        }
+    }
+
+    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// the whole filter.
+    pub fn estimated_fpr(&self) -> f64 {
+        self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lanes: the body of a filter, read in place.
 
-use crate::blocks::BlockSlice;
+use crate::blocks::{BLOCK_BYTES, BlockSlice};
 use crate::short::{self, Lane, MOST_LANES, ShortLanes};
 
 pub(crate) const LANE_BYTES: usize = size_of::<Lane>();
@@ -37,6 +37,18 @@ impl<'a> Lanes<'a> {
     pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
         let (lanes, _) = self.as_bytes().as_chunks();
         lanes.iter().copied().map(u64::from_le_bytes)
+    }
+
+    /// Calls `read` with whole blocks that return the same answers, on the stack if the filter is short.
+    pub(crate) fn with_blocks<T>(self, read: impl FnOnce(BlockSlice<'_>) -> T) -> T {
+        let mut room;
+        read(match self {
+            Self::Blocks(blocks) => blocks,
+            Self::Short(short) => {
+                room = [[0; BLOCK_BYTES]; MOST_LANES];
+                short.to_blocks(&mut room)
+            }
+        })
     }
 }
 

@@ -282,12 +282,15 @@ fn check_view(view: &BloomView<'_>) -> BloomFilter {
     // The blocks, plus the padding that aligns them to a cache line.
     assert!(allocated < filter.size_bytes() + 64, "{allocated} bytes for {}", filter.size_bytes());
     assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));
-    let fill = filter.fill_ratio();
+    let fill = view.fill_ratio();
+    assert_eq!((fill, view.estimated_fpr()), (filter.fill_ratio(), filter.estimated_fpr()));
+    assert_eq!(view.estimated_keys(), filter.estimated_keys());
     // A count of zero keys is ignored if any bit is set.
     assert_eq!(filter.known_keys(), view.known_keys().filter(|&keys| keys != 0 || fill == 0.0));
     assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&filter.estimated_fpr()));
     assert!(fill > 0.0 || filter.estimated_keys().keys() == Some(0));
     assert_eq!(filter.estimated_intersection(&filter), Ok(filter.estimated_keys()));
+    assert_eq!(view.to_folded(view.n_blocks()).map(|folded| folded.n_blocks()), Ok(1));
 
     let mut found = [false; 64];
     let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));
