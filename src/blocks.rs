@@ -239,6 +239,13 @@ impl Blocks {
     }
 }
 
+impl AsRef<[u8]> for Blocks {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice().as_slice().as_flattened()
+    }
+}
+
 /// Aborts if memory could not be allocated, as `Vec` does.
 #[inline]
 pub(crate) fn or_abort<T>(allocated: Result<T, SizingError>) -> T {

@@ -4,14 +4,12 @@
 use core::fmt;
 
 use crate::blocks::Blocks;
-use crate::encoding::{self, Lanes};
 use crate::error::DecodeError;
-use crate::hash::Seed;
-use crate::kernel::Kernel;
-use crate::mask::ProbeCount;
+use crate::owned_view::OwnedView;
 use crate::view::BloomView;
 
 /// A filter that owns its compact bytes: for caches of filters, where a [`BloomView`] would need bytes that outlive it.
+/// An [`OwnedView`] does not copy the bytes, and leaves them where they are.
 ///
 /// Copied once, into memory aligned to cache lines, and checked once. It takes as much memory as the bytes, rounded up
 /// to 64; a [`BloomFilter`](crate::BloomFilter) takes up to eight times as much for a short filter. It cannot be
@@ -34,12 +32,9 @@ use crate::view::BloomView;
 /// ```
 #[derive(Clone)]
 pub struct CompactFilter {
-    /// The compact bytes, padded to whole blocks.
-    memory: Blocks,
+    /// Its memory is the compact bytes, padded to whole blocks.
+    view: OwnedView<Blocks>,
     n_bytes: usize,
-    k: ProbeCount,
-    kernel: Kernel,
-    seed: Seed,
 }
 
 impl CompactFilter {
@@ -58,43 +53,39 @@ impl CompactFilter {
     ///
     /// Those of [`BloomView::from_compact_with_seed`].
     pub fn from_compact_with_seed(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
-        let (_, k) = encoding::read_compact(bytes)?;
-        let (memory, kernel, seed) = (Blocks::from_bytes(bytes), Kernel::active(), Seed::new(seed));
-        Ok(Self { memory, n_bytes: bytes.len(), k, kernel, seed })
+        let view = BloomView::from_compact_with_seed(bytes, seed)?;
+        Ok(Self { view: OwnedView::of_copy(view, Blocks::from_bytes(bytes)), n_bytes: bytes.len() })
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent. See
     /// [`BloomFilter::contains`](crate::BloomFilter::contains).
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+        self.view.contains(key)
     }
 
     /// [`contains`](Self::contains) by hash.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.as_view().contains_hash(hash)
+        self.view.contains_hash(hash)
     }
 
     /// Borrows the filter as a view, for batches of lookups and everything else that a view can do.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let Self { k, kernel, seed, .. } = *self;
-        let lanes = &self.as_bytes()[..self.n_bytes - 1];
-        let lanes = Lanes::new(lanes).expect("checked before it was copied");
-        BloomView { lanes, k, kernel, seed, keys: None, lanes_checksum: None }
+        self.view.as_view()
     }
 
     /// The compact bytes, as they were copied. They start at a multiple of 64.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.memory.as_slice().as_slice().as_flattened()[..self.n_bytes]
+        &self.view.get_ref().as_ref()[..self.n_bytes]
     }
 
     /// Bytes of memory that the filter takes, for the charge of a cache. With the feature `huge-pages`, a filter of 2 MiB
     /// or more takes whole huge pages.
     pub fn size_bytes(&self) -> usize {
-        size_of_val(self.memory.as_slice().as_slice())
+        self.view.get_ref().as_ref().len()
     }
 }
 

@@ -25,6 +25,7 @@
 //! | [`BloomFilter`] | insert and look up keys; their number is known, roughly |
 //! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
 //! | [`BloomView`] | look up keys in bytes that you own, without copying them |
+//! | [`OwnedView`] | the same, in an `Arc`, a memory map or other bytes that the view keeps |
 //! | [`CompactFilter`] | keep compact bytes in a cache, aligned and checked |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
@@ -173,6 +174,7 @@ mod hash;
 mod kernel;
 mod limits;
 mod mask;
+mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;
 mod short;
@@ -193,6 +195,7 @@ pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
 pub use hash::{hash_key, mix};
 pub use kernel::Kernel;
+pub use owned_view::OwnedView;
 pub use sizing::Sizing;
 pub use view::BloomView;
 

@@ -2,7 +2,12 @@
 
 mod common;
 
-use bloomline::{BloomFilter, BloomView, FilterBuilder, MismatchError, SizingError, mix};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use bloomline::{
+    BloomFilter, BloomView, DecodeError, FilterBuilder, MismatchError, OwnedView, SizingError, mix,
+};
 use common::allocations::allocated;
 
 /// Compact bytes of 1 to 6,400 keys: short filters of every number of lanes, and whole blocks.
@@ -103,5 +108,78 @@ fn views_that_do_not_match_change_nothing() {
         let view = BloomView::from_standalone(&bytes).unwrap();
         assert_eq!(filter.union_with_view(&view), Err(error));
         assert_eq!(filter.known_keys(), Some(0));
+    }
+}
+
+fn answers(view: &BloomView<'_>) -> Vec<bool> {
+    (0..2_000).map(|i| view.contains_hash(mix(i))).collect()
+}
+
+#[test]
+fn an_owned_view_answers_as_a_view_and_allocates_nothing() {
+    for bytes in compact_filters() {
+        let bytes: Arc<[u8]> = bytes[1..].into();
+        let view = BloomView::from_compact(&bytes).unwrap();
+        let (allocated, owned) = allocated(|| OwnedView::from_compact(Arc::clone(&bytes)).unwrap());
+        assert_eq!(allocated, 0);
+        assert_eq!(answers(&owned.as_view()), answers(&view));
+        assert!((0..2_000).all(|i| owned.contains_hash(mix(i)) == view.contains_hash(mix(i))));
+        assert_eq!(
+            (owned.contains("ant"), owned.contains("bee")),
+            (view.contains("ant"), view.contains("bee"))
+        );
+        assert_eq!(format!("{owned:?}"), format!("OwnedView({view:?})"));
+        assert!(Arc::ptr_eq(owned.get_ref(), &bytes));
+    }
+}
+
+/// What an owned view is for: a table that holds its file, and the filter beside it.
+#[test]
+fn an_owned_view_lives_beside_what_it_reads() {
+    struct Table {
+        file: Arc<[u8]>,
+        filter: OwnedView<Arc<[u8]>>,
+    }
+    let mut filter = BloomFilter::with_blocks(10, 6).unwrap().with_seed(5);
+    filter.insert("ant");
+    let file: Arc<[u8]> = filter.to_standalone().into();
+    let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
+    let table = std::thread::spawn(|| table).join().unwrap();
+    let view = table.filter.as_view();
+    assert!(view.to_filter() == filter && table.filter.contains("ant") && !table.filter.contains("bee"));
+    assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
+
+    let mut damaged = table.file.to_vec();
+    damaged[0] ^= 1;
+    let damaged = OwnedView::from_standalone(damaged).unwrap();
+    assert!(matches!(damaged.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
+    assert!(matches!(OwnedView::from_standalone(&table.file[1..]), Err(DecodeError::Size { .. })));
+    assert!(matches!(OwnedView::from_compact(&table.file), Err(DecodeError::Length { .. })));
+
+    let mut compact = Vec::new();
+    filter.write_compact(&mut compact);
+    let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
+    assert!(owned.as_view().to_filter() == filter && owned.contains("ant"));
+}
+
+/// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.
+#[test]
+fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
+    struct Shrinking(Vec<u8>, Cell<usize>);
+    impl AsRef<[u8]> for Shrinking {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..self.1.get()]
+        }
+    }
+    for bytes in compact_filters() {
+        let n_bytes = bytes.len() - 1;
+        let owned = OwnedView::from_compact(Shrinking(bytes[1..].to_vec(), Cell::new(n_bytes))).unwrap();
+        let before = owned.as_view().n_blocks();
+        for length in (0..n_bytes - 1).step_by(7) {
+            owned.get_ref().1.set(length);
+            assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{length} bytes");
+        }
+        owned.get_ref().1.set(n_bytes - 1);
+        assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
     }
 }
