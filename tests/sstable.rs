@@ -3,12 +3,13 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bloomline::mix;
 use bloomline::sstable::{
-    FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, Partition, PartitionIndex,
+    FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, PartitionIndex,
     PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder, Policy,
 };
 use bloomline::{BloomView, DecodeError};
@@ -203,19 +204,25 @@ fn keys(n: u64) -> Vec<Vec<u8>> {
     keys
 }
 
-fn partitions<P: Policy>(policy: &P, keys: &[Vec<u8>], keys_per_partition: usize) -> Vec<Partition> {
+/// First keys and filters.
+fn partitions<P: Policy>(policy: &P, keys: &[Vec<u8>], keys_per_partition: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut builder = PartitionedFilterBuilder::new(policy, keys_per_partition);
-    let mut partitions: Vec<Partition> = keys.iter().filter_map(|key| builder.add_key(key)).collect();
-    partitions.extend(builder.finish());
+    let (mut partitions, mut filter) = (Vec::new(), Vec::new());
+    for key in keys {
+        if let Some(first_key) = builder.add_key(key, &mut filter) {
+            partitions.push((first_key.to_vec(), std::mem::take(&mut filter)));
+        }
+    }
+    partitions.extend(builder.finish(&mut filter).map(|first_key| (first_key.to_vec(), filter)));
     partitions
 }
 
 /// Writes the partitions to a table, after some data, and returns the table and the index.
-fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
+fn write(partitions: &[(Vec<u8>, Vec<u8>)]) -> (Vec<u8>, Vec<u8>) {
     let (mut table, mut index) = (b"data".to_vec(), PartitionIndexBuilder::new());
-    for partition in partitions {
-        index.add(&partition.first_key, table.len() as u64, partition.filter.len() as u64);
-        table.extend_from_slice(&partition.filter);
+    for (first_key, filter) in partitions {
+        index.add(first_key, table.len() as u64, filter.len() as u64);
+        table.extend_from_slice(filter);
     }
     (table, index.finish())
 }
@@ -224,8 +231,8 @@ fn write(partitions: &[Partition]) -> (Vec<u8>, Vec<u8>) {
 fn partitions_hold_the_requested_number_of_distinct_keys() {
     let list = ["a", "b", "b", "b", "c", "c", "d", "e"].map(|key| key.as_bytes().to_vec());
     let cut = |keys_per_partition| {
-        let texts = |partition: Partition| {
-            format!("{}:{}", partition.first_key.escape_ascii(), partition.filter.escape_ascii())
+        let texts = |(first_key, filter): (Vec<u8>, Vec<u8>)| {
+            format!("{}:{}", first_key.escape_ascii(), filter.escape_ascii())
         };
         partitions(&List, &list, keys_per_partition).into_iter().map(texts).collect::<Vec<_>>()
     };
@@ -233,6 +240,104 @@ fn partitions_hold_the_requested_number_of_distinct_keys() {
     assert_eq!(cut(1), ["a:a,", "b:b,", "c:c,", "d:d,", "e:e,"]);
     assert_eq!(cut(5), ["a:a,b,c,d,e,"]);
     assert_eq!(partitions(&List, &[], 3), []);
+}
+
+/// Nothing is allocated for a partition but what the policy and the buffer take.
+#[test]
+fn partitions_are_appended_to_one_buffer_and_the_builder_is_used_again() {
+    let mut builder = PartitionedFilterBuilder::new(&List, 2);
+    for _ in 0..2 {
+        let (mut buffer, mut first_keys) = (b"data".to_vec(), Vec::new());
+        for key in ["a", "b", "c", "c", "d", "e"] {
+            first_keys.extend(builder.add_key(key, &mut buffer).map(<[u8]>::to_vec));
+        }
+        first_keys.extend(builder.finish(&mut buffer).map(<[u8]>::to_vec));
+        assert_eq!(
+            (&buffer[..], first_keys),
+            (&b"dataa,b,c,d,e,"[..], [b"a", b"c", b"e"].map(Vec::from).into())
+        );
+        assert_eq!(builder.finish(&mut buffer), None);
+    }
+    let mut buffer = Vec::with_capacity(1_000);
+    let (allocated, _) = common::allocations::allocated(|| {
+        for i in 0..100_u8 {
+            _ = builder.add_key([i], &mut buffer);
+        }
+    });
+    assert_eq!((allocated, buffer.len()), (0, 2 * 98));
+}
+
+#[test]
+fn a_policy_streams_the_keys_of_a_table() {
+    let (policy, [mut streamed, mut created]) = (policy(), [const { Vec::new() }; 2]);
+    let mut builder = policy.builder();
+    for keys in [["ant", "bee", "bee"], ["cat", "dog", "elk"]] {
+        keys.iter().for_each(|key| builder.add(key));
+        builder.finish_compact(&mut streamed);
+        policy.create_filter(keys, &mut created);
+        assert_eq!(streamed, created);
+    }
+}
+
+/// An index may own its bytes, beside the table that they are a part of.
+#[test]
+fn an_index_of_any_bytes_finds_the_same_places() {
+    fn places<B: AsRef<[u8]>>(bytes: B) -> Vec<Option<std::ops::Range<u64>>> {
+        let index = PartitionIndex::new(bytes).unwrap();
+        assert_eq!(format!("{index:?}"), format!("PartitionIndex {{ len: {}, .. }}", index.len()));
+        (0..500).map(|i| index.partition_of(mix(i).to_be_bytes())).collect()
+    }
+    struct Table {
+        bytes: Arc<[u8]>,
+        index: PartitionIndex<Arc<[u8]>>,
+    }
+    let (_, bytes) = write(&partitions(&policy(), &keys(200), 10));
+    let expected = places(&bytes[..]);
+    assert_eq!(places(&bytes), expected);
+    assert_eq!(places(bytes.clone().into_boxed_slice()), expected);
+    let bytes: Arc<[u8]> = bytes.into();
+    let table = Table { index: PartitionIndex::new(Arc::clone(&bytes)).unwrap(), bytes };
+    let table = std::thread::spawn(|| table).join().unwrap();
+    let copy = table.index.clone();
+    drop(table.index);
+    assert_eq!(Arc::strong_count(&table.bytes), 2);
+    assert_eq!(places(&table.bytes), expected);
+    assert!((0..500).all(|i| copy.partition_of(mix(i).to_be_bytes()) == expected[i as usize]));
+    let borrowed = PartitionIndex::new(&table.bytes[..]).unwrap();
+    let copied = borrowed;
+    assert_eq!(borrowed.partition_of("x"), copied.partition_of("x"));
+}
+
+/// Bytes that are others each time: `AsRef` promises nothing.
+struct Fickle {
+    versions: Vec<Vec<u8>>,
+    reads: Cell<usize>,
+}
+
+impl AsRef<[u8]> for Fickle {
+    fn as_ref(&self) -> &[u8] {
+        let reads = self.reads.replace(self.reads.get() + 1);
+        &self.versions[reads % self.versions.len()]
+    }
+}
+
+#[test]
+fn an_index_whose_bytes_change_does_not_panic() {
+    let (_, good) = write(&partitions(&policy(), &keys(200), 10));
+    let mut versions = vec![good.clone()];
+    versions.extend((0..good.len()).map(|length| good[..length].to_vec()));
+    versions.extend((0..good.len()).map(|at| {
+        let mut changed = good.clone();
+        changed[at] ^= 0xff;
+        changed
+    }));
+    versions.extend([vec![0xff; good.len()], vec![0; good.len()]]);
+    let n_versions = versions.len();
+    let index = PartitionIndex::new(Fickle { versions, reads: Cell::new(0) }).unwrap();
+    for i in 0..3 * n_versions as u64 {
+        _ = index.partition_of(mix(i).to_be_bytes());
+        assert_eq!(index.len(), 18);
+    }
 }
 
 #[test]

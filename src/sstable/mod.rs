@@ -4,7 +4,7 @@
 //! | a table has | written by | read by |
 //! |---|---|---|
 //! | a filter for each 2 KiB of its data, as in LevelDB | [`FilterBlockBuilder`] | [`FilterBlockReader`] |
-//! | one filter | [`FilterPolicy::create_filter`] | [`FilterPolicy::key_may_match`] |
+//! | one filter | [`FilterPolicy::builder`] or [`create_filter`](FilterPolicy::create_filter) | [`FilterPolicy::key_may_match`] |
 //! | filters of a few thousand keys each, and an index of them | [`PartitionedFilterBuilder`] | [`PartitionIndex`] |
 //!
 //! [Embedding](crate::embedding) helps you choose.
@@ -15,7 +15,5 @@ mod partitioned;
 mod policy;
 
 pub use filter_block::{FilterBlockBuilder, FilterBlockError, FilterBlockReader};
-pub use partitioned::{
-    Partition, PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder,
-};
+pub use partitioned::{PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder};
 pub use policy::{FilterPolicy, Policy};

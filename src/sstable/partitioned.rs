@@ -24,21 +24,22 @@ use super::Policy;
 /// use bloomline::sstable::{FilterPolicy, PartitionIndex, PartitionIndexBuilder, PartitionedFilterBuilder};
 ///
 /// let policy = FilterPolicy::with_bits_per_key(10.0)?;
-/// let (mut table, mut index) = (Vec::new(), PartitionIndexBuilder::new());
-/// let mut filters = PartitionedFilterBuilder::new(&policy, 2);
-/// let mut write = |partition: Option<bloomline::sstable::Partition>| {
-///     if let Some(partition) = partition {
-///         index.add(&partition.first_key, table.len() as u64, partition.filter.len() as u64);
-///         table.extend(partition.filter);
-///     }
+/// let (mut table, mut index) = (Vec::new(), PartitionIndexBuilder::new()); // the table is a file, say
+/// let (mut filters, mut filter) = (PartitionedFilterBuilder::new(&policy, 2), Vec::new());
+/// let mut write = |first_key: &[u8], filter: &mut Vec<u8>| {
+///     index.add(first_key, table.len() as u64, filter.len() as u64);
+///     table.append(filter); // leaves `filter` empty, for the next one
 /// };
 /// for key in ["ant", "bee", "cat", "dog", "elk"] {
-///     write(filters.add_key(key)); // and the table's data
+///     if let Some(first_key) = filters.add_key(key, &mut filter) {
+///         write(first_key, &mut filter);
+///     }
 /// }
-/// write(filters.finish());
-/// let index = index.finish();
+/// if let Some(first_key) = filters.finish(&mut filter) {
+///     write(first_key, &mut filter);
+/// }
 ///
-/// let index = PartitionIndex::new(&index)?;
+/// let index = PartitionIndex::new(index.finish())?;
 /// assert_eq!(index.len(), 3);
 /// let may_match = |key| {
 ///     let place = index.partition_of(key).expect("partitions");
@@ -57,16 +58,8 @@ pub struct PartitionedFilterBuilder<'p, P: Policy> {
     n_keys: usize,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
-}
-
-/// A filter and the first of its keys, for a [`PartitionIndexBuilder`].
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partition {
-    /// The least key of the filter.
-    pub first_key: Vec<u8>,
-    /// The filter's bytes, as the policy created them.
-    pub filter: Vec<u8>,
+    /// First key of the previous partition.
+    finished: Vec<u8>,
 }
 
 impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
@@ -77,19 +70,22 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
     /// If `keys_per_partition` is 0.
     pub fn new(policy: &'p P, keys_per_partition: usize) -> Self {
         assert!(keys_per_partition > 0, "keys_per_partition must be at least 1");
-        let (first_key, last_key) = (Vec::new(), Vec::new());
-        Self { policy, keys_per_partition, keys: policy.keys(), n_keys: 0, first_key, last_key }
+        let [first_key, last_key, finished] = [const { Vec::new() }; 3];
+        Self { policy, keys_per_partition, keys: policy.keys(), n_keys: 0, first_key, last_key, finished }
     }
 
-    /// Adds a key and returns the partition that ends before it, if one does.
+    /// Adds a key. If a partition ends before it, appends the partition's filter to `filter` and returns its first key:
+    /// write the filter to the table, and add its place to the index. Keys of a partition that is not in the index would
+    /// be lost.
     ///
     /// Add keys in the order of their bytes. A key may repeat, once for each of its versions; these stay in one
-    /// partition. Write a returned partition to the table, and add its place to the index.
+    /// partition.
     ///
     /// # Panics
     ///
     /// If the key is less than the previous one, because lookups would probe the wrong partition for it.
-    pub fn add_key(&mut self, key: impl AsRef<[u8]>) -> Option<Partition> {
+    #[must_use = "a partition has to be added to the index"]
+    pub fn add_key(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Option<&[u8]> {
         let key = key.as_ref();
         if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
@@ -98,27 +94,36 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
                 Ordering::Greater => panic!("keys must be added in the order of their bytes"),
             }
         }
-        let partition = (self.n_keys == self.keys_per_partition).then(|| self.cut());
+        let is_full = self.n_keys == self.keys_per_partition;
+        if is_full {
+            self.cut(filter);
+        }
         if self.n_keys == 0 {
+            self.first_key.clear();
             self.first_key.extend_from_slice(key);
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         self.policy.add(&mut self.keys, key);
         self.n_keys += 1;
-        partition
+        is_full.then_some(&self.finished)
     }
 
-    fn cut(&mut self) -> Partition {
-        let mut filter = Vec::new();
-        self.policy.finish(&mut self.keys, &mut filter);
+    fn cut(&mut self, filter: &mut Vec<u8>) {
+        self.policy.finish(&mut self.keys, filter);
         self.n_keys = 0;
-        Partition { first_key: mem::take(&mut self.first_key), filter }
+        mem::swap(&mut self.first_key, &mut self.finished);
     }
 
-    /// The last partition, or `None` if the table has no keys.
-    pub fn finish(mut self) -> Option<Partition> {
-        (self.n_keys > 0).then(|| self.cut())
+    /// Appends the filter of the last partition to `filter` and returns its first key, or `None` if the table has no
+    /// keys. The builder is then empty, for the next table.
+    #[must_use = "a partition has to be added to the index"]
+    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Option<&[u8]> {
+        let has_keys = self.n_keys > 0;
+        if has_keys {
+            self.cut(filter);
+        }
+        has_keys.then_some(&self.finished)
     }
 }
 
@@ -179,20 +184,61 @@ impl PartitionIndexBuilder {
 
 /// Finds the partition of a key, in the bytes that a [`PartitionIndexBuilder`] made.
 ///
-/// Lookups don't allocate. They compare at most as many keys as the number of partitions has binary digits.
-#[derive(Clone, Copy, Debug)]
-pub struct PartitionIndex<'a> {
+/// The bytes can be a `&[u8]`, or a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes` or a memory map: an index that owns its bytes
+/// can live beside the table that they belong to. They are checked once. Lookups don't allocate. They compare at most as
+/// many keys as the number of partitions has binary digits.
+///
+/// `as_ref` must return the same bytes each time. If it does not, lookups return wrong places, but nothing panics and
+/// nothing else is read.
+#[derive(Clone, Copy)]
+pub struct PartitionIndex<B> {
+    bytes: B,
+    /// Where the keys end and the entries start.
+    keys_end: usize,
+    n_entries: usize,
+}
+
+/// The parts of an index. Those that were checked are consistent, others don't panic.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
     keys: &'a [u8],
     entries: &'a [[u8; ENTRY_BYTES]],
 }
 
-impl<'a> PartitionIndex<'a> {
+impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Opens an index and checks all of its bytes. Do this once per table, and keep the index.
     ///
     /// # Errors
     ///
     /// If the bytes are not an index, or are damaged. Then read the table without filters.
-    pub fn new(bytes: &'a [u8]) -> Result<Self, PartitionIndexError> {
+    pub fn new(bytes: B) -> Result<Self, PartitionIndexError> {
+        let Entries { keys, entries } = Entries::checked(bytes.as_ref())?;
+        let (keys_end, n_entries) = (keys.len(), entries.len());
+        Ok(Self { bytes, keys_end, n_entries })
+    }
+
+    /// Where in the table the filter for `key` is, or `None` if there are no partitions, as in a table without keys.
+    ///
+    /// A key less than all first keys gets the first partition, whose filter then answers the query.
+    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<Range<u64>> {
+        let (keys, entries) = self.bytes.as_ref().split_at_checked(self.keys_end)?;
+        let (entries, _) = entries.as_chunks();
+        Entries { keys, entries: entries.get(..self.n_entries)? }.partition_of(key.as_ref())
+    }
+
+    /// The number of partitions.
+    pub fn len(&self) -> usize {
+        self.n_entries
+    }
+
+    /// Returns whether there are no partitions.
+    pub fn is_empty(&self) -> bool {
+        self.n_entries == 0
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn checked(bytes: &'a [u8]) -> Result<Self, PartitionIndexError> {
         let (body, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
             .ok_or(PartitionIndexError::TooShort { found: bytes.len() })?;
@@ -220,11 +266,7 @@ impl<'a> PartitionIndex<'a> {
         }
     }
 
-    /// Where in the table the filter for `key` is, or `None` if there are no partitions, as in a table without keys.
-    ///
-    /// A key less than all first keys gets the first partition, whose filter then answers the query.
-    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<Range<u64>> {
-        let key = key.as_ref();
+    fn partition_of(self, key: &[u8]) -> Option<Range<u64>> {
         // Like `slice::partition_point`, but over indices, because a key starts where the previous entry's key ends.
         let (mut low, mut high) = (0, self.entries.len());
         while low < high {
@@ -235,21 +277,17 @@ impl<'a> PartitionIndex<'a> {
         Some(start..end)
     }
 
-    /// The number of partitions.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns whether there are no partitions.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// The first key of a partition.
-    fn key(&self, partition: usize) -> &'a [u8] {
+    fn key(self, partition: usize) -> &'a [u8] {
         let end = |partition: usize| words(&self.entries[partition])[0] as usize;
         let start = if partition == 0 { 0 } else { end(partition - 1) };
-        &self.keys[start..end(partition)]
+        self.keys.get(start..end(partition)).unwrap_or_default()
+    }
+}
+
+impl<B> fmt::Debug for PartitionIndex<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionIndex").field("len", &self.n_entries).finish_non_exhaustive()
     }
 }
 

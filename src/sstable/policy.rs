@@ -114,10 +114,34 @@ impl FilterPolicy {
         FilterBuilder::with_fpr(fpr).map(|builder| Self { builder })
     }
 
+    /// A builder that takes a table's keys as they are written, 8 bytes of memory each.
+    /// [`finish_compact`](FilterBuilder::finish_compact) makes the filter that [`create_filter`](Self::create_filter)
+    /// would make of the same keys, and leaves the builder empty for the next table.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::sstable::FilterPolicy;
+    ///
+    /// let policy = FilterPolicy::with_bits_per_key(10.0)?;
+    /// let (mut table, mut filter) = (Vec::new(), policy.builder());
+    /// for (key, value) in [("ant", "6 legs"), ("bee", "6 legs"), ("cat", "4 legs")] {
+    ///     table.extend([key, value].concat().bytes());
+    ///     filter.add(key);
+    /// }
+    /// let data_end = table.len();
+    /// filter.finish_compact(&mut table);
+    /// assert!(policy.key_may_match("cat", &table[data_end..]));
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn builder(&self) -> FilterBuilder {
+        self.builder.clone()
+    }
+
     /// Appends the filter of `keys` to `filter`: at least one byte, even without keys. Keys may repeat and come in any
-    /// order.
+    /// order. If a table's keys are not all in memory, use a [`builder`](Self::builder).
     pub fn create_filter<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>, filter: &mut Vec<u8>) {
-        let mut builder = self.builder.clone();
+        let mut builder = self.builder();
         builder.extend(keys);
         builder.finish_compact(filter);
     }
@@ -158,7 +182,7 @@ impl Policy for FilterPolicy {
     }
 
     fn keys(&self) -> FilterBuilder {
-        self.builder.clone()
+        self.builder()
     }
 
     fn add(&self, keys: &mut FilterBuilder, key: &[u8]) {
