@@ -203,6 +203,55 @@ fn opening_and_lookups_allocate_nothing() {
     assert!(bytes <= standalone.len(), "{bytes} bytes for a copy of {}", standalone.len());
 }
 
+/// The standalone bytes of a scalable filter made of these filters, oldest first, all but the newest full.
+fn scalable(filters: &[Vec<u8>]) -> Vec<u8> {
+    let written = ScalableBloomFilter::with_fpr(1, 0.5).unwrap().to_standalone();
+    let bytes = [filters.concat(), written[written.len() - 64..].to_vec()].concat();
+    let keys = 1_u64.checked_shl(filters.len() as u32 - 1).unwrap_or(0).wrapping_sub(1);
+    forge(&bytes, 0, [filters.len() as u64, keys].map(u64::to_le_bytes).as_flattened())
+}
+
+/// Forged filters in great number, or short ones that take eight times their bytes, take no memory before they are
+/// refused.
+#[test]
+fn a_scalable_filter_is_checked_before_memory_is_allocated() {
+    let filter = |lanes: usize, k: u8| {
+        let bytes = [vec![0x11; 8 * lanes], vec![0x20 | (k - 1)]].concat();
+        let mut standalone = Vec::new();
+        BloomFilter::from_compact(&bytes).unwrap().write_standalone(&mut standalone);
+        standalone
+    };
+    let k = 3;
+    let sizes = [filter(1, k).len(), filter(63, k).len(), filter(1 << 11, k).len()];
+    assert_eq!(sizes, [8 + 64, 63 * 8 + 64, (1 << 14) + 64]);
+
+    let refused = |filters: &[Vec<u8>]| {
+        let bytes = scalable(filters);
+        let (allocated, refused) = allocated(|| ScalableBloomFilter::from_standalone(&bytes));
+        assert_eq!(allocated, 0, "for {} bytes", bytes.len());
+        refused.unwrap_err()
+    };
+    for lanes in [1, 63, 64] {
+        let error = refused(&vec![filter(lanes, k); 20_000]);
+        assert!(matches!(error, DecodeError::Footer { field: "initial capacity", .. }), "{error}");
+    }
+    // The oldest filter is read last.
+    let newest = filter(1 << 11, k);
+    let mut damaged = filter(64, k);
+    damaged[0] ^= 1;
+    assert!(matches!(refused(&[damaged, newest.clone()]), DecodeError::BodyChecksum { .. }));
+    let error = refused(&[filter(64, k + 1), newest.clone()]);
+    assert_eq!(error, DecodeError::Footer { field: "k", found: u64::from(k) + 1 });
+    assert!(matches!(refused(&[vec![1], newest.clone()]), DecodeError::TooShort { .. }));
+
+    // The most that short filters can take: more than these few would have to be followed by a larger one.
+    let filters = [vec![filter(63, k); 9], vec![newest]].concat();
+    let bytes = scalable(&filters);
+    let (allocated, accepted) = allocated(|| ScalableBloomFilter::from_standalone(&bytes).unwrap());
+    assert_eq!(accepted.size_bytes(), 9 * 63 * 64 + (1 << 14));
+    assert!(allocated < bytes.len() + 10 * 4096, "{allocated}");
+}
+
 #[test]
 fn writing_allocates_only_its_output() {
     let filter = sample();

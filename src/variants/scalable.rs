@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, iter, mem};
 
 use crate::blocks::BLOCK_BYTES;
 use crate::encoding::{self, StandaloneFooter, StandaloneKind, VERSION};
@@ -13,6 +13,7 @@ use crate::kernel::{self, Kernel};
 use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
+use crate::view::BloomView;
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
@@ -384,7 +385,7 @@ impl ScalableBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
         let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
-        let (mut rest, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
+        let (filters, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, keys, initial_capacity, fpr, tightening, last] = words;
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
@@ -394,32 +395,47 @@ impl ScalableBloomFilter {
             SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
             _ => wrong("false-positive rate, in bits,", fpr.to_bits()),
         })?;
-        let mut filters = Vec::new();
-        while !rest.is_empty() && (filters.len() as u64) < n_filters {
-            let (before, filter) = encoding::split_last_standalone(rest)?;
-            filters.push(BloomFilter::from_standalone(filter)?);
-            rest = before;
-        }
-        filters.reverse();
-        check(rest.is_empty() && filters.len() as u64 == n_filters, "number of filters", n_filters)?;
-        let newest = filters.last().ok_or(wrong("number of filters", n_filters))?;
+        // Everything is checked before memory is allocated for the first filter.
+        let newest = newest_first(filters).next().unwrap_or(Err(wrong("number of filters", n_filters)))?;
         // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
         let (k, seed) = (newest.k(), newest.seed());
-        for filter in &filters {
+        let mut found = 0;
+        for filter in newest_first(filters) {
+            let filter = filter?;
             check(filter.k() == k, "k", filter.k().into())?;
             check(filter.seed() == seed, "seed", filter.seed())?;
+            filter.verify()?;
+            found += 1;
         }
+        check(found as u64 == n_filters, "number of filters", n_filters)?;
         plan.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
         // The size of the next filter follows from this: forged bytes must not make it large relative to the newest.
-        let last = filters.len() - 1;
+        let last = found - 1;
         let bits_per_key = (newest.n_blocks() * BLOCK_BYTES) as f64 * 8.0 / plan.capacity(last) as f64;
         let reaches =
             |fpr| sizing::fpr((1.01 * bits_per_key).min(MAX_BITS_PER_KEY), k).is_ok_and(|rate| rate <= fpr);
         check(initial_capacity != 0 && reaches(plan.fpr(last)), "initial capacity", initial_capacity)?;
-        let room = plan.total_capacity(filters.len()).checked_sub(keys);
+        let room = plan.total_capacity(found).checked_sub(keys);
         let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;
-        Ok(Self { filters, plan, room, seed: Seed::new(seed) })
+        let mut copies = Vec::with_capacity(found);
+        for filter in newest_first(filters) {
+            copies.push(filter?.to_filter());
+        }
+        copies.reverse();
+        Ok(Self { filters: copies, plan, room, seed: Seed::new(seed) })
     }
+}
+
+/// The filters in these bytes, last first, up to the first that cannot be read.
+fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, DecodeError>> {
+    iter::from_fn(move || {
+        let all = mem::take(&mut bytes);
+        (!all.is_empty()).then(|| {
+            let (before, last) = encoding::split_last_standalone(all)?;
+            bytes = before;
+            BloomView::from_standalone(last)
+        })
+    })
 }
 
 /// Equal if both give the same answers and grow alike: same filters, number of keys and requested parameters.
