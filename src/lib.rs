@@ -152,7 +152,8 @@
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
 //! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.
 //!
-//! No feature, target or build flag changes a bit of the output.
+//! No feature, target or build flag changes a bit of the output, except for [sizes](sizing#the-model) computed on 32-bit
+//! x86 without SSE2.
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
