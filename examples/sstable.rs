@@ -349,13 +349,13 @@ fn report(contenders: &[Contender; 3], bits_per_key: u32, n_present: usize, n_mi
             &grouped(found.filter_bytes),
             &format!("{} ({fpr:.2} %)", grouped(found.false_positives)),
             &grouped(found.lost),
-            &grouped(median(found.missing_ns.iter().copied()) as usize),
-            &grouped(median(found.present_ns.iter().copied()) as usize),
+            &grouped(median_ns(&found.missing_ns)),
+            &grouped(median_ns(&found.present_ns)),
         ]);
     }
-    let times = |other: &Found| {
-        median(other.missing_ns.iter().zip(&ours.missing_ns).map(|(theirs, ours)| theirs / ours))
-    };
+    // Of the numbers above, so that the report agrees with itself.
+    let times =
+        |other: &Found| median_ns(&other.missing_ns) as f64 / median_ns(&ours.missing_ns).max(1) as f64;
     let bits = |found: &Found| 8.0 * found.filter_bytes as f64 / n_present as f64;
     report += &format!(
         "\nWith bloomline's filters, {} keys were lost. Of the gets for missing keys, {:.2} % needlessly read a\n\
@@ -377,10 +377,11 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
+/// The median, in whole nanoseconds.
+fn median_ns(values: &[f64]) -> usize {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[values.len() / 2].round() as usize
 }
 
 /// 1234567 becomes 1,234,567.
