@@ -198,12 +198,9 @@ impl<'a> BloomView<'a> {
     /// Estimates how many distinct keys were inserted, from the bits. See
     /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
+        // Lanes that blocks share are counted once.
         let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
-        match self.lanes {
-            // Lanes that blocks share are counted once.
-            Lanes::Blocks(blocks) => encoding::with_fewest_lanes(blocks, keys),
-            short @ Lanes::Short(_) => keys(short),
-        }
+        self.lanes.with_blocks(|blocks| encoding::with_fewest_lanes(blocks, keys))
     }
 
     /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
