@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
-use crate::encoding::{self, Lanes};
+use crate::encoding::{self, Lanes, StandaloneFooter};
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
@@ -44,14 +44,17 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys.
-    /// [`Sizing::for_fpr`] returns its size; 1 % takes 9.9 bits per key.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1 %
+    /// takes 9.9 bits per key.
+    ///
+    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable): at most 1 % or
+    /// one block above [`Sizing::for_fpr`]. [`with_sizing`](Self::with_sizing) allocates exactly that.
     ///
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`] and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
-        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?)
+        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
     /// An empty filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to whole blocks
@@ -72,6 +75,21 @@ impl BloomFilter {
     /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
+    }
+
+    /// An empty filter of this size.
+    ///
+    /// # Errors
+    ///
+    /// If the number of blocks or k is out of range, or memory for the filter cannot be allocated.
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+        Ok(Self {
+            k: ProbeCount::new(sizing.k)?,
+            blocks: Blocks::zeroed(sizing.n_blocks)?,
+            kernel: Kernel::active(),
+            seed: Seed::DEFAULT,
+            keys: Some(0),
+        })
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -116,16 +134,6 @@ impl BloomFilter {
         let view = BloomView::from_standalone(bytes)?;
         view.verify()?;
         Ok(view.to_filter())
-    }
-
-    fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
-        Ok(Self {
-            k: ProbeCount::new(sizing.k)?,
-            blocks: Blocks::zeroed(sizing.n_blocks)?,
-            kernel: Kernel::active(),
-            seed: Seed::DEFAULT,
-            keys: Some(0),
-        })
     }
 
     pub(crate) fn from_parts(
@@ -546,6 +554,12 @@ impl BloomFilter {
             out.extend_from_slice(lanes);
             out.extend_from_slice(footer);
         });
+    }
+
+    /// Number of bytes that [`write_standalone`](Self::write_standalone) appends.
+    pub fn standalone_bytes(&self) -> usize {
+        // A footer in place of the compact form's last byte.
+        self.compact_bytes() - 1 + StandaloneFooter::BYTES
     }
 
     fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> T {

@@ -2,8 +2,8 @@
 //!
 //! # How large a filter is
 //!
-//! [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates these sizes; [`Sizing::for_fpr`] returns them
-//! without allocating:
+//! [`Sizing::for_fpr`] returns these sizes. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates up to 1 %
+//! more, so that the filter [can be folded](Sizing::foldable):
 //!
 //! | keys | FPR 1 % | FPR 0.1 % | FPR 0.01 % |
 //! |---|---|---|---|
@@ -58,6 +58,8 @@ pub use standard::{
 };
 pub(crate) use standard::{StandardProbeCount, minus_ln_of_one_less, power_of};
 
+use core::iter;
+
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::SizingError;
 pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, STANDARD_MAX_K, STANDARD_MIN_FPR};
@@ -82,7 +84,7 @@ const ONE_MORE_PROBE: [f64; 15] = [
 ///
 /// let sizing = Sizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.n_blocks, sizing.k), (19_402, 6));
-/// let filter = BloomFilter::with_blocks(sizing.n_blocks, sizing.k)?;
+/// let filter = BloomFilter::with_sizing(sizing)?;
 /// assert_eq!((filter.size_bytes(), sizing.compact_bytes()), (1_241_728, 1_241_729));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
@@ -133,6 +135,35 @@ impl Sizing {
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
         let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
         Ok(Self { n_blocks: checked_blocks(n_blocks)?, k: best_k_clamped(bits_per_key) })
+    }
+
+    /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
+    /// [folded](crate::BloomFilter::fold): at most 1 % more blocks, or one block. k stays.
+    ///
+    /// For a guessed number of keys, and for filters that differ in size and are to be united: as computed, the number
+    /// of blocks is often a prime, or has only large factors. The number returned is even; from 1,100 blocks (70 kB) on
+    /// a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks (4.6 MB) on of 720.
+    /// [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, Sizing};
+    ///
+    /// let sizing = Sizing::for_bits_per_key(5_000_000, 9.9335)?;
+    /// assert_eq!(sizing.n_blocks, 97_007, "a prime");
+    /// assert_eq!(sizing.foldable().n_blocks, 97_200);
+    /// let mut filter = BloomFilter::with_sizing(sizing.foldable())?;
+    /// filter.fold(9)?;
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    #[must_use]
+    pub fn foldable(self) -> Self {
+        // Each step divides the next, so that a larger size never becomes the smaller one.
+        let doubled = iter::successors(Some(5_040_usize), |step| step.checked_mul(2));
+        let steps = [2, 4, 12, 24, 120, 720].into_iter().chain(doubled);
+        let step = steps.take_while(|step| step - 1 <= self.n_blocks / 100).last().unwrap_or(2);
+        Self { n_blocks: self.n_blocks.checked_next_multiple_of(step).unwrap_or(usize::MAX), ..self }
     }
 
     /// The most bytes that the filter's [compact form](crate::BloomFilter::write_compact) takes: 64 per block, plus 1.

@@ -1,7 +1,10 @@
 //! Sizes follow from the model, and errors name the invalid number.
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::{BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, sizing};
+use bloomline::variants::CountingBloomFilter;
+use bloomline::{
+    AtomicBloomFilter, BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, mix, sizing,
+};
 
 /// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
 /// language, written before the crate. The second is from the table that the design started from. Its model treated the
@@ -116,6 +119,67 @@ fn sizes_are_rounded_up_to_whole_blocks() {
     }
 }
 
+/// The size that [`Sizing::foldable`] makes of `n_blocks`.
+fn foldable(n_blocks: usize) -> usize {
+    let sizing = Sizing::with_blocks(n_blocks, 6).unwrap();
+    let foldable = sizing.foldable();
+    assert_eq!(foldable.k, 6);
+    let more = foldable.n_blocks - n_blocks;
+    assert!(more <= (n_blocks / 100).max(1), "{more} blocks more than {n_blocks}");
+    foldable.n_blocks
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn foldable_sizes_have_many_divisors_and_keep_their_order() {
+    let mut before = 0;
+    for n_blocks in 1..=1_000_000 {
+        let foldable = foldable(n_blocks);
+        assert!(before <= foldable, "{n_blocks} blocks");
+        before = foldable;
+        for (from, step) in
+            [(1, 2), (300, 4), (1_100, 12), (2_300, 24), (11_900, 120), (71_900, 720), (503_900, 5_040)]
+        {
+            assert!(foldable.is_multiple_of(step) || n_blocks < from, "{n_blocks} blocks: {foldable}");
+        }
+    }
+    if cfg!(target_pointer_width = "64") {
+        for i in 0..100_000 {
+            // As many of each magnitude.
+            let n_blocks = ((mix(i) >> 24) >> (i % 40)).max(1) as usize;
+            let next = n_blocks + 1 + mix(!i) as usize % n_blocks;
+            assert!(foldable(n_blocks) <= foldable(next), "{n_blocks} and {next} blocks");
+            assert!(foldable(n_blocks).is_multiple_of(5_040 * 256) || n_blocks < 5_040 * 25_600);
+        }
+    }
+    // No number of blocks panics: an allocation then refuses it.
+    let mut sizing = Sizing::with_blocks(1, 6).unwrap();
+    for n_blocks in [0, usize::MAX] {
+        sizing.n_blocks = n_blocks;
+        assert_eq!(sizing.foldable().n_blocks, n_blocks);
+        assert!(BloomFilter::with_sizing(sizing.foldable()).is_err());
+    }
+}
+
+#[test]
+fn filters_for_a_guessed_number_of_keys_can_be_folded() {
+    for i in 0..200 {
+        let keys = 10 + mix(i) as usize % 300_000;
+        let exact = Sizing::for_fpr(keys, 0.01).unwrap();
+        let mut filter = BloomFilter::with_fpr(keys, 0.01).unwrap();
+        assert_eq!((filter.n_blocks(), filter.k()), (exact.foldable().n_blocks, exact.k));
+        let counting = CountingBloomFilter::with_fpr(keys, 0.01).unwrap();
+        let shared = AtomicBloomFilter::with_fpr(keys, 0.01).unwrap();
+        assert_eq!([counting.n_blocks(), shared.n_blocks()], [filter.n_blocks(); 2]);
+        assert_eq!(BloomFilter::with_sizing(exact).unwrap().n_blocks(), exact.n_blocks);
+        filter.fold(2).unwrap();
+    }
+    // What was counted stays exact.
+    let sizing = Sizing::for_bits_per_key(5_000_000, 9.9335).unwrap();
+    assert_eq!(sizing.n_blocks, 97_007);
+    assert_eq!(BloomFilter::with_bits_per_key(5_000_000, 9.9335).unwrap().n_blocks(), 97_007);
+}
+
 #[test]
 fn invalid_bits_per_key_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -10.0, 64.1, 1e300, f64::MAX];
@@ -157,10 +221,9 @@ fn invalid_fprs_are_refused() {
 #[test]
 fn degenerate_sizes_are_small_filters_or_errors() {
     for keys in [0, 1] {
-        for mut filter in [BloomFilter::with_fpr(keys, 0.01), BloomFilter::with_bits_per_key(keys, 10.0)]
-            .map(Result::unwrap)
-        {
-            assert_eq!(filter.n_blocks(), 1);
+        let filters = [BloomFilter::with_fpr(keys, 0.01), BloomFilter::with_bits_per_key(keys, 10.0)];
+        for (mut filter, n_blocks) in filters.map(Result::unwrap).into_iter().zip([2, 1]) {
+            assert_eq!(filter.n_blocks(), n_blocks);
             assert!(filter.insert("key") && filter.contains("key"));
         }
     }

@@ -116,7 +116,7 @@ fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
 
 impl CountingBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr`, while it holds no more than `expected_keys`
-    /// distinct keys. [`Sizing::for_fpr`](crate::Sizing::for_fpr) returns the number of blocks.
+    /// distinct keys. It has the size of [`BloomFilter::with_fpr`], and four times as much memory for the counters.
     ///
     /// # Errors
     ///

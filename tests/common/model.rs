@@ -101,6 +101,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
         Operation::Standalone(slot, offset) => {
             let slot = &mut slots[index(slot)];
             let bytes = slot.filter.to_standalone();
+            assert_eq!(slot.filter.standalone_bytes(), bytes.len());
             let open = |bytes: &[u8]| {
                 let view = BloomView::from_standalone(bytes).expect("our own bytes");
                 view.verify().expect("our own bytes");

@@ -125,6 +125,12 @@ fn fprs_are_kept(keys: usize, fpr: f64) {
         Ok(sizing) => {
             let rate = sizing.fpr(keys).expect("a valid size");
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}");
+            let foldable = sizing.foldable();
+            let more = foldable.n_blocks - sizing.n_blocks;
+            assert!(
+                foldable.n_blocks.is_multiple_of(2) && more <= (sizing.n_blocks / 100).max(1),
+                "{sizing:?}"
+            );
             if sizing.n_blocks > 1_000 {
                 let smaller =
                     Sizing::with_blocks(sizing.n_blocks - sizing.n_blocks / 100, sizing.k).expect("smaller");
