@@ -140,7 +140,7 @@ impl fmt::Display for UnknownKernelError {
 
 impl Error for UnknownKernelError {}
 
-/// Two filters cannot be combined because they place keys differently. Both are unchanged.
+/// Two filters cannot be combined, mostly because they place keys differently. Both are unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
@@ -172,6 +172,14 @@ pub enum MismatchError {
         /// Seed of the other.
         theirs: u64,
     },
+    /// Two scalable filters are made of too many filters for their keys: the next would be larger than all of them. Insert
+    /// the keys into a filter with a higher initial capacity.
+    Filters {
+        /// Filters of both.
+        n_filters: usize,
+        /// Keys in both.
+        keys: u64,
+    },
 }
 
 impl fmt::Display for MismatchError {
@@ -193,6 +201,11 @@ impl fmt::Display for MismatchError {
             Self::Seed { ours, theirs } => write!(
                 f,
                 "filters with seeds {ours:#x} and {theirs:#x} cannot be combined: build both with one seed"
+            ),
+            Self::Filters { n_filters, keys } => write!(
+                f,
+                "{n_filters} filters are too many to combine for {keys} keys: insert the keys into a filter with a \
+                 higher initial capacity"
             ),
         }
     }

@@ -157,11 +157,10 @@ impl BloomFilter {
         (self.blocks, self.k, self.kernel, self.seed)
     }
 
-    /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed. Aborts if memory cannot be
-    /// allocated, as `Vec` does.
-    pub(crate) fn empty_or_abort(&self, n_blocks: usize) -> Self {
+    /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed.
+    pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, SizingError> {
         let Self { k, kernel, seed, .. } = *self;
-        Self { blocks: Blocks::zeroed_or_abort(n_blocks), k, kernel, seed, keys: Some(0) }
+        Ok(Self { blocks: Blocks::zeroed(n_blocks)?, k, kernel, seed, keys: Some(0) })
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a

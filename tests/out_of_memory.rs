@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::ptr;
 
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, SizingError, mix};
 
 thread_local! {
@@ -132,6 +133,29 @@ fn filters_are_copied_or_not() {
     builder_of(34).finish_compact(&mut short);
     let view = BloomView::from_compact(&short).unwrap();
     assert_eq!(sweep(|| view.try_to_filter()), (view.to_filter(), 1));
+}
+
+#[test]
+fn a_scalable_filter_grows_or_stays() {
+    let mut filter = ScalableBloomFilter::with_fpr(10, 0.1).unwrap();
+    let mut failures = 0;
+    for number in 0..200 {
+        let before = filter.clone();
+        let (is_new, failed) = sweep(|| {
+            assert!(filter == before);
+            filter.try_insert_hash(mix(number))
+        });
+        assert_eq!(is_new, !before.contains_hash(mix(number)));
+        failures += failed;
+    }
+    // Memory for each filter, and for the list of them where it grows.
+    assert!(filter.filters().len() == 5 && (5..=8).contains(&failures), "{failures}");
+    let filter = BloomFilter::with_blocks(8, 6).unwrap();
+    let (growing, failures) = sweep(|| {
+        let filter = filter.as_view().try_to_filter()?;
+        ScalableBloomFilter::from_filter(filter, 10, 0.01)
+    });
+    assert_eq!((growing.filters().len(), failures), (2, 3));
 }
 
 #[test]

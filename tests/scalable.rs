@@ -6,7 +6,9 @@ mod common;
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, Sizing, SizingError, hash_key, mix};
+use bloomline::{
+    BloomFilter, BloomView, DecodeError, Kernel, MismatchError, Sizing, SizingError, hash_key, mix,
+};
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, scalable_decoder_survives};
 use common::scalable::{Input, scalable};
@@ -24,6 +26,7 @@ fn grown(mut filter: ScalableBloomFilter, keys: u64) -> ScalableBloomFilter {
     while filter.inserted_keys() < keys {
         filter.insert_hash(mix(number));
         number += 1;
+        assert!(number < 10 * keys + 1_000, "too full: {filter:?}");
     }
     filter
 }
@@ -341,6 +344,208 @@ fn filters_of_any_k_keep_growing() {
     let bits_per_key = next.size_bytes() as f64 * 8.0 / 120.0;
     assert_eq!((next.k(), next.seed()), (2, 99));
     assert!((0.003..0.1 * 0.15 * 0.85).contains(&sizing::fpr(bits_per_key, 2).unwrap()), "{bits_per_key}");
+}
+
+/// Asserts that the filter contains `mix` of these numbers, and that its bytes give the same filter, growing alike.
+fn assert_holds(filter: &ScalableBloomFilter, numbers: std::ops::Range<u64>) {
+    assert!(numbers.clone().all(|number| filter.contains_hash(mix(number))));
+    let mut read = ScalableBloomFilter::from_standalone(&filter.to_standalone()).unwrap();
+    assert!(read == *filter, "{filter:?}");
+    let mut written = filter.clone();
+    let more: Vec<u64> = (numbers.end..numbers.end + 2_000).map(mix).collect();
+    written.insert_batch(&more);
+    read.insert_batch(&more);
+    assert!(read == written, "{filter:?}");
+}
+
+fn reference() -> Kernel {
+    Kernel::by_name("reference").unwrap()
+}
+
+/// `numbers`, or rather `mix` of each, in a filter of fixed size made for them.
+fn fixed(numbers: std::ops::Range<u64>, fpr: f64) -> BloomFilter {
+    let mut filter = BloomFilter::with_fpr(numbers.clone().count(), fpr).unwrap();
+    filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
+    filter
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn a_filter_of_fixed_size_goes_on_growing() {
+    for (fpr, most, of_plan) in
+        [(0.01, 0.02, 0.02), (0.01, 0.1, 0.1), (0.05, 0.06, 0.06), (0.001, 0.0012, 0.0012)]
+    {
+        let old = fixed(0..5_000, fpr).with_kernel(reference());
+        let (k, taken) = (old.k(), old.estimated_fpr());
+        let mut filter = ScalableBloomFilter::from_filter(old.clone(), 5_000, most).unwrap();
+        assert!(
+            filter.fpr() <= of_plan && filter.fpr() >= 0.95 * (most - taken),
+            "{} of {most}",
+            filter.fpr()
+        );
+        assert_eq!(
+            (filter.inserted_keys(), filter.initial_capacity(), filter.filters().len()),
+            (5_000, 5_000, 2)
+        );
+        assert!(filter.filters()[0] == old && filter.filters()[1].k() == k);
+        assert_eq!(filter.filters()[1].kernel(), reference());
+        assert_holds(&filter, 0..5_000);
+        for keys in [5_001, 50_000, 200_000] {
+            filter = filter.with_kernel(Kernel::active());
+            filter.insert_batch(&(5_000..keys).map(mix).collect::<Vec<_>>());
+            let estimated = filter.estimated_fpr();
+            println!("{fpr} to {most}: {estimated} with {keys} keys");
+            assert!(
+                estimated <= most && estimated >= taken,
+                "{estimated} with {keys} keys, requested {most}"
+            );
+        }
+        assert_holds(&filter, 0..200_000);
+        // The filter that was full is too small for the plan.
+        filter.clear();
+        let filter = grown(filter, 5_000);
+        assert!(filter.filters().len() == 1 && filter.estimated_fpr() < filter.fpr());
+        assert_holds(&filter, 0..5_000);
+    }
+    // Few keys in a filter that was made for more leave it the whole rate.
+    let filter = ScalableBloomFilter::from_filter(fixed(0..5_000, 1e-5), 5_000, 0.01).unwrap();
+    assert_eq!(filter.fpr(), 0.01);
+    let empty =
+        ScalableBloomFilter::from_filter(BloomFilter::with_blocks(8, 6).unwrap().with_seed(9), 0, 0.01);
+    let empty = empty.unwrap();
+    assert_eq!((empty.seed(), empty.initial_capacity(), empty.filters()[1].seed()), (9, 1, 9));
+}
+
+#[test]
+fn a_filter_that_cannot_go_on_is_refused() {
+    let filter = fixed(0..1_000, 0.01);
+    let taken = filter.estimated_fpr();
+    let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 1_000, fpr).map(|filter| filter.fpr());
+    for value in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(grow(value), Err(SizingError::Fpr { .. })), "{value}");
+    }
+    let Err(SizingError::ScalableFpr { value, lowest }) = grow(taken) else { panic!("{taken} is taken") };
+    assert!(value == taken && lowest > taken && lowest < 1.03 * taken, "{lowest}");
+    let just_below = f64::from_bits(lowest.to_bits() - 1);
+    assert_eq!(grow(just_below), Err(SizingError::ScalableFpr { value: just_below, lowest }));
+    assert!(grow(lowest).unwrap() >= SCALABLE_MIN_FPR);
+    for k in 1..=16 {
+        let filter = BloomFilter::with_blocks(100, k).unwrap();
+        let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 100, fpr);
+        let Err(SizingError::ScalableFpr { lowest, .. }) = grow(1e-9) else { panic!("k {k}") };
+        assert!(lowest >= SCALABLE_MIN_FPR && lowest < 1.0, "k {k}: {lowest}");
+        assert_holds(&grown(grow(lowest).unwrap(), 150), 0..0);
+    }
+}
+
+/// Asserts that the rates of the filters, each with all the keys that it takes, stay at or below the requested rate.
+fn assert_united(filter: &mut ScalableBloomFilter, numbers: std::ops::Range<u64>, requested: f64) {
+    assert!((filter.fpr() / requested - 1.0).abs() < 1e-12, "{}", filter.fpr());
+    assert_holds(filter, numbers.clone());
+    let (first, n_filters) = (numbers.end, filter.filters().len());
+    let more = filter.initial_capacity() << n_filters;
+    filter.insert_batch(&(first..first + more).map(mix).collect::<Vec<_>>());
+    assert!(filter.filters().len() >= n_filters, "{filter:?}");
+    let estimated = filter.estimated_fpr();
+    println!("{n_filters} filters: {:.3} of the requested rate", estimated / requested);
+    assert!(estimated < requested, "{estimated}, requested {requested}");
+    assert_holds(filter, numbers.start..first + more);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn a_union_contains_the_keys_of_both_and_keeps_growing() {
+    let of = |initial_capacity, numbers: std::ops::Range<u64>| {
+        let mut filter = with_fpr(initial_capacity, 0.02);
+        filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
+        filter
+    };
+    for (ours, theirs) in [(1_000, 1_000), (1_000, 40), (40, 5_000)] {
+        let mut filter = of(ours, 0..10_000);
+        let other = of(theirs, 10_000..20_000);
+        let keys = filter.inserted_keys() + other.inserted_keys();
+        let n_filters = filter.filters().len() + other.filters().len();
+        filter.union_with(&other).unwrap();
+        assert_eq!((filter.inserted_keys(), filter.filters().len()), (keys, n_filters + 1));
+        assert!(filter.filters()[..n_filters].is_sorted_by_key(BloomFilter::n_blocks));
+        assert_united(&mut filter, 0..20_000, 0.04);
+    }
+    // One after the other: the filter that the previous union added is left out while it is empty.
+    let mut filter = of(2_000, 0..1_000);
+    for i in 1..8 {
+        filter.union_with(&of(2_000, 1_000 * i..1_000 * (i + 1))).unwrap();
+        assert_eq!(filter.filters().len() as u64, i + 2);
+    }
+    assert!((7_900..=8_000).contains(&filter.inserted_keys()));
+    assert_united(&mut filter, 0..8_000, 0.16);
+    // A filter that had a fixed size, and one of another growth and tightening.
+    let old = fixed(0..3_000, 0.02);
+    let k = old.k();
+    let mut filter = ScalableBloomFilter::from_filter(old, 3_000, 0.05).unwrap();
+    let plan = filter.fpr();
+    let theirs = (1..).map(|i| ScalableBloomFilter::with_growth(100, 0.001 * f64::from(i), 3, 0.7).unwrap());
+    let mut other = theirs.take(900).find(|other| other.filters()[0].k() == k).unwrap();
+    let theirs = other.fpr();
+    other.insert_batch(&(3_000..6_000).map(mix).collect::<Vec<_>>());
+    filter.union_with(&other).unwrap();
+    assert_united(&mut filter, 0..6_000, plan + theirs);
+    assert!(filter.estimated_fpr() < 0.05 + theirs);
+}
+
+#[test]
+fn a_union_with_an_empty_filter_changes_nothing() {
+    let mut filter = sample();
+    filter.union_with(&with_fpr(60, 0.1).with_seed(99)).unwrap();
+    assert_eq!(filter, sample());
+    let mut filter = with_fpr(60, 0.1).with_seed(99).with_kernel(reference());
+    filter.union_with(&sample()).unwrap();
+    assert_eq!((filter.fpr(), filter.inserted_keys()), (0.2, sample().inserted_keys()));
+    assert_eq!(filter.filters()[..3], *sample().filters());
+    assert!(filter.filters().iter().all(|filter| filter.kernel() == reference()));
+    // Rates whose sum no filter can have.
+    let mut filter = filled(with_fpr(60, 0.7), &numbers()[..300]);
+    filter.union_with(&filter.clone()).unwrap();
+    assert!(filter.fpr() < 1.0);
+    assert_holds(&filter, 0..0);
+    // The first of a union may be far too small for the initial capacity.
+    let mut filter = filled(with_fpr(2, 0.1), &numbers()[..1]);
+    filter.union_with(&grown(with_fpr(3_000, 0.1), 3_000)).unwrap();
+    assert_eq!(filter.filters()[0].n_blocks(), 1);
+    filter.clear();
+    let filter = grown(filter, 1_000);
+    assert!(filter.initial_capacity() == 1_000 && filter.filters().len() == 1, "{filter:?}");
+    assert!(filter.estimated_fpr() < 0.1 && filter.filters()[0].n_blocks() > 10);
+    assert_holds(&filter, 0..1_000);
+}
+
+#[test]
+fn filters_that_cannot_be_united_stay_as_they_are() {
+    let refused = |filter: &ScalableBloomFilter, other: &ScalableBloomFilter| {
+        let mut united = filter.clone();
+        let error = united.union_with(other).unwrap_err();
+        assert!(united == *filter);
+        error
+    };
+    let (ours, theirs) = (sample(), filled(with_fpr(60, 0.01).with_seed(99), &numbers()[..300]));
+    let probes = MismatchError::Probes { ours: ours.filters()[0].k(), theirs: theirs.filters()[0].k() };
+    assert_eq!(refused(&ours, &theirs), probes);
+    let theirs = filled(with_fpr(60, 0.1), &numbers()[..300]);
+    assert_eq!(refused(&ours, &theirs), MismatchError::Seed { ours: 99, theirs: 0 });
+
+    // Each union adds a filter, and so doubles what the next takes.
+    let one = filled(with_fpr(1, 0.1), &numbers()[..1]);
+    let mut filter = one.clone();
+    for _ in 1..16 {
+        filter.union_with(&one).unwrap();
+        assert_holds(&filter, 0..0);
+    }
+    assert!(filter.size_bytes() < 200_000, "{} bytes", filter.size_bytes());
+    let error = refused(&filter, &one);
+    assert_eq!(error, MismatchError::Filters { n_filters: 17, keys: (1 << 16) });
+    assert_eq!(
+        error.to_string(),
+        "17 filters are too many to combine for 65536 keys: insert the keys into a filter with a higher initial capacity"
+    );
 }
 
 #[test]

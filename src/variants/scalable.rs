@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 use core::{fmt, iter, mem};
 
-use crate::blocks::BLOCK_BYTES;
+use crate::blocks::{BLOCK_BYTES, or_abort, reserve};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind, VERSION};
-use crate::error::{DecodeError, SizingError};
+use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -112,6 +112,12 @@ const TIGHTENING: f64 = 0.85;
 const LARGE_BLOCKS: usize = kernel::LARGE_BLOCKS / 4;
 /// More filters than a process can have: the last would hold 2^63 keys.
 const MOST_FILTERS: f64 = 64.0;
+/// A union of few keys in many filters may grow by a filter for this many keys.
+const SMALL_UNION: u64 = 1 << 16;
+
+fn lowest_fpr(k: ProbeCount) -> f64 {
+    sizing::fpr(MAX_BITS_PER_KEY, k.get()).unwrap_or(MIN_FPR)
+}
 
 impl Plan {
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
@@ -147,7 +153,7 @@ impl Plan {
     /// False-positive rate of the filter with this index. Those of 64 filters add up to at most `fpr`: a geometric
     /// series, plus the lowest rate that k reaches for each filter.
     fn fpr(&self, index: usize) -> f64 {
-        let lowest = sizing::fpr(MAX_BITS_PER_KEY, self.k.get()).unwrap_or(MIN_FPR);
+        let lowest = lowest_fpr(self.k);
         // Below 0 where another writer chose a k that cannot reach the rate.
         let shared = (self.fpr - MOST_FILTERS * lowest).max(0.0) * (1.0 - self.tightening);
         lowest + (0..index).fold(shared, |share, _| share * self.tightening)
@@ -196,6 +202,53 @@ impl ScalableBloomFilter {
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
 
+    /// Continues from a filter of fixed size that holds `keys` distinct keys: new keys go into a second filter, which
+    /// takes twice as many and is allocated here, and so on. All filters together keep a false-positive rate of at most
+    /// `fpr`. k and seed are those of `filter`.
+    ///
+    /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
+    /// filter's rate: twice that, say. [`fpr`](Self::fpr) returns the rate that their sizes follow from, which is lower
+    /// than the requested one if `filter` takes more than 0.15 times that.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between 0 and 1, or too close to the filter's [`estimated_fpr`](BloomFilter::estimated_fpr) or
+    /// below it, or if memory for the second filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.extend((0..1_000_u32).map(u32::to_le_bytes));
+    /// let mut growing = ScalableBloomFilter::from_filter(filter, 1_000, 0.02)?;
+    /// growing.extend((0..100_000_u32).map(u32::to_le_bytes));
+    /// assert!(growing.contains(7_u32.to_le_bytes()) && growing.estimated_fpr() < 0.02);
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, SizingError> {
+        let value = sizing::checked_fpr(fpr, 0.0)?;
+        let k = ProbeCount::new(filter.k())?;
+        let (taken, lowest_of_k) = (filter.estimated_fpr(), lowest_fpr(k).max(MIN_FPR));
+        let lowest = taken + MOST_FILTERS * lowest_of_k;
+        if value < lowest {
+            return Err(SizingError::ScalableFpr { value, lowest });
+        }
+        // A plan of this rate leaves `fpr - taken` to the filters from index 1 on.
+        let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
+        let fpr = fpr.min(shared + MOST_FILTERS * lowest_of_k);
+        let plan = Plan { k, ..Plan::new(keys, fpr, GROWTH, TIGHTENING)? };
+        let seed = Seed::new(filter.seed());
+        let mut filters = Vec::new();
+        reserve(&mut filters, 2)?;
+        filters.push(filter);
+        let mut growing = Self { filters, plan, room: 0, seed };
+        growing.try_grow()?;
+        Ok(growing)
+    }
+
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
     /// # Panics
@@ -218,7 +271,7 @@ impl ScalableBloomFilter {
     /// changes.
     ///
     /// If the newest filter is full, sizes a larger one by the model, which takes 0.7 ms at 1 % and 20 ms at 0.01 %,
-    /// and allocates it. Aborts if out of memory, as `Vec` does.
+    /// and allocates it. Aborts if out of memory, as `Vec` does; [`try_insert_hash`](Self::try_insert_hash) does not.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.seed.hash(key.as_ref()))
@@ -227,18 +280,28 @@ impl ScalableBloomFilter {
     /// [`insert`](Self::insert) by hash.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
+        or_abort(self.try_insert_hash(hash))
+    }
+
+    /// [`insert_hash`](Self::insert_hash), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If the newest filter is full and memory for a larger one cannot be allocated. Nothing is changed then.
+    #[inline]
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
         if self.room == 0 {
             if self.contains_hash(hash) {
-                return false;
+                return Ok(false);
             }
-            self.grow();
+            self.try_grow()?;
         }
         let is_new = match &mut self.filters[..] {
             [older @ .., newest] => !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash),
             [] => false,
         };
         self.room -= u64::from(is_new);
-        is_new
+        Ok(is_new)
     }
 
     /// Inserts many keys by hash. Faster than single inserts once the filters are large.
@@ -252,12 +315,84 @@ impl ScalableBloomFilter {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn try_grow(&mut self) -> Result<(), SizingError> {
         let index = self.filters.len();
-        // A size beyond the address space is out of memory as well.
-        let n_blocks = self.plan.n_blocks(index).unwrap_or(usize::MAX);
-        self.filters.extend(self.filters.first().map(|first| first.empty_or_abort(n_blocks)));
+        reserve(&mut self.filters, 1)?;
+        let next = self.filters[0].try_empty(self.plan.n_blocks(index)?)?;
+        self.filters.push(next);
         self.room = self.plan.capacity(index);
+        Ok(())
+    }
+
+    /// Adds the filters of `other`: what is possibly present in either is possibly present then. The filter keeps
+    /// growing, and the sum of both [requested rates](Self::fpr) becomes its own. Both must have the same k and seed, as
+    /// filters made with the same arguments have.
+    ///
+    /// Lookups probe the filters of both, so unite few. Keys inserted into both count twice in
+    /// [`inserted_keys`](Self::inserted_keys). Copies the filters of `other`, and allocates one for about as many keys
+    /// as both hold; aborts if out of memory, as `Vec` does. If `other` is empty, nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in k or seed, or if n filters hold fewer than 2^n keys together, and n is above 16: the
+    /// next would take 2^n keys. (With a higher growth, that in place of 2.) Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut monday = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
+    /// let mut tuesday = monday.clone();
+    /// monday.insert("ant");
+    /// tuesday.insert("bee");
+    /// monday.union_with(&tuesday)?;
+    /// assert!(monday.contains("ant") && monday.contains("bee"));
+    /// assert_eq!(monday.fpr(), 0.02);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // With n filters, k's lowest rate l, the plan's rate P and tightening t, the rates of the filters add up to at most
+    //     R − (64 − n)·l − (P − 64·l)·tⁿ                                                                           (1)
+    // so that those to come, l + (P − 64·l)·(1 − t)·tⁱ each, keep all together at R or below. R is the requested rate:
+    // P, or that of `from_filter`, whose P follows from (1) for n = 1. Here the sum of (1) for both is at most (1) for
+    // R, n and P summed, because tⁿ falls: the terms in l and t that are subtracted twice become smaller, not larger.
+    // Leaving out an empty filter lowers n by one and the rates by its rate.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+        let (ours, theirs) = (self.plan.k.get(), other.plan.k.get());
+        if ours != theirs {
+            return Err(MismatchError::Probes { ours, theirs });
+        }
+        if self.seed != other.seed {
+            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
+        }
+        let has_keys = |filter: &&BloomFilter| filter.known_keys() != Some(0);
+        if !other.filters.iter().any(|filter| has_keys(&filter)) {
+            return Ok(());
+        }
+        let n_filters = self.filters.iter().chain(&other.filters).filter(has_keys).count();
+        let keys = self.inserted_keys().saturating_add(other.inserted_keys());
+        let mut plan = Plan {
+            initial_capacity: 1,
+            // A rate is below 1.
+            fpr: (self.plan.fpr + other.plan.fpr).min(1.0 - f64::EPSILON),
+            tightening: self.plan.tightening.min(other.plan.tightening),
+            ..self.plan
+        };
+        // By the number of keys, a reader of the bytes expects all filters but the newest to be full.
+        plan.initial_capacity = (keys / plan.total_capacity(n_filters)).max(1);
+        let (full, next) = (plan.total_capacity(n_filters), plan.capacity(n_filters));
+        if full > keys && next > SMALL_UNION {
+            return Err(MismatchError::Filters { n_filters, keys });
+        }
+        let kernel = self.filters[0].kernel();
+        self.filters.retain(|filter| has_keys(&filter));
+        let theirs = other.filters.iter().filter(has_keys);
+        self.filters.extend(theirs.map(|filter| filter.clone().with_kernel(kernel)));
+        self.filters.sort_by_key(BloomFilter::n_blocks);
+        self.plan = plan;
+        or_abort(self.try_grow());
+        self.room = next - keys.saturating_sub(full);
+        Ok(())
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
@@ -304,10 +439,17 @@ impl ScalableBloomFilter {
         self.filters.iter().rev().take_while(is_large).for_each(|filter| filter.prefetch(hash));
     }
 
-    /// Removes all keys and frees the memory of all filters but the first.
+    /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
+    /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
-        self.filters.iter_mut().for_each(BloomFilter::clear);
+        let n_blocks = or_abort(self.plan.n_blocks(0));
+        for filter in &mut self.filters {
+            filter.clear();
+            if filter.n_blocks() < n_blocks {
+                *filter = or_abort(filter.try_empty(n_blocks));
+            }
+        }
         self.room = self.plan.capacity(0);
     }
 
@@ -316,7 +458,12 @@ impl ScalableBloomFilter {
         self.plan.total_capacity(self.filters.len()) - self.room
     }
 
-    /// The filters, oldest and smallest first. New keys go into the last one.
+    /// Keys that the first filter takes; each further filter takes [growth](Self::with_growth) times as many.
+    pub fn initial_capacity(&self) -> u64 {
+        self.plan.initial_capacity
+    }
+
+    /// The filters, oldest first; after [`union_with`](Self::union_with), smallest first. New keys go into the last one.
     pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
     }
