@@ -50,8 +50,10 @@
 //! [number of blocks and k](crate::BloomFilter::with_blocks).
 #![forbid(unsafe_code)]
 
+mod given_k;
 mod standard;
 
+pub(crate) use given_k::{bits_per_key_of, lowest_fpr};
 pub use standard::{
     Parameters, StandardSizing, parameters, standard_best_k, standard_bits_per_key, standard_fpr,
     standard_fpr_approximate, standard_parameters,
@@ -245,12 +247,6 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
     Ok(least_bits_per_key(|bits_per_key| model(bits_per_key, best_probe_count(bits_per_key)) <= fpr))
 }
 
-/// The bits per key, a multiple of 1/32, at which `k` probes reach a false-positive rate of `fpr`, or else
-/// [`MAX_BITS_PER_KEY`]. Costs a third of [`bits_per_key`] at this k.
-pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
-    bisected(0.0, MAX_BITS_PER_KEY, 1.0 / 32.0, |bits_per_key| model(bits_per_key, k) <= fpr)
-}
-
 /// The least bits per key at which `reaches` is true, to one part in a million.
 fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     // Upwards from a low start, not down from the maximum, because the model costs more for a higher k.
@@ -258,13 +254,8 @@ fn least_bits_per_key(reaches: impl Fn(f64) -> bool) -> f64 {
     while !reaches(enough) {
         enough *= 2.0;
     }
-    bisected(enough / 2.0, enough, 0.0, reaches)
-}
-
-/// The least bits per key at which `reaches` is true, too high by at most `step` or one part in a million, whichever is
-/// more.
-fn bisected(mut too_few: f64, mut enough: f64, step: f64, reaches: impl Fn(f64) -> bool) -> f64 {
-    while enough - too_few > step.max(1e-6 * enough) {
+    let mut too_few = enough / 2.0;
+    while enough - too_few > 1e-6 * enough {
         let middle = (too_few + enough) / 2.0;
         (too_few, enough) = if reaches(middle) { (too_few, middle) } else { (middle, enough) };
     }

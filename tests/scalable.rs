@@ -433,7 +433,7 @@ fn a_filter_that_cannot_go_on_is_refused() {
         let filter = BloomFilter::with_blocks(100, k).unwrap();
         let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 100, fpr);
         let Err(SizingError::ScalableFpr { lowest, .. }) = grow(1e-9) else { panic!("k {k}") };
-        assert!(lowest >= SCALABLE_MIN_FPR && lowest < 1.0, "k {k}: {lowest}");
+        assert!((SCALABLE_MIN_FPR..1.0).contains(&lowest), "k {k}: {lowest}");
         assert_holds(&grown(grow(lowest).unwrap(), 150), 0..0);
     }
 }

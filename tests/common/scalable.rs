@@ -52,7 +52,7 @@ struct Model {
 pub fn scalable(input: Input<'_>) {
     let initial_capacity = usize::from(input.initial_capacity % 100);
     let growth = input.growth % 15 + 2;
-    // High false-positive rates, so that a key of one filter is often a false positive in another, and sizing is fast:
+    // High false-positive rates, so that a key of one filter is often a false positive in another, and reading is fast:
     // the model takes a hundred times as long for sixteen probes as for eight.
     let fpr = f64::from(input.fpr.max(16)) / 256.0;
     let tightening = 0.5 + f64::from(input.tightening) / 640.0;
