@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
@@ -548,10 +549,10 @@ impl BloomFilter {
     /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, number of keys
     /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        self.with_standalone(|lanes, footer| {
-            out.reserve(lanes.len() + footer.len());
-            out.extend_from_slice(lanes);
-            out.extend_from_slice(footer);
+        out.reserve(self.standalone_bytes());
+        let Ok(()) = self.encode(|part| {
+            out.extend_from_slice(part);
+            Ok::<(), Infallible>(())
         });
     }
 
@@ -561,7 +562,9 @@ impl BloomFilter {
         self.compact_bytes() - 1 + StandaloneFooter::BYTES
     }
 
-    fn with_standalone<T>(&self, write: impl FnOnce(&[u8], &[u8]) -> T) -> T {
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
         encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
@@ -583,7 +586,7 @@ impl BloomFilter {
     /// ```
     #[cfg(feature = "std")]
     pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.with_standalone(|lanes, footer| out.write_all(lanes).and_then(|()| out.write_all(footer)))
+        self.encode(|part| out.write_all(part))
     }
 
     /// Returns the bytes that [`write_standalone`](Self::write_standalone) appends.

@@ -69,6 +69,19 @@ fn every_kernel_sets_and_clears_the_same_bits() {
 }
 
 #[test]
+fn writing_makes_no_copy() {
+    let filter = sample();
+    let standalone = filter.to_standalone();
+    let mut file = standalone.repeat(2);
+    let (bytes, ()) = allocated(|| filter.write_standalone_to(&mut file[1..]).unwrap());
+    assert_eq!(bytes, 0);
+    assert_eq!(file[1..=standalone.len()], standalone[..]);
+    assert!(filter.write_standalone_to(&mut file[1..standalone.len()]).is_err());
+    let (bytes, again) = allocated(|| filter.to_standalone());
+    assert!(again == standalone && bytes <= standalone.len() + 56, "{bytes} bytes");
+}
+
+#[test]
 fn standalone_bytes_match_the_format() {
     let numbers: Vec<String> = (0..400).map(|number: u32| number.to_string()).collect();
     let mut saturated = with_blocks(1, 6);

@@ -151,6 +151,19 @@ fn probes_match_the_format() {
 }
 
 #[test]
+fn writing_makes_no_copy() {
+    let filter = filled(with_bits(10_007, 7), &numbers());
+    let standalone = filter.to_standalone();
+    let mut file = standalone.repeat(2);
+    let (bytes, ()) = allocated(|| filter.write_standalone_to(&mut file[1..]).unwrap());
+    assert_eq!(bytes, 0);
+    assert_eq!(file[1..=standalone.len()], standalone[..]);
+    assert!(filter.write_standalone_to(&mut file[1..standalone.len()]).is_err());
+    let (bytes, again) = allocated(|| filter.to_standalone());
+    assert!(again == standalone && bytes <= standalone.len() + 56, "{bytes} bytes");
+}
+
+#[test]
 fn standalone_bytes_match_the_format() {
     let animals = ["ant", "bee", "cat"].map(String::from);
     type Golden<'a> = (&'a [u8], StandardBloomFilter, &'a [String], Option<u64>);

@@ -1,7 +1,5 @@
 //! The footer of 64 bytes that ends all standalone bytes. Its first words differ between kinds.
 
-use alloc::vec::Vec;
-
 use xxhash_rust::xxh64::xxh64;
 
 use super::lanes::LANE_BYTES;
@@ -117,7 +115,7 @@ impl StandaloneFooter {
         Self { kind, version, hash_id, size, k, seed, known_keys: keys, body_checksum }
     }
 
-    pub(super) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
+    pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
         let words = [
             self.size,
             self.known_keys.unwrap_or(UNKNOWN_KEYS),
@@ -152,13 +150,6 @@ impl StandaloneFooter {
     pub(crate) fn verify(&self, body: &[u8]) -> Result<(), DecodeError> {
         verify(body, self.body_checksum)
     }
-}
-
-/// Appends a filter's body and footer.
-pub(crate) fn write_filter(out: &mut Vec<u8>, body: &[u8], footer: StandaloneFooter) {
-    out.reserve(body.len() + FOOTER_BYTES);
-    out.extend_from_slice(body);
-    out.extend(footer.to_bytes());
 }
 
 /// The bytes before a filter's footer, and the footer.

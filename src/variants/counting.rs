@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
@@ -342,11 +343,32 @@ impl CountingBloomFilter {
     /// Appends the filter's standalone bytes: its counters, 256 bytes per block, and a footer of 64 bytes with version,
     /// size, k, seed and checksums. The bits follow from the counters.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
+        out.reserve(size_of_val(self.counters()) + StandaloneFooter::BYTES);
+        let Ok(()) = self.encode(|part| {
+            out.extend_from_slice(part);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
+    /// Requires the feature `std`.
+    ///
+    /// # Errors
+    ///
+    /// The writer's errors.
+    #[cfg(feature = "std")]
+    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        self.encode(|part| out.write_all(part))
+    }
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
         let footer =
             StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
-        encoding::write_filter(out, counters, footer);
+        write(counters)?;
+        write(&footer.to_bytes())
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).

@@ -223,8 +223,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Requires the
     /// feature `std`.
     ///
-    /// Writes item by item: wrap a file in a [`BufWriter`](std::io::BufWriter). Allocates a copy of the filter, not of
-    /// the queue.
+    /// Writes item by item: wrap a file in a [`BufWriter`](std::io::BufWriter). Copies neither the queue nor the filter.
     ///
     /// The bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish visiting it
     /// before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and rename it
@@ -267,7 +266,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
             put(item)?;
             queue_bytes += (LENGTH_BYTES + item.len()) as u64;
         }
-        put(&of_either!(&self.filter, |filter| filter.to_standalone()))?;
+        of_either!(&self.filter, |filter| filter.encode(put))?;
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
         let words = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::{fmt, iter, mem};
 
 use crate::blocks::{BLOCK_BYTES, or_abort, reserve};
@@ -491,12 +492,31 @@ impl ScalableBloomFilter {
     /// number, the number of keys, the requested parameters and a checksum.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
         out.reserve(self.size_bytes() + StandaloneFooter::BYTES * (self.filters.len() + 1));
-        self.filters.iter().for_each(|filter| filter.write_standalone(out));
+        let Ok(()) = self.encode(|part| {
+            out.extend_from_slice(part);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
+    /// Requires the feature `std`.
+    ///
+    /// # Errors
+    ///
+    /// The writer's errors.
+    #[cfg(feature = "std")]
+    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        self.encode(|part| out.write_all(part))
+    }
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.filters.iter().try_for_each(|filter| filter.encode(&mut write))?;
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
         let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
         let words = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
-        out.extend(encoding::signed(words, StandaloneKind::Scalable));
+        write(&encoding::signed(words, StandaloneKind::Scalable))
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).

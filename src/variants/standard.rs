@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
@@ -336,11 +337,32 @@ impl StandardBloomFilter {
     /// Appends the filter's standalone bytes: its bits in lanes of 8 bytes, and a footer of 64 bytes with version,
     /// size, k, seed, number of keys if known, and checksums.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
+        out.reserve(self.size_bytes() + StandaloneFooter::BYTES);
+        let Ok(()) = self.encode(|part| {
+            out.extend_from_slice(part);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
+    /// Requires the feature `std`.
+    ///
+    /// # Errors
+    ///
+    /// The writer's errors.
+    #[cfg(feature = "std")]
+    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        self.encode(|part| out.write_all(part))
+    }
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let lanes = &self.bytes()[..self.size_bits.div_ceil(64) as usize * LANE_BYTES];
         let (k, seed) = (self.k(), self.seed());
         let footer =
             StandaloneFooter::new(StandaloneKind::Standard, self.size_bits, k, seed, self.keys, lanes);
-        encoding::write_filter(out, lanes, footer);
+        write(lanes)?;
+        write(&footer.to_bytes())
     }
 
     /// Returns the bytes of [`write_standalone`](Self::write_standalone).

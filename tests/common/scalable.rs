@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{Kernel, hash_key, mix};
+use bloomline::{BloomFilter, Kernel, hash_key, mix};
 
 use super::decode::{forge_footer, scalable_decoder_survives};
 
@@ -34,6 +34,11 @@ pub enum Operation<'a> {
     /// Changes two bytes of the footer and corrects its checksum.
     Forge(u8, [u8; 2]),
     Kernel(u8),
+    /// Unites with a filter of another initial capacity and growth that holds `mix` of consecutive numbers: the first,
+    /// and a quarter of how many.
+    Union(u8, u8, u16, u8),
+    /// Continues from a filter of this many blocks that holds `mix` of as many consecutive numbers.
+    FromFilter(u8, u16),
 }
 
 /// Longer programs find no more bugs than shorter ones.
@@ -47,6 +52,9 @@ struct Model {
     new: u64,
     initial_capacity: u64,
     growth: u64,
+    tightening: f64,
+    /// A union, and a filter that was of fixed size, have a filter more than their keys need.
+    least_filters: usize,
 }
 
 pub fn scalable(input: Input<'_>) {
@@ -63,6 +71,8 @@ pub fn scalable(input: Input<'_>) {
         new: 0,
         initial_capacity: initial_capacity.max(1) as u64,
         growth: growth.into(),
+        tightening,
+        least_filters: 1,
     };
     assert_eq!((model.filter.fpr(), model.filter.seed()), (fpr, input.seed));
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
@@ -93,8 +103,8 @@ impl Model {
                 let first = self.filter.filters()[0].n_blocks();
                 self.filter.clear();
                 self.hashes.clear();
-                self.new = 0;
-                assert_eq!((self.filter.filters().len(), self.filter.filters()[0].n_blocks()), (1, first));
+                (self.new, self.least_filters) = (0, 1);
+                assert!(self.filter.filters().len() == 1 && self.filter.filters()[0].n_blocks() >= first);
                 assert_eq!(self.filter.estimated_fpr(), 0.0);
             }
             Operation::Standalone => self.check(),
@@ -115,7 +125,50 @@ impl Model {
                 let kernel = kernels[usize::from(*kernel) % kernels.len()];
                 self.filter = self.filter.clone().with_kernel(kernel);
             }
+            Operation::Union(initial_capacity, growth, first, count) => {
+                let (capacity, fpr) = (usize::from(*initial_capacity), self.filter.fpr());
+                let other = ScalableBloomFilter::with_growth(capacity, fpr, growth % 15 + 2, self.tightening);
+                let mut other = other.expect("in range").with_seed(self.filter.seed());
+                let first = u64::from(*first);
+                let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
+                other.insert_batch(&hashes);
+                let (before, keys) = (self.filter.clone(), self.new + other.inserted_keys());
+                match self.filter.union_with(&other) {
+                    Ok(()) if hashes.is_empty() => assert!(self.filter == before),
+                    Ok(()) => {
+                        self.hashes.extend(hashes);
+                        self.continue_with(self.filter.clone());
+                        assert!(self.new >= keys && (self.new == keys || self.new < 1 << 16));
+                        assert!(self.filter.fpr() <= 2.0 * fpr && self.filter.fpr() >= fpr);
+                    }
+                    Err(_) => assert!(self.filter == before),
+                }
+            }
+            Operation::FromFilter(n_blocks, first) => {
+                let k = self.filter.filters()[0].k();
+                let filter = BloomFilter::with_blocks(usize::from(*n_blocks) + 1, k).expect("in range");
+                let mut filter = filter.with_seed(self.filter.seed());
+                let hashes: Vec<u64> =
+                    (0..=u64::from(*n_blocks)).map(|i| mix(u64::from(*first) + i)).collect();
+                filter.insert_batch(&hashes);
+                let (kernel, fpr) = (self.filter.filters()[0].kernel(), self.filter.fpr());
+                let keys = hashes.len() as u64;
+                if let Ok(filter) = ScalableBloomFilter::from_filter(filter.with_kernel(kernel), keys, fpr) {
+                    assert!(filter.fpr() <= fpr && filter.inserted_keys() == keys);
+                    (self.growth, self.tightening) = (2, 0.85);
+                    self.hashes = hashes.into_iter().collect();
+                    self.continue_with(filter);
+                }
+            }
         }
+    }
+
+    /// Takes the shape of a filter that did not grow key by key.
+    fn continue_with(&mut self, filter: ScalableBloomFilter) {
+        self.least_filters = filter.filters().len();
+        (self.new, self.initial_capacity) = (filter.inserted_keys(), filter.initial_capacity());
+        self.filter = filter;
+        self.check();
     }
 
     fn insert(&mut self, hash: u64) {
@@ -151,7 +204,9 @@ impl Model {
             total += capacity;
             n_filters += 1;
         }
+        let n_filters = n_filters.max(self.least_filters);
         assert_eq!((self.filter.inserted_keys(), filters.len()), (self.new, n_filters));
+        assert_eq!(self.filter.initial_capacity(), self.initial_capacity);
         assert!(filters.iter().all(|filter| filter.k() == filters[0].k()));
         assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));
         let size_bytes: usize = filters.iter().map(|filter| filter.size_bytes()).sum();
@@ -160,7 +215,11 @@ impl Model {
 
     /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
     fn check(&mut self) {
-        let copy = ScalableBloomFilter::from_standalone(&self.filter.to_standalone()).expect("our own bytes");
+        let bytes = self.filter.to_standalone();
+        let mut written = Vec::new();
+        self.filter.write_standalone_to(&mut written).expect("a Vec takes all");
+        assert!(written == bytes);
+        let copy = ScalableBloomFilter::from_standalone(&bytes).expect("our own bytes");
         assert!(copy == self.filter && copy.inserted_keys() == self.new);
         let kernel = self.filter.filters()[0].kernel();
         self.filter = copy.with_kernel(kernel);
