@@ -31,9 +31,9 @@
 //! # Don't know the number of keys?
 //!
 //! - [`FilterBuilder`](crate::FilterBuilder) collects hashes and sizes the filter at the end.
-//! - Or build a large filter, then [`fold`](crate::BloomFilter::fold) it.
+//! - Or build a large filter of a [foldable](Sizing::foldable) size, then [`fold`](crate::BloomFilter::fold) it.
 //! - If you don't even know an upper limit, [`variants::ScalableBloomFilter`](crate::variants::ScalableBloomFilter)
-//!   grows.
+//!   grows. It also [continues](crate::variants::ScalableBloomFilter::from_filter) from a filter of fixed size.
 //!
 //! To estimate how many keys a filter holds, see [`KeyEstimate`](crate::KeyEstimate).
 //!

@@ -95,6 +95,7 @@ fn sizes_match_the_documentation() {
         assert_eq!(bytes(1_000_000_000, 0.001), 1_948_864_000);
         assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_493_696);
     }
+    assert_eq!(BloomFilter::with_fpr(1_000_000, 0.01).unwrap().size_bytes(), 1_244_160);
     let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing.rs"));
     let [one, tenth, hundredth] =
         [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-use bloomline_core::{BloomFilter, StandaloneFooter};
+use bloomline_core::BloomFilter;
 
 use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, fill, not_null};
 use crate::error::{Error, Status, or_record, status_of};
@@ -16,7 +16,8 @@ use crate::error::{Error, Status, or_record, status_of};
 pub struct Filter(pub(crate) BloomFilter);
 
 /// Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
-/// rate of 1 % takes 9.9 bits per key.
+/// rate of 1 % takes 9.9 bits per key, and up to 1 % or one block more, so that the number of blocks has many divisors:
+/// `bloomline_filter_fold` can halve it, at least.
 ///
 /// Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
 /// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -363,7 +364,7 @@ pub extern "C" fn bloomline_filter_to_compact(
 /// Returns the size in bytes of the filter's standalone form; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_standalone_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(standalone_bytes(&not_null(filter, "filter")?.0)))
+    or_record(0, || Ok(not_null(filter, "filter")?.0.standalone_bytes()))
 }
 
 /// Writes the filter's standalone form to `buffer`, and its length to `length`. The standalone form is the blocks and a
@@ -397,11 +398,6 @@ pub extern "C" fn bloomline_filter_to_standalone(
     })
 }
 
-fn standalone_bytes(filter: &BloomFilter) -> usize {
-    // A footer in place of one byte.
-    filter.compact_bytes() - 1 + StandaloneFooter::BYTES
-}
-
 fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
     let mut bytes = with_room(filter.compact_bytes())?;
     filter.write_compact(&mut bytes);
@@ -409,7 +405,7 @@ fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
 }
 
 fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
-    let mut bytes = with_room(standalone_bytes(filter))?;
+    let mut bytes = with_room(filter.standalone_bytes())?;
     filter.write_standalone(&mut bytes);
     Ok(bytes)
 }

@@ -178,6 +178,7 @@ static void filters_are_made(void) {
   bloomline_filter_t *filter = bloomline_filter_with_fpr(KEYS, 0.01);
   CHECK(filter != NULL && bloomline_filter_estimated_fpr(filter) == 0);
   CHECK(bloomline_filter_k(filter) == 7);
+  CHECK(bloomline_filter_n_blocks(filter) % 2 == 0);
   CHECK(bloomline_filter_size_bytes(filter) == 64 * bloomline_filter_n_blocks(filter));
   CHECK(bloomline_filter_seed(filter) == 0);
   bloomline_filter_free(filter);

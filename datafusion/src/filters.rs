@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
-use bloomline::{BloomFilter, BloomView, StandaloneFooter};
+use bloomline::{BloomFilter, BloomView};
 use datafusion_common::{DataFusionError, Result, exec_datafusion_err, plan_err, resources_err};
 
 /// An error that names the function which met it.
@@ -51,7 +51,7 @@ pub fn column<'a>(
     filters: impl Iterator<Item = Option<&'a BloomFilter>> + Clone,
     remedy: &str,
 ) -> Result<ArrayRef> {
-    let total: usize = filters.clone().flatten().map(standalone_bytes).sum();
+    let total: usize = filters.clone().flatten().map(BloomFilter::standalone_bytes).sum();
     if total > i32::MAX as usize {
         return resources_err!(
             "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: {remedy}",
@@ -73,14 +73,9 @@ pub fn column<'a>(
 
 /// The standalone bytes of a filter.
 pub fn standalone(function: &str, filter: &BloomFilter) -> Result<Vec<u8>> {
-    let mut bytes = with_room(function, standalone_bytes(filter))?;
+    let mut bytes = with_room(function, filter.standalone_bytes())?;
     filter.write_standalone(&mut bytes);
     Ok(bytes)
-}
-
-/// One byte more than the filter needs: its compact form ends with one, in place of the footer.
-fn standalone_bytes(filter: &BloomFilter) -> usize {
-    filter.compact_bytes() + StandaloneFooter::BYTES
 }
 
 fn with_room(function: &str, bytes: usize) -> Result<Vec<u8>> {

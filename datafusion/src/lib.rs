@@ -40,8 +40,8 @@
 //!
 //! # Sizes and memory
 //!
-//! `expected_keys` and `fpr` are constants. They give the size, by [`Sizing::for_fpr`](bloomline::Sizing::for_fpr):
-//! 1.24 MB for a million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise
+//! `expected_keys` and `fpr` are constants. They give the size, that of
+//! [`BloomFilter::with_fpr`](bloomline::BloomFilter::with_fpr): 1.24 MB for a million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise
 //! its false-positive rate: check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
 //! 1.7 billion keys at 1 %.
 //!

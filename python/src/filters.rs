@@ -1,8 +1,7 @@
 //! The filters that own their memory.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -68,16 +67,6 @@ fn decode<F: Send>(bytes: &[u8], decode: fn(&[u8]) -> Result<F, bloomline::Decod
     decode(bytes).map_err(decode_error)
 }
 
-/// `$write_all` of a filter that has to be copied for that.
-macro_rules! write_copy {
-    () => {
-        |filter, file| {
-            check_memory(filter.size_bytes()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            file.write_all(&filter.to_standalone())
-        }
-    };
-}
-
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
     let keys = estimate.keys().map_or(f64::INFINITY, |keys| keys as f64);
     (keys, estimate.standard_error().unwrap_or(f64::INFINITY))
@@ -99,12 +88,11 @@ fn lock_both<'a, F>(
     }
 }
 
-/// A class over one of the crate's filters: what all have in common, and `$own` methods. `$write_all` writes its bytes to a
-/// file.
+/// A class over one of the crate's filters: what all have in common, and `$own` methods.
 ///
 /// Nobody waits for the lock while attached to the interpreter, nor for the interpreter with the lock.
 macro_rules! filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, module = "bloomline")]
         pub struct $Class {
@@ -247,8 +235,7 @@ macro_rules! filter_class {
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                let write_all: fn(&$Filter, &mut File) -> io::Result<()> = $write_all;
-                py.detach(|| files::save(&path, |file| write_all(&self.read(), file)))
+                py.detach(|| files::save(&path, |file| self.read().write_standalone_to(file)))
                     .map_err(|error| os_error(error, &path))
             }
 
@@ -270,10 +257,10 @@ macro_rules! filter_class {
 
 /// A class over a filter that is made for a number of keys.
 macro_rules! sized_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         filter_class! {
             $(#[$doc])*
-            $Class over $Filter, $write_all, {
+            $Class over $Filter, {
                 #[new]
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
                 fn new(
@@ -317,10 +304,10 @@ macro_rules! sized_filter_class {
 
 /// A class over a filter of a number of keys that can be combined with others of its size.
 macro_rules! uniting_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, $write_all:expr, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         sized_filter_class! {
             $(#[$doc])*
-            $Class over $Filter, $write_all, {
+            $Class over $Filter, {
                 fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
                     let union = self.copy(other.py())?;
                     union.unite(other.py(), other.get())?;
@@ -393,9 +380,10 @@ uniting_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present", and touches one cache line to do so.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
-    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key.
+    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key, and up to 1 % or one block more, so
+    /// that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter, |filter, file| filter.write_standalone_to(file), {
+    BloomFilter over bloomline::BloomFilter, {
         /// The filter in a file that `save` or the command line wrote.
         ///
         /// With mmap, a BloomView that maps the file: only what lookups need is read, and the footer is checked. Its
@@ -436,7 +424,7 @@ uniting_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, write_copy!(), {
+    CountingBloomFilter over variants::CountingBloomFilter, {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -493,7 +481,7 @@ sized_filter_class! {
 
 uniting_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter, write_copy!(), {
+    StandardBloomFilter over variants::StandardBloomFilter, {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
         fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -516,7 +504,7 @@ uniting_filter_class! {
 filter_class! {
     /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
     /// three times its time. Where memory for another filter cannot be allocated, the process ends.
-    ScalableBloomFilter over variants::ScalableBloomFilter, write_copy!(), {
+    ScalableBloomFilter over variants::ScalableBloomFilter, {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(

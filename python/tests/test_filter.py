@@ -44,7 +44,7 @@ def test_sizes_and_properties():
     assert f.estimated_fpr() == 0.0 and f.estimated_keys() == (0.0, pytest.approx(0.29, abs=0.01))
     g = BloomFilter.with_bits_per_key(1_000, 10, seed=7)
     assert g.size_bytes == 64 * math.ceil(10_000 / 512) and g.expected_keys == 1_000 and g.seed == 7
-    assert BloomFilter(0).n_blocks == 1
+    assert BloomFilter(0).n_blocks == 2
     assert [type(value) for value in (f.k, f.n_blocks, f.size_bytes, f.seed)] == [int] * 4
     for name in ("k", "n_blocks", "size_bytes", "seed", "fill_ratio", "expected_keys"):
         with pytest.raises(AttributeError):
@@ -371,6 +371,16 @@ for name, use in (("copy", big.copy), ("to_bytes", big.to_bytes), ("|", lambda: 
 big.add("ant")
 assert "ant" in big
 """)
+
+
+def test_sizes_for_a_guessed_number_of_keys_can_be_folded():
+    f = BloomFilter(5_000_000)
+    assert f.n_blocks == 97_200  # 97,007, a prime, rounded up
+    f.update(names(100))
+    f.fold(9)
+    assert f.n_blocks == 10_800 and has_bits_of(f, names(100))
+    assert BloomFilter.with_bits_per_key(5_000_000, 9.9335).n_blocks == 97_007
+    assert CountingBloomFilter(1_000, 0.5).n_blocks == BloomFilter(1_000, 0.5).n_blocks == 4
 
 
 def test_fold_and_shrink():

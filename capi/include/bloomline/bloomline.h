@@ -152,7 +152,8 @@ void bloomline_clear_error(void);
 
 /**
  * Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
- * rate of 1 % takes 9.9 bits per key.
+ * rate of 1 % takes 9.9 bits per key, and up to 1 % or one block more, so that the number of blocks has many divisors:
+ * `bloomline_filter_fold` can halve it, at least.
  *
  * Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
  * if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).

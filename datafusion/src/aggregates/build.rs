@@ -132,7 +132,8 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
     }
     let keys = usize::try_from(keys as u64).unwrap_or(usize::MAX);
     let sizing = Sizing::for_fpr(keys, number("fpr", fpr)?)
-        .map_err(|error| plan_datafusion_err!("{NAME}: {error}"))?;
+        .map_err(|error| plan_datafusion_err!("{NAME}: {error}"))?
+        .foldable();
     let bytes = sizing.n_blocks.saturating_mul(64).saturating_add(StandaloneFooter::BYTES);
     if bytes > i32::MAX as usize {
         return plan_err!(
@@ -145,7 +146,7 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
 }
 
 fn empty(sizing: Sizing) -> Result<BloomFilter> {
-    match BloomFilter::with_blocks(sizing.n_blocks, sizing.k) {
+    match BloomFilter::with_sizing(sizing) {
         Ok(filter) => Ok(filter),
         Err(error) => resources_err!("{NAME}: {error}"),
     }
