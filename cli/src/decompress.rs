@@ -17,7 +17,7 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const ZSTD_SKIPPABLE: &[u8] = b"\x50\x2a\x4d\x18";
 
 /// A reader of what `reader` holds, decompressed if its first bytes are those of a known format.
-pub fn decompressed(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+pub fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut first = Vec::new();
     // Byte by byte, and only while they match, so as not to wait for more than a pipe has.
     let mut masked = Vec::new();

@@ -11,12 +11,11 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::decompress::{READ, decompressed, read_error};
 use crate::input::{Ends, Input, is_stdin};
-use crate::numbers;
 use crate::output::{io_error, note};
+use crate::progress::Progress;
 
 /// Some whole keys of one file, with what ends them.
 pub struct Chunk<'a> {
@@ -114,7 +113,7 @@ pub struct Keys<'a> {
     input: &'a Input,
     /// Index of the next file.
     to_open: usize,
-    open: Option<Box<dyn Read>>,
+    open: Option<Box<dyn Read + Send>>,
     /// Name of the last opened file, and keys of it that have been returned.
     file: String,
     n_file_keys: u64,
@@ -125,12 +124,12 @@ pub struct Keys<'a> {
     taken: usize,
     ends: Vec<usize>,
     n_keys: u64,
-    bar: ProgressBar,
+    progress: Progress,
     is_cr_noted: bool,
 }
 
 impl<'a> Keys<'a> {
-    /// From the first key on; `doing` is the progress bar's label, and without one there is no bar.
+    /// From the first key on; `doing` is the progress bar's label.
     pub fn new(input: &'a Input, doing: &'static str) -> Self {
         Self {
             input,
@@ -143,7 +142,7 @@ impl<'a> Keys<'a> {
             taken: 0,
             ends: Vec::new(),
             n_keys: 0,
-            bar: bar(input, doing),
+            progress: progress(input, doing),
             is_cr_noted: input.crlf || input.length.is_some() || input.null || input.integers,
         }
     }
@@ -173,7 +172,6 @@ impl<'a> Keys<'a> {
                 if self.open_next()? {
                     continue;
                 }
-                self.bar.finish_and_clear();
                 return Ok(None);
             };
             if self.filled == self.buffer.len() {
@@ -201,11 +199,7 @@ impl<'a> Keys<'a> {
                 "lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)"
             ));
         }
-        if !self.bar.is_hidden() {
-            let per_second = self.n_keys as f64 / self.bar.elapsed().as_secs_f64();
-            let [n_keys, per_second] = [self.n_keys as f64, per_second].map(numbers::short);
-            self.bar.set_message(format!("{n_keys} keys, {per_second}/s"));
-        }
+        self.progress.count(self.n_keys, "keys");
         Ok(Some(Chunk {
             bytes: &self.buffer[..self.taken],
             ends: &self.ends,
@@ -238,10 +232,10 @@ impl<'a> Keys<'a> {
         let name = file.map_or("standard input".into(), |file| file.display().to_string());
         let failed = |error: io::Error| io_error(&name, &error);
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
-        let source: Box<dyn Read> = match file {
+        let source: Box<dyn Read + Send> = match file {
             None => {
                 ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
-                Box::new(io::stdin().lock())
+                Box::new(io::stdin())
             }
             Some(file) => {
                 let file = File::open(file).map_err(failed)?;
@@ -249,7 +243,7 @@ impl<'a> Keys<'a> {
                 Box::new(file)
             }
         };
-        let source = self.bar.wrap_read(source);
+        let source = self.progress.reading(source);
         let reader = if self.input.raw { Box::new(source) } else { decompressed(source).map_err(failed)? };
         self.to_open += 1;
         self.open = Some(reader);
@@ -278,20 +272,16 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// On standard error, if that is a terminal and the command writes nothing else to it meanwhile.
-fn bar(input: &Input, doing: &'static str) -> ProgressBar {
-    if !io::stderr().is_terminal() || doing.is_empty() {
-        return ProgressBar::hidden();
+/// Without a bar where it would overwrite what is typed, or the end of output that does not end in a newline.
+fn progress(input: &Input, doing: &'static str) -> Progress {
+    let reads_stdin = input.files.is_empty() || input.files.iter().any(|file| is_stdin(file));
+    let ends_lines = matches!(input.ends(), Ends::With(b'\n'));
+    if reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal() {
+        return Progress::hidden();
     }
-    let size = |file: &PathBuf| fs::metadata(file).map(|metadata| metadata.len());
-    let (bar, template) = match input.files.iter().map(size).sum::<io::Result<u64>>() {
-        Ok(total) if input.is_of_files() => {
-            (ProgressBar::new(total), "{prefix} {wide_bar} {percent:>3} % {msg}")
-        }
-        _ => (ProgressBar::no_length(), "{prefix} {bytes} {msg}"),
-    };
-    let style = ProgressStyle::with_template(template).expect("a valid template");
-    bar.with_style(style).with_prefix(doing)
+    let size = |file: &PathBuf| fs::metadata(file).ok().map(|metadata| metadata.len());
+    let total = if input.is_of_files() { input.files.iter().map(size).sum() } else { None };
+    Progress::new(doing, total)
 }
 
 /// Whether `input` is the file that standard output goes to.

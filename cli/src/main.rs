@@ -17,6 +17,7 @@ mod merge;
 mod numbers;
 mod output;
 mod plan;
+mod progress;
 mod shell;
 mod signals;
 

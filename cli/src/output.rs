@@ -5,7 +5,7 @@ use std::fmt;
 #[cfg(unix)]
 use std::fs::Permissions;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, StdoutLock, Write};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::iter;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, ensure};
 
+use crate::progress::suspended;
 use crate::signals;
 
 /// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
-    let _ = writeln!(io::stderr(), "bloomline: {text}");
+    let _ = suspended(|| writeln!(io::stderr(), "bloomline: {text}"));
 }
 
 /// The system's error for a file, with a remedy.
@@ -60,7 +61,9 @@ impl Printer {
 
     /// Writes all of `bytes` and flushes them.
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
-        self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush()).map_err(|error| {
+        let mut write = || self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush());
+        let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
+        written.map_err(|error| {
             if error.kind() == ErrorKind::BrokenPipe {
                 Error::new(PipeClosed)
             } else {
