@@ -109,7 +109,7 @@ fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
 
 pub fn count_distinct(input: &Input) -> Result<usize> {
     let mut distinct = Distinct::default();
-    Keys::new(input, "counting").hash_all(0, |hashes| distinct.add(hashes))?;
+    Keys::new(input, "counting").without_notes().hash_all(0, |hashes| distinct.add(hashes))?;
     Ok(distinct.at_most())
 }
 

@@ -31,6 +31,20 @@ pub struct Input {
     /// Keys are decimal integers, as in a filter of an integer column
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
+    /// The key is the N-th field of the line, counted from 1
+    #[arg(long, value_name = "N", conflicts_with = "length")]
+    pub column: Option<NonZeroUsize>,
+    /// What separates fields, one byte; a tab by default
+    #[arg(long, value_name = "D", requires = "column", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
+    pub delimiter: u8,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] => Ok(*byte),
+        b"\\t" => Ok(b'\t'),
+        _ => Err("give one byte, such as , or ; (a tab is the default)".into()),
+    }
 }
 
 /// How keys end.
@@ -46,6 +60,12 @@ impl Input {
             Some(length) => Ends::After(length.get()),
             None => Ends::With(if self.null { 0 } else { b'\n' }),
         }
+    }
+
+    /// The name of the file with this index, for messages.
+    pub fn name(&self, file: usize) -> String {
+        let file = self.files.get(file).filter(|file| !is_stdin(file));
+        file.map_or("standard input".into(), |file| file.display().to_string())
     }
 
     /// Whether the keys can be read twice.

@@ -3,11 +3,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::iter;
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
@@ -16,51 +20,79 @@ use crate::decompress::{READ, decompressed, read_error};
 use crate::input::{Ends, Input, is_stdin};
 use crate::output::{io_error, note};
 use crate::progress::Progress;
+use crate::signals::lock;
 
 /// Some whole keys of one file, with what ends them.
 pub struct Chunk<'a> {
-    bytes: &'a [u8],
+    input: &'a Input,
+    /// Index of the file, and keys before these in it: the order in which chunks are read.
+    position: (usize, u64),
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that are keys.
+    len: usize,
     /// Where the next key begins, for each key.
-    ends: &'a [usize],
-    /// Bytes at the end of each that are not part of the key.
-    n_end_bytes: usize,
-    crlf: bool,
-    integers: bool,
-    file: &'a str,
-    /// Keys before these in the file.
-    n_before: u64,
+    ends: Vec<usize>,
 }
 
-impl Chunk<'_> {
+impl<'a> Chunk<'a> {
+    fn new(input: &'a Input) -> Self {
+        Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
+    }
+
     /// Replaces `hashes` by those of the keys.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
-        if !self.integers {
-            hashes.extend(self.keys().map(|key| hash_key(key, seed)));
+        let Input { integers, column, delimiter, .. } = *self.input;
+        if !integers && column.is_none() {
+            hashes.extend(self.lines().map(|key| hash_key(key, seed)));
             return Ok(());
         }
-        for (i, key) in self.keys().enumerate() {
-            let value = integer(key).ok_or_else(|| self.not_an_integer(i, key))?;
-            hashes.push(hash_key(value.to_le_bytes(), seed));
+        for (i, line) in self.lines().enumerate() {
+            let key = match column {
+                None => line,
+                Some(column) => {
+                    field(line, column.get(), delimiter).ok_or_else(|| self.has_no_column(i, line))?
+                }
+            };
+            hashes.push(if integers {
+                let value = integer(key).ok_or_else(|| self.not_an_integer(i, key))?;
+                hash_key(value.to_le_bytes(), seed)
+            } else {
+                hash_key(key, seed)
+            });
         }
         Ok(())
     }
 
-    fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    /// The keys without their ends, or the lines that have them in a column.
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let n_end_bytes = usize::from(self.input.length.is_none());
+        let crlf = self.input.crlf;
         let mut start = 0;
         self.ends.iter().map(move |&end| {
-            let key = &self.bytes[start..end - self.n_end_bytes];
+            let line = &self.buffer[start..end - n_end_bytes];
             start = end;
-            if self.crlf { key.strip_suffix(b"\r").unwrap_or(key) } else { key }
+            if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
         })
     }
 
     fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
-        const SHOWN: usize = 40;
-        let (file, line) = (self.file, self.n_before + i as u64 + 1);
-        let text = String::from_utf8_lossy(&key[..key.len().min(SHOWN)]);
-        let more = if key.len() > SHOWN { "..." } else { "" };
-        anyhow!("{file}: line {line} is not an integer: {text:?}{more} (remove it, or omit --integers)")
+        anyhow!("{} is not an integer: {} (remove it, or omit --integers)", self.line(i), quoted(key))
+    }
+
+    fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
+        let column = self.input.column.map_or(0, usize::from);
+        anyhow!(
+            "{} has no column {column}: {} (remove it, or change --column or --delimiter)",
+            self.line(i),
+            quoted(line)
+        )
+    }
+
+    /// The file and number of the `i`-th line.
+    fn line(&self, i: usize) -> String {
+        let (file, n_before) = self.position;
+        format!("{}: line {}", self.input.name(file), n_before + i as u64 + 1)
     }
 
     /// Appends the keys whose index `is_selected`, with their ends, and returns their number.
@@ -69,7 +101,7 @@ impl Chunk<'_> {
         mut is_selected: impl FnMut(usize) -> bool,
         selected: &mut Vec<u8>,
     ) -> Result<usize> {
-        let n_bytes = self.bytes.len();
+        let n_bytes = self.len;
         let failed = |_| anyhow!("no memory to print keys of {n_bytes} bytes (free some)");
         selected.try_reserve(n_bytes).map_err(failed)?;
         let (mut n, mut start, mut kept_from) = (0, 0, 0);
@@ -77,14 +109,39 @@ impl Chunk<'_> {
             if is_selected(i) {
                 n += 1;
             } else {
-                selected.extend_from_slice(&self.bytes[kept_from..start]);
+                selected.extend_from_slice(&self.buffer[kept_from..start]);
                 kept_from = end;
             }
             start = end;
         }
-        selected.extend_from_slice(&self.bytes[kept_from..start]);
+        selected.extend_from_slice(&self.buffer[kept_from..start]);
         Ok(n)
     }
+
+    /// Finds the ends of the keys.
+    fn find_ends(&mut self) {
+        self.ends.clear();
+        match self.input.ends() {
+            Ends::With(byte) => {
+                self.ends.extend(memchr::memchr_iter(byte, &self.buffer[..self.len]).map(|at| at + 1));
+            }
+            Ends::After(length) => self.ends.extend((1..=self.len / length).map(|i| i * length)),
+        }
+    }
+}
+
+/// For messages: the text, or its beginning.
+fn quoted(text: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let more = if text.len() > SHOWN { "..." } else { "" };
+    format!("{:?}{more}", String::from_utf8_lossy(&text[..text.len().min(SHOWN)]))
+}
+
+/// The field of `line` with this number, from 1 on.
+fn field(line: &[u8], number: usize, delimiter: u8) -> Option<&[u8]> {
+    let mut ends = memchr::memchr_iter(delimiter, line).chain([line.len()]);
+    let start = if number == 1 { 0 } else { ends.nth(number - 2)? + 1 };
+    Some(&line[start..ends.next()?])
 }
 
 /// The value modulo 2^64 of a decimal integer, as `docs/format.md` requires for keys. White space around it is ignored.
@@ -110,118 +167,183 @@ fn integer(text: &[u8]) -> Option<u64> {
 
 /// Reads the keys of an [`Input`].
 pub struct Keys<'a> {
+    reader: Reader<'a>,
+    chunk: Chunk<'a>,
+}
+
+struct Reader<'a> {
     input: &'a Input,
     /// Index of the next file.
     to_open: usize,
     open: Option<Box<dyn Read + Send>>,
-    /// Name of the last opened file, and keys of it that have been returned.
-    file: String,
-    n_file_keys: u64,
-    buffer: Vec<u8>,
-    /// Bytes of the buffer that have been read.
-    filled: usize,
-    /// Bytes of the buffer that have been returned.
-    taken: usize,
-    ends: Vec<usize>,
+    /// The beginning of a key whose end has not been read.
+    rest: Vec<u8>,
+    /// Keys read so far, and those of the last opened file.
     n_keys: u64,
+    n_file_keys: u64,
     progress: Progress,
-    is_cr_noted: bool,
+    /// Whether to note, once in each file, that lines end with CR LF; and whether still to do so in this one.
+    notes_crs: bool,
+    awaits_cr: bool,
 }
+
+/// Reading, a third of the work, is done by one thread at a time.
+const MAX_THREADS: usize = 4;
 
 impl<'a> Keys<'a> {
     /// From the first key on; `doing` is the progress bar's label.
     pub fn new(input: &'a Input, doing: &'static str) -> Self {
-        Self {
+        let reader = Reader {
             input,
             to_open: 0,
             open: None,
-            file: String::new(),
-            n_file_keys: 0,
-            buffer: vec![0; READ],
-            filled: 0,
-            taken: 0,
-            ends: Vec::new(),
+            rest: Vec::new(),
             n_keys: 0,
+            n_file_keys: 0,
             progress: progress(input, doing),
-            is_cr_noted: input.crlf || input.length.is_some() || input.null || input.integers,
-        }
+            notes_crs: !input.crlf && input.length.is_none() && !input.null && !input.integers,
+            awaits_cr: false,
+        };
+        Self { reader, chunk: Chunk::new(input) }
     }
 
-    /// Passes the hashes of all keys to `each`, chunk by chunk, and returns the number of keys.
-    pub fn hash_all(mut self, seed: u64, mut each: impl FnMut(&[u64])) -> Result<u64> {
-        let mut hashes = Vec::new();
-        while let Some(chunk) = self.next_chunk()? {
-            chunk.hash(seed, &mut hashes)?;
-            each(&hashes);
-        }
-        Ok(self.n_keys)
+    /// Without notes on what is read, which will be read again.
+    pub fn without_notes(mut self) -> Self {
+        self.reader.notes_crs = false;
+        self
     }
 
     /// Keys returned so far.
     pub fn count(&self) -> u64 {
-        self.n_keys
+        self.reader.n_keys
     }
 
     /// What can be read without waiting, a few thousand keys at most; `None` at the end.
-    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>> {
-        self.buffer.copy_within(self.taken..self.filled, 0);
-        self.filled -= self.taken;
-        self.taken = 0;
-        while self.taken == 0 {
+    pub fn next_chunk(&mut self) -> Result<Option<&Chunk<'a>>> {
+        let is_read = self.reader.read(&mut self.chunk)?;
+        self.chunk.find_ends();
+        Ok(is_read.then_some(&self.chunk))
+    }
+
+    /// Passes the hashes of all keys to `each`, in chunks and in any order, and returns the number of keys.
+    ///
+    /// Threads take turns to read, and to call `each`. They find the ends of keys and hash at the same time.
+    pub fn hash_all(self, seed: u64, each: impl FnMut(&[u64]) + Send) -> Result<u64> {
+        let input = self.reader.input;
+        let (reader, each) = (Mutex::new(self.reader), Mutex::new(each));
+        // An error comes with its place in the input: the first counts, whichever thread is faster.
+        let work = || {
+            let (mut chunk, mut hashes) = (Chunk::new(input), Vec::new());
+            loop {
+                let mut reading = lock(&reader);
+                let is_read = reading.read(&mut chunk).map_err(|error| {
+                    reading.end();
+                    ((usize::MAX, 0), error)
+                })?;
+                drop(reading);
+                if !is_read {
+                    return Ok(());
+                }
+                chunk.find_ends();
+                chunk.hash(seed, &mut hashes).map_err(|error| {
+                    lock(&reader).end();
+                    (chunk.position, error)
+                })?;
+                lock(&each)(&hashes);
+            }
+        };
+        let n_threads = thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
+        let failed = thread::scope(|scope| {
+            // Without a thread, if the system has none left, the others do its work.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..n_threads).map_while(start).collect();
+            let mine = work();
+            let others =
+                others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            iter::once(mine).chain(others).filter_map(Result::err).min_by_key(|(position, _)| *position)
+        });
+        match failed {
+            Some((_, error)) => Err(error),
+            None => Ok(lock(&reader).n_keys),
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads at least one whole key, or returns `false` at the end of the last file.
+    fn read(&mut self, chunk: &mut Chunk<'a>) -> Result<bool> {
+        let mut filled = self.rest.len();
+        self.grow(&mut chunk.buffer, filled.max(READ))?;
+        chunk.buffer[..filled].copy_from_slice(&self.rest);
+        self.rest.clear();
+        chunk.len = 0;
+        while chunk.len == 0 {
+            if filled == chunk.buffer.len() {
+                self.grow(&mut chunk.buffer, 2 * filled)?;
+            }
             let Some(reader) = &mut self.open else {
                 if self.open_next()? {
                     continue;
                 }
-                return Ok(None);
+                return Ok(false);
             };
-            if self.filled == self.buffer.len() {
-                let more = self.buffer.len();
-                let file = &self.file;
-                let failed = |_| anyhow!("{file}: no memory for a key of more than {more} bytes (free some)");
-                self.buffer.try_reserve(more).map_err(failed)?;
-                self.buffer.resize(2 * more, 0);
-            }
-            let searched = self.filled;
-            match reader.read(&mut self.buffer[searched..]) {
-                Ok(0) => self.end_file()?,
-                Ok(n) => self.filled += n,
+            let searched = filled;
+            // No more at a time, even if the buffer has held a long key.
+            let room = chunk.buffer.len().min(filled + READ);
+            match reader.read(&mut chunk.buffer[filled..room]) {
+                Ok(0) => filled = self.end_file(&mut chunk.buffer, filled)?,
+                Ok(n) => filled += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
-                Err(error) => return Err(read_error(&self.file, &error)),
+                Err(error) => return Err(read_error(&self.file(), &error)),
             }
-            self.find_ends(searched);
+            let read = &chunk.buffer[searched..filled];
+            chunk.len = match self.input.ends() {
+                Ends::With(byte) => memchr::memrchr(byte, read).map_or(0, |at| searched + at + 1),
+                Ends::After(length) => filled - filled % length,
+            };
         }
-        let n_before = self.n_file_keys;
-        self.n_keys += self.ends.len() as u64;
-        self.n_file_keys += self.ends.len() as u64;
-        if !self.is_cr_noted && self.buffer[..self.ends[0]].ends_with(b"\r\n") {
-            self.is_cr_noted = true;
+        let (keys, rest) = chunk.buffer[..filled].split_at(chunk.len);
+        self.rest.try_reserve(rest.len()).map_err(|_| self.no_memory(rest.len()))?;
+        self.rest.extend_from_slice(rest);
+        if self.awaits_cr && memchr::memchr(b'\n', keys).is_some_and(|end| keys[..end].ends_with(b"\r")) {
+            self.awaits_cr = false;
             note(format_args!(
-                "lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)"
+                "{}: lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)",
+                self.file()
             ));
         }
+        chunk.position = (self.to_open - 1, self.n_file_keys);
+        let n_keys = match self.input.ends() {
+            Ends::With(byte) => memchr::memchr_iter(byte, keys).count(),
+            Ends::After(length) => keys.len() / length,
+        } as u64;
+        self.n_keys += n_keys;
+        self.n_file_keys += n_keys;
         self.progress.count(self.n_keys, "keys");
-        Ok(Some(Chunk {
-            bytes: &self.buffer[..self.taken],
-            ends: &self.ends,
-            n_end_bytes: usize::from(self.input.length.is_none()),
-            crlf: self.input.crlf,
-            integers: self.input.integers,
-            file: &self.file,
-            n_before,
-        }))
+        Ok(true)
     }
 
-    /// Finds the ends of keys in the buffer. Its first `searched` bytes contain no end byte.
-    fn find_ends(&mut self, searched: usize) {
-        self.ends.clear();
-        match self.input.ends() {
-            Ends::With(byte) => {
-                let found = memchr::memchr_iter(byte, &self.buffer[searched..self.filled]);
-                self.ends.extend(found.map(|at| searched + at + 1));
-            }
-            Ends::After(length) => self.ends.extend((1..=self.filled / length).map(|i| i * length)),
+    /// Name of the last opened file.
+    fn file(&self) -> String {
+        self.input.name(self.to_open.saturating_sub(1))
+    }
+
+    /// Reads no more.
+    fn end(&mut self) {
+        self.open = None;
+        self.to_open = usize::MAX;
+    }
+
+    fn grow(&self, buffer: &mut Vec<u8>, len: usize) -> Result<()> {
+        if let Some(more) = len.checked_sub(buffer.len()) {
+            buffer.try_reserve(more).map_err(|_| self.no_memory(buffer.len()))?;
+            buffer.resize(len, 0);
         }
-        self.taken = self.ends.last().copied().unwrap_or(0);
+        Ok(())
+    }
+
+    fn no_memory(&self, length: usize) -> Error {
+        anyhow!("{}: no memory for a key of more than {length} bytes (free some)", self.file())
     }
 
     fn open_next(&mut self) -> Result<bool> {
@@ -229,7 +351,7 @@ impl<'a> Keys<'a> {
             None if self.to_open > 0 => return Ok(false),
             file => file.filter(|file| !is_stdin(file)),
         };
-        let name = file.map_or("standard input".into(), |file| file.display().to_string());
+        let name = self.input.name(self.to_open);
         let failed = |error: io::Error| io_error(&name, &error);
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
         let source: Box<dyn Read + Send> = match file {
@@ -247,28 +369,28 @@ impl<'a> Keys<'a> {
         let reader = if self.input.raw { Box::new(source) } else { decompressed(source).map_err(failed)? };
         self.to_open += 1;
         self.open = Some(reader);
-        self.file = name;
         self.n_file_keys = 0;
+        self.awaits_cr = self.notes_crs;
         Ok(true)
     }
 
-    /// Ends the last key, if nothing ends it: the next file begins with another key.
-    fn end_file(&mut self) -> Result<()> {
+    /// Ends the last key, if nothing ends it: the next file begins with another key. Returns the bytes filled.
+    fn end_file(&mut self, buffer: &mut [u8], filled: usize) -> Result<usize> {
         self.open = None;
         match self.input.ends() {
-            Ends::With(byte) if self.filled > 0 => {
-                self.buffer[self.filled] = byte; // the buffer was not full, as it was read into
-                self.filled += 1;
+            Ends::With(byte) if filled > 0 => {
+                buffer[filled] = byte; // the buffer was not full, as it was read into
+                return Ok(filled + 1);
             }
             Ends::After(length) => ensure!(
-                self.filled.is_multiple_of(length),
+                filled.is_multiple_of(length),
                 "{}: the last key has {} of {length} bytes (check the file and --length)",
-                self.file,
-                self.filled % length
+                self.file(),
+                filled % length
             ),
             Ends::With(_) => (),
         }
-        Ok(())
+        Ok(filled)
     }
 }
 
