@@ -1,9 +1,9 @@
-//! gzip and zstd, detected by their first bytes.
+//! Compressed input, detected by its first bytes.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufReader, Cursor, ErrorKind, Read};
 
-use anyhow::{Error, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::output::io_error;
@@ -11,37 +11,71 @@ use crate::output::io_error;
 /// Bytes per read: together with the hashes of their keys, they fit into the cache next to the core.
 pub const READ: usize = 256 << 10;
 
-const GZIP: &[u8] = b"\x1f\x8b\x08";
-const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-/// A frame without data, with which pzstd begins; the first byte is 0x50 to 0x5f (RFC 8878, section 3.1.2).
-const ZSTD_SKIPPABLE: &[u8] = b"\x50\x2a\x4d\x18";
+#[derive(Clone, Copy)]
+enum Format {
+    Gzip,
+    Zstd,
+    /// Not read here: its name, and the command that decompresses it.
+    Other(&'static str, &'static str),
+}
+
+const XZ: Format = Format::Other("xz", "xz -dc");
+const BZIP2: Format = Format::Other("bzip2", "bzip2 -dc");
+const LZ4: Format = Format::Other("lz4", "lz4 -dc");
+
+/// The first bytes, as [`without_variant`] returns them; none begins with another.
+const FORMATS: [(&[u8], Format); 8] = [
+    (b"\x1f\x8b\x08", Format::Gzip),
+    (b"\x28\xb5\x2f\xfd", Format::Zstd),
+    // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
+    (b"\x50\x2a\x4d\x18", Format::Zstd),
+    (b"\xfd7zXZ\0", XZ),
+    // Text of its own would begin so by chance only; the last six bytes are those of a block, or of the end.
+    (b"BZh1\x31\x41\x59\x26\x53\x59", BZIP2),
+    (b"BZh1\x17\x72\x45\x38\x50\x90", BZIP2),
+    (b"\x04\x22\x4d\x18", LZ4),
+    // Its older form, as the Linux kernel has it.
+    (b"\x02\x21\x4c\x18", LZ4),
+];
+
+/// Frames that zstd skips begin with 0x50 to 0x5f, and bzip2 names its block size, 1 to 9.
+fn without_variant(at: usize, byte: u8) -> u8 {
+    match (at, byte) {
+        (0, 0x50..=0x5f) => 0x50,
+        (3, b'1'..=b'9') => b'1',
+        _ => byte,
+    }
+}
 
 /// A reader of what `reader` holds, decompressed if its first bytes are those of a known format.
-pub fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let mut first = Vec::new();
+pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
+    let (mut first, mut compared) = (Vec::new(), Vec::new());
+    let begins = |compared: &[u8]| {
+        FORMATS.iter().any(|(magic, _)| magic.len() > compared.len() && magic.starts_with(compared))
+    };
     // Byte by byte, and only while they match, so as not to wait for more than a pipe has.
-    let mut masked = Vec::new();
-    let begins = |magic: &[u8], first: &[u8]| magic.len() > first.len() && magic.starts_with(first);
-    while begins(GZIP, &first) || begins(ZSTD, &first) || begins(ZSTD_SKIPPABLE, &masked) {
+    while begins(&compared) {
         let mut byte = [0];
         match reader.read(&mut byte) {
             Ok(0) => break,
             Ok(_) => {
-                masked.push(if first.is_empty() { byte[0] & 0xf0 } else { byte[0] });
+                compared.push(without_variant(first.len(), byte[0]));
                 first.extend(byte);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) => return Err(error),
+            Err(error) => return Err(io_error(name, &error)),
         }
     }
-    let (is_gzip, is_zstd) = (first == GZIP, first == ZSTD || masked == ZSTD_SKIPPABLE);
     let whole = Cursor::new(first).chain(reader);
-    Ok(if is_gzip {
-        Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole)))
-    } else if is_zstd {
-        Box::new(zstd::Decoder::new(whole)?)
-    } else {
-        Box::new(whole)
+    Ok(match FORMATS.iter().find(|(magic, _)| *magic == compared).map(|(_, format)| *format) {
+        None => Box::new(whole),
+        Some(Format::Gzip) => Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))),
+        Some(Format::Zstd) => Box::new(zstd::Decoder::new(whole).map_err(|error| io_error(name, &error))?),
+        Some(Format::Other(format, command)) => {
+            bail!(
+                "{name}: compressed by {format} (pipe it through `{command}`, or use --raw to read it as it is)"
+            )
+        }
     })
 }
 

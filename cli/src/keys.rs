@@ -366,7 +366,7 @@ impl<'a> Reader<'a> {
             }
         };
         let source = self.progress.reading(source);
-        let reader = if self.input.raw { Box::new(source) } else { decompressed(source).map_err(failed)? };
+        let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };
         self.to_open += 1;
         self.open = Some(reader);
         self.n_file_keys = 0;
