@@ -3,12 +3,26 @@
 
 use bloomline::KeyEstimate;
 
-/// A count: `1000000`, `1_000_000` or `1e6`.
+/// A count: `1000000`, `1_000_000`, `1,000,000`, `1e6` or `1M`.
 pub fn count(text: &str) -> Result<usize, String> {
-    let digits = text.replace('_', "");
-    let whole = || digits.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
-    let number = digits.parse().ok().or_else(|| whole().and_then(in_range));
-    number.ok_or_else(|| "give a whole number, such as 1000000 or 1e6".into())
+    let units = [('k', "e3"), ('K', "e3"), ('M', "e6"), ('G', "e9"), ('T', "e12")];
+    let with_unit = units.iter().find_map(|&(unit, power)| Some((text.strip_suffix(unit)?, power)));
+    let (digits, power) = with_unit.unwrap_or((text, ""));
+    let groups: Vec<_> = digits.split(',').collect();
+    // A comma is no decimal point.
+    let is_grouped =
+        groups[1..].iter().all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()))
+            && (groups.len() == 1 || (1..=3).contains(&groups[0].len()));
+    let number = is_grouped.then(|| groups.concat().replace('_', "") + power).and_then(|digits| {
+        let whole = || digits.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
+        digits.parse().ok().or_else(|| whole().and_then(in_range))
+    });
+    number.ok_or_else(|| "give a whole number, such as 1000000, 1e6 or 1M".into())
+}
+
+/// A count of at least one.
+pub fn count_from_1(text: &str) -> Result<usize, String> {
+    count(text).and_then(|count| if count == 0 { Err("give at least 1".into()) } else { Ok(count) })
 }
 
 fn in_range(number: f64) -> Option<usize> {
@@ -18,8 +32,13 @@ fn in_range(number: f64) -> Option<usize> {
 /// A fraction: `0.01` or `1%`.
 pub fn share(text: &str) -> Result<f64, String> {
     let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits.trim_end(), 100.0));
-    let number = digits.parse::<f64>().map(|number| number / unit);
-    number.ok().filter(|number| number.is_finite()).ok_or_else(|| "give a number, such as 0.01 or 1%".into())
+    match digits.parse::<f64>() {
+        Ok(number) if unit == 1.0 && (1.0..100.0).contains(&number) => {
+            Err(format!("it must be between 0 and 1 (did you mean {text}%?)"))
+        }
+        Ok(number) if number.is_finite() => Ok(number / unit),
+        _ => Err("give a number, such as 0.01 or 1%".into()),
+    }
 }
 
 /// Bytes: `4096`, `64MiB` or `1.2GB`.
@@ -46,6 +65,11 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
+}
+
+/// For example "1 key" and "2,000 keys".
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// For example "about 100,019 ± 81".
@@ -108,7 +132,12 @@ mod tests {
         assert_eq!(read("1_000_000"), Some(1_000_000));
         assert_eq!(read("1.5e3"), Some(1_500));
         assert_eq!(read("18446744073709551615"), Some(usize::MAX));
-        for wrong in ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys"] {
+        assert_eq!((read("1M"), read("2.5k"), read("4.35M")), (Some(1_000_000), Some(2500), Some(4_350_000)));
+        assert_eq!((read("1,000,000"), read("12,000k")), (Some(1_000_000), Some(12_000_000)));
+        for wrong in ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        for wrong in ["1,5", "1,0000", "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }
@@ -118,6 +147,8 @@ mod tests {
         assert_eq!(share("0.01"), Ok(0.01));
         assert_eq!(share("1%"), Ok(0.01));
         assert_eq!(share("2.5 %"), Ok(0.025));
+        assert!(share("5").unwrap_err().contains("did you mean 5%?"));
+        assert_eq!((share("5%"), share("100"), share("0.99")), (Ok(0.05), Ok(100.0), Ok(0.99)));
         assert!(share("one").is_err() && share("nan").is_err() && share("%").is_err());
     }
 
@@ -143,6 +174,7 @@ mod tests {
             (size(64), size(999_999), size(1_241_728)),
             ("64 B".into(), "1 MB".into(), "1.24 MB".into())
         );
+        assert_eq!((counted(1, "key"), counted(2000, "key")), ("1 key".into(), "2,000 keys".into()));
         assert_eq!((percent(0.01), percent(0.00972)), ("1 %".into(), "0.972 %".into()));
         assert_eq!((percent(0.009_999_9), percent(0.123_456)), ("1 %".into(), "12.3 %".into()));
         assert_eq!((percent(0.000_999_99), percent(0.5)), ("0.1 %".into(), "50 %".into()));
