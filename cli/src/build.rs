@@ -1,17 +1,19 @@
 //! `bloomline build`
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bloomline::{BloomFilter, FilterBuilder, sizing};
+use bloomline::{BloomFilter, FilterBuilder, Sizing, sizing};
 use clap::Args;
+use serde_json::json;
 
+use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
-use crate::numbers::{self, grouped, percent, size};
-use crate::output::{NewFile, note};
+use crate::numbers::{self, counted, grouped, percent, size};
+use crate::output::{NewFile, Printer, note};
 
 /// Build a filter from keys
 #[derive(Args)]
@@ -19,16 +21,25 @@ use crate::output::{NewFile, note};
 Without --keys, the filter is sized for the distinct keys in the input. Files
 are read twice, the first time to count the distinct keys: exactly up to
 262,144, then to 0.2 %. A pipe is read once, and 8 bytes per key are kept in
-memory until its end. With --keys, input is read once, and memory use is the
-filter and a few megabytes.
+memory until its end.
+
+With --keys, input is read once, and memory use is the filter and a few
+megabytes. The size is rounded up, by 1 % or one block at most, to one that
+`bloomline fold` can divide. With --like, input is read once too, and the filter
+can be merged and compared with FILTER.
 
 The file is written under a temporary name and then renamed: it appears whole
-or not at all.
+or not at all. --json prints one object: file, bytes, blocks, k, seed, keys
+(those read), known_keys (how many are distinct, or null if that was not
+counted), estimated_keys, standard_error, fill_ratio, false_positive_rate and
+requested_false_positive_rate.
 
 Examples:
   bloomline build -o keys.bloom keys.txt.gz
   bloomline build -o keys.bloom --fpr 0.1% monday.txt tuesday.txt
-  zcat log.gz | cut -f1 | bloomline build -o users.bloom --keys 1e8
+  bloomline build -o tuesday.bloom --like monday.bloom tuesday.txt
+  bloomline build -o users.bloom --column 3 --delimiter , events.csv
+  zcat log.gz | bloomline build -o lines.bloom --keys 100M
   find . -print0 | bloomline build -0 -o names.bloom
   bloomline build --length 16 -o uuids.bloom uuids.bin")]
 pub struct Arguments {
@@ -37,8 +48,8 @@ pub struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Size the filter for N distinct keys, e.g. 1e9, instead of counting them
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    /// Size the filter for N distinct keys, e.g. 1e9 or 250M, instead of counting them
+    #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Target false-positive rate, e.g. 1%
     #[arg(long, value_name = "FPR", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
@@ -46,6 +57,12 @@ pub struct Arguments {
     /// Bits per key, instead of --fpr
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
+    /// Take the number of blocks, k and seed from FILTER, so that both can be merged
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key"])]
+    like: Option<PathBuf>,
+    /// Print the summary as JSON, on standard output
+    #[arg(long)]
+    json: bool,
     /// Do not print the summary and its warning
     #[arg(short, long)]
     quiet: bool,
@@ -54,8 +71,13 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Wrong numbers and names are reported before the first key is read.
     let bits_per_key = arguments.bits_per_key.map_or_else(|| sizing::bits_per_key(arguments.fpr), Ok)?;
-    let filter_for = |keys| BloomFilter::with_bits_per_key(keys, bits_per_key);
-    filter_for(arguments.keys.unwrap_or(0))?;
+    let sizing_for = |keys| Sizing::for_bits_per_key(keys, bits_per_key);
+    sizing_for(0)?;
+    let empty = match (&arguments.like, arguments.keys) {
+        (Some(path), _) => Some(empty_like(path)?),
+        (None, Some(keys)) => Some(BloomFilter::with_sizing(sizing_for(keys)?.foldable())?),
+        (None, None) => None,
+    };
     let input = &arguments.input;
     if input.has(&arguments.output) {
         bail!(
@@ -65,52 +87,123 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     input.check()?;
     let output = NewFile::create(&arguments.output)?;
-    let (filter, n_keys) = match arguments.keys {
-        Some(keys) => insert_all(input, filter_for(keys)?)?,
-        None if input.is_of_files() => insert_all(input, filter_for(count_distinct(input)?)?)?,
-        None => collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?,
+    let (filter, n_keys, known_keys) = if let Some(empty) = empty {
+        insert_all(input, empty, None)?
+    } else if input.is_of_files() {
+        let (distinct, read) = count(input);
+        read?;
+        let (known_keys, at_most) = (distinct.known(), distinct.at_most());
+        insert_all(input, BloomFilter::with_sizing(sizing_for(at_most)?)?, known_keys)?
+    } else {
+        collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?
     };
     output.write(|file| filter.write_standalone_to(file))?;
+    let built = Built { arguments, filter, n_keys, known_keys };
+    if arguments.json {
+        Printer::new().print(built.json())?;
+    } else if !arguments.quiet {
+        built.say();
+    }
     if !arguments.quiet {
-        say(arguments, &filter, n_keys);
+        built.warn();
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn insert_all(input: &Input, mut filter: BloomFilter) -> Result<(BloomFilter, u64)> {
+fn empty_like(path: &Path) -> Result<BloomFilter> {
+    let file = FilterFile::open(path)?;
+    let like = file.view()?;
+    Ok(BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed()))
+}
+
+/// The filter, the number of keys, and if known the number of distinct ones.
+type Filled = (BloomFilter, u64, Option<u64>);
+
+fn insert_all(input: &Input, mut filter: BloomFilter, known_keys: Option<u64>) -> Result<Filled> {
     let keys = Keys::new(input, "building");
     let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
-    Ok((filter, n_keys))
+    Ok((filter, n_keys, known_keys))
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
-fn collect(input: &Input, mut builder: FilterBuilder) -> Result<(BloomFilter, u64)> {
+fn collect(input: &Input, mut builder: FilterBuilder) -> Result<Filled> {
     let keys = Keys::new(input, "reading");
     let n_keys = keys.hash_all(0, |hashes| hashes.iter().for_each(|&hash| builder.add_hash(hash)))?;
-    Ok((builder.finish(), n_keys))
+    let filter = builder.finish();
+    let known_keys = filter.known_keys();
+    Ok((filter, n_keys, known_keys))
 }
 
-fn say(arguments: &Arguments, filter: &BloomFilter, n_keys: u64) {
-    let name = arguments.output.display();
-    let distinct = filter.known_keys().map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
-    let (fpr, bytes) = (filter.estimated_fpr(), size(filter.size_bytes() as u64));
-    note(format_args!(
-        "{name}: {} keys, {distinct} distinct; {bytes}, FPR {}",
-        grouped(n_keys),
-        percent(fpr)
-    ));
-    if arguments.bits_per_key.is_none() && fpr > 1.1 * arguments.fpr {
-        let [fpr, requested] = [fpr, arguments.fpr].map(percent);
+struct Built<'a> {
+    arguments: &'a Arguments,
+    filter: BloomFilter,
+    /// As they were read.
+    n_keys: u64,
+    /// Distinct ones.
+    known_keys: Option<u64>,
+}
+
+impl Built<'_> {
+    fn say(&self) {
+        let filter = &self.filter;
+        let distinct = self.known_keys.map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
         note(format_args!(
-            "{name}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)"
+            "{}: {}, {distinct} distinct; {}, FPR {}",
+            self.arguments.output.display(),
+            counted(self.n_keys, "key"),
+            size(filter.size_bytes() as u64),
+            percent(filter.estimated_fpr())
         ));
+    }
+
+    fn json(&self) -> String {
+        let filter = &self.filter;
+        let estimated = filter.estimated_keys();
+        let json = json!({
+            "file": self.arguments.output.display().to_string(),
+            "bytes": filter.standalone_bytes(),
+            "blocks": filter.n_blocks(),
+            "k": filter.k(),
+            "seed": filter.seed(),
+            "keys": self.n_keys,
+            "known_keys": self.known_keys,
+            "estimated_keys": estimated.keys(),
+            "standard_error": estimated.standard_error(),
+            "fill_ratio": filter.fill_ratio(),
+            "false_positive_rate": filter.estimated_fpr(),
+            "requested_false_positive_rate": self.requested(),
+        });
+        format!("{json:#}\n")
+    }
+
+    fn requested(&self) -> Option<f64> {
+        let is_requested = self.arguments.bits_per_key.is_none() && self.arguments.like.is_none();
+        is_requested.then_some(self.arguments.fpr)
+    }
+
+    fn warn(&self) {
+        let fpr = self.filter.estimated_fpr();
+        if let Some(requested) = self.requested().filter(|requested| fpr > 1.1 * requested) {
+            let [fpr, requested] = [fpr, requested].map(percent);
+            note(format_args!(
+                "{}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)",
+                self.arguments.output.display()
+            ));
+        }
     }
 }
 
-pub fn count_distinct(input: &Input) -> Result<usize> {
+/// The number of distinct keys, or of at most 0.8 % more, up to where input cannot be read.
+pub fn count_distinct(input: &Input) -> (usize, Result<u64>) {
+    let (distinct, read) = count(input);
+    (distinct.at_most(), read)
+}
+
+fn count(input: &Input) -> (Distinct, Result<u64>) {
     let mut distinct = Distinct::default();
-    Keys::new(input, "counting").without_notes().hash_all(0, |hashes| distinct.add(hashes))?;
-    Ok(distinct.at_most())
+    let read = Keys::new(input, "counting").without_notes().hash_all(0, |hashes| distinct.add(hashes));
+    distinct.tidy();
+    (distinct, read)
 }
 
 /// Counts distinct hashes by keeping the smallest: if the n-th is at a fraction s of all values, there are about n ÷ s
@@ -147,9 +240,13 @@ impl Distinct {
         }
     }
 
-    /// The count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
-    fn at_most(mut self) -> usize {
-        self.tidy();
+    /// The count, if it is exact.
+    fn known(&self) -> Option<u64> {
+        (self.smallest.len() < KEPT).then_some(self.smallest.len() as u64)
+    }
+
+    /// Once tidied: the count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
+    fn at_most(&self) -> usize {
         if self.smallest.len() < KEPT {
             return self.smallest.len();
         }
@@ -172,7 +269,9 @@ mod tests {
                 distinct.add(hashes);
                 distinct.add(hashes);
             }
+            distinct.tidy();
             let estimate = distinct.at_most();
+            assert_eq!(distinct.known(), (n < KEPT).then_some(n as u64));
             if n < KEPT {
                 assert_eq!(estimate, n);
             } else {

@@ -149,7 +149,11 @@ impl Filter {
         let keys = match arguments.keys {
             // Lines of later runs go into the state too, and cannot be counted yet.
             keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
-            None if arguments.input.is_of_files() => Some(count_distinct(&arguments.input)?),
+            None if arguments.input.is_of_files() => {
+                let (keys, read) = count_distinct(&arguments.input);
+                read?;
+                Some(keys)
+            }
             keys => keys,
         };
         Ok(match keys {
