@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bloomline::{BloomFilter, Kernel, mix};
 use clap::Args;
+use serde_json::json;
 
 use crate::output::Printer;
+use crate::progress::Progress;
 
 /// Measure lookup speed on this machine
 #[derive(Args)]
@@ -19,11 +21,15 @@ sizes: 10 bits per key, one thread, keys hashed beforehand, minimum of many
 rounds. `batch` looks up many keys at once, like `bloomline check`; `single`
 looks up one key at a time. Other load on the machine affects the results.
 BLOOMLINE_KERNEL in the environment excludes kernels faster than the one that it
-names.")]
+names. --json prints one object: chosen (a kernel), and results, a list of
+kernel, bytes, batch_ns and single_ns.")]
 pub struct Arguments {
     /// How long to measure, in seconds
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// For the cache next to a core, the cache that cores share, and memory.
@@ -31,48 +37,80 @@ const SIZES: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("4 MiB", 4 << 20), ("2
 const LOOKUPS: usize = 1 << 16;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut printer = Printer::new();
+    let time = Duration::from_secs(arguments.seconds);
+    let begin = Instant::now();
+    let progress = Progress::new("measuring", Some(time.as_nanos() as u64));
     let kernels: Vec<Kernel> = Kernel::available().collect();
-    let names: Vec<_> = kernels.iter().map(|kernel| kernel.name()).collect();
-    printer.print(format!("kernels: {}; chosen: {}\n\n", names.join(", "), Kernel::active()))?;
-    printer
-        .print(format!("{:10}  {:>17}  {:>17}  {:>17}\n", "ns per", SIZES[0].0, SIZES[1].0, SIZES[2].0))?;
-    printer.print(format!("{:10}{}\n", "lookup", format!("  {:>8} {:>8}", "batch", "single").repeat(3)))?;
-    let each = Duration::from_secs(arguments.seconds) / (SIZES.len() * kernels.len()) as u32;
+    let hashes: Vec<u64> = (0..LOOKUPS as u64).map(mix).collect();
+    let mut to_measure = (SIZES.len() * kernels.len()) as u32;
     let mut columns = Vec::new();
     for (_, size_bytes) in SIZES {
-        let mut filter = BloomFilter::with_blocks(size_bytes / 64, 6)?;
-        let hashes: Vec<u64> = (0..LOOKUPS as u64).map(mix).collect();
-        let keys = (size_bytes as u64 * 8 / 10).div_ceil(LOOKUPS as u64);
-        let mut batch = vec![0; LOOKUPS.min(size_bytes * 8 / 10)];
-        for i in 0..keys {
-            for (j, hash) in (0..).zip(&mut batch) {
-                *hash = mix(u64::MAX - i * LOOKUPS as u64 - j);
-            }
-            filter.insert_batch(&batch);
-        }
+        let mut filter = full(size_bytes)?;
         let mut column = Vec::new();
         for &kernel in &kernels {
             filter = filter.with_kernel(kernel);
-            column.push(least(&filter, &hashes, each));
+            // Filling the filters takes time too.
+            let each = time.saturating_sub(begin.elapsed()) / to_measure;
+            column.push(least(&filter, &hashes, each, &progress));
+            to_measure -= 1;
         }
         columns.push(column);
     }
-    for (i, kernel) in kernels.iter().enumerate() {
-        let cells: String =
-            columns.iter().map(|column| format!("  {:8.2} {:8.2}", column[i].0, column[i].1)).collect();
-        printer.print(format!("{:10}{cells}\n", kernel.name()))?;
-    }
+    drop(progress);
+    let print = if arguments.json { json } else { table };
+    Printer::new().print(print(&kernels, &columns))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Nanoseconds per lookup in batches and one at a time, for each kernel.
+type Column = Vec<(f64, f64)>;
+
+fn table(kernels: &[Kernel], columns: &[Column]) -> String {
+    let names: Vec<_> = kernels.iter().map(|kernel| kernel.name()).collect();
+    let mut table = format!("kernels: {}; chosen: {}\n\n", names.join(", "), Kernel::active());
+    table += &format!("{:10}  {:>17}  {:>17}  {:>17}\n", "ns per", SIZES[0].0, SIZES[1].0, SIZES[2].0);
+    table += &format!("{:10}{}\n", "lookup", format!("  {:>8} {:>8}", "batch", "single").repeat(3));
+    for (i, name) in names.iter().enumerate() {
+        let cell = |column: &Column| format!("  {:8.2} {:8.2}", column[i].0, column[i].1);
+        table += &format!("{name:10}{}\n", columns.iter().map(cell).collect::<String>());
+    }
+    table
+}
+
+fn json(kernels: &[Kernel], columns: &[Column]) -> String {
+    let results = SIZES.iter().zip(columns).flat_map(|((_, bytes), column)| {
+        kernels.iter().zip(column).map(move |(kernel, (batch, single))| {
+            json!({ "kernel": kernel.name(), "bytes": bytes, "batch_ns": batch, "single_ns": single })
+        })
+    });
+    let json = json!({ "chosen": Kernel::active().name(), "results": results.collect::<Vec<_>>() });
+    format!("{json:#}\n")
+}
+
+/// A filter with 10 bits per key. Its blocks repeat, which takes a tenth of the time of inserting that many keys and is
+/// as good for lookups of absent keys.
+fn full(size_bytes: usize) -> Result<BloomFilter> {
+    let n_blocks = size_bytes / 64;
+    let n_distinct = n_blocks.min(1 << 14);
+    let mut distinct = BloomFilter::with_blocks(n_distinct, 6)?;
+    let n_keys = (n_distinct * 512 / 10) as u64;
+    distinct.insert_batch(&(0..n_keys).map(|i| mix(u64::MAX - i)).collect::<Vec<_>>());
+    let mut bytes = Vec::new();
+    distinct.write_compact(&mut bytes);
+    let (lanes, end) = bytes.split_at(n_distinct * 64);
+    let mut repeated = lanes.repeat(n_blocks / n_distinct);
+    repeated.extend_from_slice(end);
+    Ok(BloomFilter::from_compact(&repeated)?)
+}
+
 /// The minimum nanoseconds per lookup, in batches and one at a time.
-fn least(filter: &BloomFilter, hashes: &[u64], time: Duration) -> (f64, f64) {
+fn least(filter: &BloomFilter, hashes: &[u64], time: Duration, progress: &Progress) -> (f64, f64) {
     let mut found = vec![false; hashes.len()];
     let (mut batch, mut single) = (f64::INFINITY, f64::INFINITY);
     let nanoseconds = |start: Instant| start.elapsed().as_nanos() as f64 / hashes.len() as f64;
     let begin = Instant::now();
     while begin.elapsed() < time || single.is_infinite() {
+        let round = Instant::now();
         let start = Instant::now();
         filter.contains_batch(hashes, &mut found);
         black_box(&found);
@@ -80,6 +118,7 @@ fn least(filter: &BloomFilter, hashes: &[u64], time: Duration) -> (f64, f64) {
         let start = Instant::now();
         black_box(hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count());
         single = single.min(nanoseconds(start));
+        progress.add(round.elapsed().as_nanos() as u64);
     }
     (batch, single)
 }
