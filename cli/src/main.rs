@@ -21,12 +21,14 @@ mod progress;
 mod shell;
 mod signals;
 
-use std::process::ExitCode;
+use std::io::{self, IsTerminal};
+use std::process::{self, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use output::PipeClosed;
+use output::{PipeClosed, Printer};
 
 /// Build and query Bloom filters, drop duplicate lines, plan filter sizes
 #[derive(Parser)]
@@ -77,16 +79,24 @@ fn main() -> ExitCode {
 
 /// The arguments, or in one line what is wrong with them; clap would use several.
 fn arguments() -> Result<Arguments> {
-    Arguments::try_parse().map_err(|error| {
-        if !error.use_stderr()
-            || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        {
-            error.exit(); // help or version, not an error
-        }
-        let text = error.to_string();
-        let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        anyhow::anyhow!("{} (see --help)", lines.join(" ").trim_start_matches("error: "))
-    })
+    let error = match Arguments::try_parse() {
+        Ok(arguments) => return Ok(arguments),
+        Err(error) => error,
+    };
+    if !error.use_stderr() && !io::stdout().is_terminal() {
+        // Help or version. clap would not report that it cannot be written.
+        Printer::new().print(error.to_string())?;
+        process::exit(0);
+    }
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
+    }
+    let text = error.to_string();
+    let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let similar = similar.iter().find_map(|&kind| error.get(kind));
+    let suggestion = similar.map_or(String::new(), |similar| format!("did you mean {similar}? "));
+    Err(anyhow!("{} ({suggestion}see --help)", lines.join(" ").trim_start_matches("error: ")))
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode> {

@@ -46,6 +46,10 @@ pub fn man(arguments: &Man, mut command: Command) -> Result<ExitCode> {
         let found = command.find_subcommand(name).cloned();
         command = found.ok_or_else(|| anyhow!("{name}: not a command of bloomline (see --help)"))?;
     }
+    // One description: clap_mangen would repeat the line under NAME, and put this under EXTRA.
+    if let Some(description) = command.get_after_help().cloned() {
+        command = command.long_about(description).after_help(None::<&str>);
+    }
     let mut text = Vec::new();
     clap_mangen::Man::new(command).render(&mut text)?;
     Printer::new().print(text)?;
