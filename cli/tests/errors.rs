@@ -281,7 +281,7 @@ fn input_that_is_the_output() {
 fn arguments_that_make_no_sense() {
     let place = place();
     let cases: [(&[&str], &str); 17] = [
-        (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000 or 1e6"),
+        (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000, 1e6 or 1M"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
         (&["build", "-o", "-", "keys"], "(name a file, or ./- for a file called -)"),
         (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "--keys"),
@@ -293,7 +293,7 @@ fn arguments_that_make_no_sense() {
         (&["build", "-o", "g", "--fpr", "2", "keys"], "between 0 and 1"),
         (&["build", "-o", "g", "--fpr", "1e-9", "keys"], "out of reach"),
         (&["build", "-o", "g", "--bits-per-key", "100", "keys"], "at most 64"),
-        (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000 or 1e6"),
+        (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000, 1e6 or 1M"),
         (&["build", "-o", "g", "--keys", "1e18", "keys"], "bytes"),
         (&["build", "-o", "g", "--keyes", "1e18", "keys"], "'--keyes'"),
         (&["build", "-o", "g", "--length", "0", "keys"], "--length"),

@@ -4,7 +4,24 @@
 
 mod common;
 
+use bloomline::{BloomFilter, BloomView, Sizing, hash_key, sizing};
+use predicates::prelude::*;
+use predicates::str::{contains, diff};
+use serde_json::Value;
+
 use common::{Place, lines};
+
+/// The one line with which a command fails.
+fn error(place: &Place, arguments: &[&str]) -> String {
+    let error = place.bloomline(arguments).assert().code(2).get_output().stderr.clone();
+    let error = String::from_utf8(error).unwrap();
+    assert!(error.starts_with("bloomline: ") && error.lines().count() == 1, "{error}");
+    error
+}
+
+fn json(place: &Place, arguments: &[&str]) -> Value {
+    serde_json::from_slice(&place.bloomline(arguments).assert().success().get_output().stdout).unwrap()
+}
 
 /// What `command` writes to a terminal.
 #[cfg(target_os = "linux")]
@@ -75,4 +92,288 @@ fn progress_is_shown_on_a_terminal_wherever_the_output_goes() {
     // Nothing where standard error is not a terminal.
     assert_eq!(on_a_terminal(&place, "$b build -q -o g keys 2>log"), "");
     assert_eq!(place.read("log"), b"");
+}
+
+#[test]
+fn threads_make_the_filter_of_one() {
+    let place = Place::new();
+    let texts = [lines(0..150_000), lines(100_000..250_000)];
+    texts.iter().zip(["a", "b"]).for_each(|(text, name)| _ = place.write(name, text));
+    let bits_per_key = sizing::bits_per_key(0.01).unwrap();
+    let sizing = Sizing::for_bits_per_key(300_000, bits_per_key).unwrap();
+    let mut expected = BloomFilter::with_sizing(sizing.foldable()).unwrap();
+    texts.iter().flat_map(|text| text.lines()).for_each(|key| _ = expected.insert(key));
+    for _ in 0..5 {
+        let mut build = place.bloomline(&["build", "-o", "f", "--keys", "300k", "a", "b"]);
+        build.assert().success().stderr(contains("f: 300,000 keys, "));
+        assert!(place.read("f") == expected.to_standalone());
+    }
+    let build = place.bloomline(&["build", "-o", "f", "a", "b"]).assert().success();
+    build.stderr(contains("f: 300,000 keys, 250,000 distinct; "));
+    let expected = Sizing::for_bits_per_key(250_000, bits_per_key).unwrap();
+    assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), expected.n_blocks);
+}
+
+#[test]
+fn threads_report_the_first_error() {
+    let place = Place::new();
+    let good: String = (0..300_000).map(|i| format!("{i}\n")).collect();
+    place.write("good", &good);
+    place.write("bad", good + &"x\n".repeat(300_000));
+    place.write("cut.gz", b"\x1f\x8b\x08\0");
+    for _ in 0..5 {
+        for more in [&["--keys", "9"][..], &[]] {
+            let build = ["build", "--integers", "-o", "f"];
+            let error = error(&place, &[&build[..], more, &["good", "bad", "cut.gz"]].concat());
+            assert!(error.contains("bad: line 300001 is not an integer: \"x\" (remove it"), "{error}");
+        }
+    }
+    assert!(
+        error(&place, &["build", "-o", "f", "good", "cut.gz", "bad"])
+            .contains("cut.gz: cannot be decompressed")
+    );
+}
+
+#[test]
+fn keys_are_read_from_a_column() {
+    let place = Place::new();
+    place.write("tsv", "1\tant\t\r\n2\tbee\tx\r\n3\tant\t\r\n");
+    place.write("csv", "ant,1\nbee,2\n,3\nant,4");
+    let dedup = |arguments: &[&str], output: &'static str| {
+        place.bloomline(&[&["dedup", "-q"], arguments].concat()).assert().success().stdout(output);
+    };
+    // What is printed is the line.
+    dedup(&["--column", "2", "tsv"], "1\tant\t\r\n2\tbee\tx\r\n");
+    dedup(&["--column", "2", "--delimiter", "\\t", "tsv"], "1\tant\t\r\n2\tbee\tx\r\n");
+    dedup(&["--column", "1", "--delimiter", ",", "csv"], "ant,1\nbee,2\n,3\n");
+    dedup(&["--column", "2", "--delimiter", ",", "--integers", "csv"], "ant,1\nbee,2\n,3\nant,4\n");
+    let build = ["build", "-q", "-o", "f", "--keys", "9"];
+    for column in [&["--column", "2", "tsv"][..], &["--column=1", "--delimiter=,", "csv"]] {
+        place.bloomline(&[&build[..], column].concat()).assert().success();
+        for (key, is_in) in [("ant", true), ("bee", true), ("cat", false), ("1", false)] {
+            let filter = place.read("f");
+            assert_eq!(BloomView::from_standalone(&filter).unwrap().contains(key), is_in, "{key}");
+        }
+    }
+    let mut check = place.bloomline(&["check", "-v", "--column", "2", "f"]);
+    check.write_stdin("x\tant\nx\tcat\ty\n").assert().stdout("x\tcat\ty\n");
+    // The last column, with and without CR.
+    place.write("f", filter_of(b""));
+    for (crlf, n) in [(&["--crlf"][..], "2\n"), (&[], "0\n")] {
+        place.bloomline(&[&["check", "-c", "f", "--column", "3", "tsv"], crlf].concat()).assert().stdout(n);
+    }
+    // A key that is missing is not an empty key, of which dedup would print one.
+    place.write("short", "a\tb\n".repeat(100_000) + "only\n");
+    for command in [&["dedup"][..], &["check", "f"], &["build", "-o", "g"]] {
+        let error = error(&place, &[command, &["--column", "2", "short"]].concat());
+        let text =
+            "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)";
+        assert!(error.contains(text), "{error}");
+    }
+    for arguments in [
+        &["--column", "0"][..],
+        &["--column", "1", "--length", "3"],
+        &["--delimiter", ","],
+        &["--column", "1", "--delimiter", "::"],
+        &["--column", "1", "--delimiter", ""],
+    ] {
+        assert!(error(&place, &[&["dedup"], arguments, &["csv"]].concat()).contains("--"));
+    }
+}
+
+fn filter_of(key: &[u8]) -> Vec<u8> {
+    let mut filter = BloomFilter::with_fpr(9, 0.01).unwrap();
+    filter.insert_hash(hash_key(key, 0));
+    filter.to_standalone()
+}
+
+#[test]
+fn other_compression_is_refused_and_named() {
+    let place = Place::new();
+    place.write("f", filter_of(b""));
+    let formats: [(&[u8], &str); 6] = [
+        (b"\xfd7zXZ\0\0\x04", "compressed by xz (pipe it through `xz -dc`, or use --raw"),
+        (b"BZh91AY&SY\x8d", "compressed by bzip2 (pipe it through `bzip2 -dc`, or"),
+        (b"BZh1\x17rE8P\x90\0\0\0\0", "compressed by bzip2"), // of nothing
+        (b"BZh51AY&SY", "compressed by bzip2"),
+        (b"\x04\x22\x4d\x18\x64", "compressed by lz4 (pipe it through `lz4 -dc`, or"),
+        (b"\x02\x21\x4c\x18\x05", "compressed by lz4"),
+    ];
+    for (bytes, text) in formats {
+        place.write("any-name", bytes);
+        for command in
+            [&["dedup"][..], &["check", "f"], &["build", "-o", "g"], &["build", "--keys", "1", "-o", "g"]]
+        {
+            let error = error(&place, &[command, &["any-name"]].concat());
+            assert!(error.contains(&format!("any-name: {text}")), "{error}");
+        }
+        place.bloomline(&["dedup"]).write_stdin(bytes).assert().code(2).stderr(contains(text));
+        let line = [bytes, b"\n"].concat();
+        place.bloomline(&["dedup", "-q", "--raw", "any-name"]).assert().stdout(line);
+    }
+    // Lines that begin almost like it.
+    for text in ["BZh", "BZh9", "BZh91AY&SX", "BZh01AY&SY", "P*M", "\u{4}\"M", "\u{2}!", "\u{1f}"] {
+        let line = format!("{text}\n");
+        place.bloomline(&["dedup", "-q"]).write_stdin(text).assert().success().stdout(line);
+    }
+}
+
+#[test]
+fn one_note_a_file_about_carriage_returns() {
+    let place = Place::new();
+    place.write("a", "ant\r\nbee\r\n".repeat(100_000));
+    place.write("b", "ant\r\n");
+    place.write("unix", "ant\n");
+    for command in
+        [&["build", "-q", "-o", "f"][..], &["build", "-q", "-o", "f", "--keys", "9"], &["dedup", "-q"]]
+    {
+        let arguments = [command, &["a", "unix", "b"]].concat();
+        let output = place.bloomline(&arguments).assert().success().get_output().stderr.clone();
+        let notes = String::from_utf8(output).unwrap();
+        let expected = ["a", "b"].map(|file| {
+            format!("bloomline: {file}: lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)\n")
+        });
+        assert_eq!(notes, expected.concat());
+    }
+}
+
+#[test]
+fn names_that_are_almost_right() {
+    let place = Place::new();
+    for (arguments, text) in [
+        (&["biuld"][..], "unrecognized subcommand 'biuld' (did you mean build? see --help)"),
+        (&["build", "--keyes", "5"], "unexpected argument '--keyes' found (did you mean --keys? see --help)"),
+        (
+            &["completions", "fsh"],
+            "[possible values: bash, elvish, fish, powershell, zsh] (did you mean fish? see --help)",
+        ),
+        (&["--verison"], "unexpected argument '--verison' found (did you mean --version? see --help)"),
+        (&["xyzzy"], "unrecognized subcommand 'xyzzy' (see --help)"),
+    ] {
+        assert_eq!(
+            error(&place, arguments).replace("invalid value 'fsh' for '<SHELL>' ", ""),
+            format!("bloomline: {text}\n")
+        );
+    }
+}
+
+#[test]
+fn numbers_as_people_write_them() {
+    let place = Place::new();
+    let blocks = |keys: &str| {
+        json(&place, &["build", "-o", "f", "--json", "--keys", keys, "/dev/null"])["blocks"].clone()
+    };
+    assert!(
+        ["1e6", "1M", "1,000,000", "1_000_000", "1000k"].iter().all(|keys| blocks(keys) == blocks("1000000"))
+    );
+    assert!(error(&place, &["build", "-o", "f", "--keys", "1,5"]).contains("give a whole number"));
+    assert!(error(&place, &["build", "-o", "f", "--keys", "0"]).contains("give at least 1"));
+    for command in [&["build", "-o", "f"][..], &["dedup"], &["plan", "--keys", "9"]] {
+        assert!(error(&place, &[command, &["--fpr", "5"]].concat()).contains("(did you mean 5%?)"));
+    }
+}
+
+#[test]
+fn sizes_of_guessed_numbers_can_be_folded() {
+    let place = Place::new();
+    for (more, exact) in [(&[][..], 97_007), (&["--bits-per-key", "9.9335"], 97_007)] {
+        let build = ["build", "-q", "-o", "f", "--keys", "5e6", "/dev/null"];
+        place.bloomline(&[&build[..], more].concat()).assert().success();
+        let n_blocks = BloomView::from_standalone(&place.read("f")).unwrap().n_blocks();
+        assert!(n_blocks > exact && n_blocks <= exact * 101 / 100, "{n_blocks}");
+        for factor in [2, 3, 4, 5, 6, 8, 9, 10] {
+            place.bloomline(&["fold", "-o", "g", "--factor", &factor.to_string(), "f"]).assert().success();
+        }
+    }
+    // Counted keys are not a guess.
+    place.write("keys", lines(0..5_000));
+    let exact = Sizing::for_bits_per_key(5_000, sizing::bits_per_key(0.01).unwrap()).unwrap();
+    assert_eq!(json(&place, &["build", "--json", "-o", "f", "keys"])["blocks"], exact.n_blocks);
+}
+
+#[test]
+fn a_filter_like_another_can_be_merged() {
+    let place = Place::new();
+    place.write("monday", lines(0..1000));
+    place.write("tuesday", lines(900..3000));
+    let seeded = BloomFilter::with_blocks(97, 7).unwrap().with_seed(42).to_standalone();
+    place.write("seeded", seeded);
+    place.bloomline(&["build", "-q", "-o", "monday.f", "monday"]).assert().success();
+    for like in ["monday.f", "seeded"] {
+        place
+            .bloomline(&["build", "-q", "--like", like, "-o", "tuesday.f", "tuesday"])
+            .assert()
+            .success()
+            .stderr("");
+        place.bloomline(&["merge", "-o", "both", like, "tuesday.f"]).assert().success();
+        let both = place.read("both");
+        let both = BloomView::from_standalone(&both).unwrap();
+        assert!(lines(900..3000).lines().all(|key| both.contains(key)));
+        assert_eq!(both.contains(lines(0..1).trim_end()), like == "monday.f");
+    }
+    for more in [&["--keys", "9"][..], &["--fpr", "1%"], &["--bits-per-key", "9"]] {
+        let build = ["build", "-o", "g", "--like", "monday.f", "tuesday"];
+        assert!(error(&place, &[&build[..], more].concat()).contains("cannot be used with"));
+    }
+    assert!(
+        error(&place, &["build", "-o", "g", "--like", "monday", "tuesday"])
+            .contains("monday: not standalone bytes")
+    );
+    assert!(error(&place, &["build", "-o", "g", "--like", "no", "tuesday"]).contains("no: No such file"));
+}
+
+#[test]
+fn figures_of_build() {
+    let place = Place::new();
+    place.write("keys", lines(0..3000).repeat(2));
+    place.write("one", "ant\n");
+    let build = place.bloomline(&["build", "-o", "f", "one"]).assert().success();
+    build.stderr(contains("f: 1 key, 1 distinct; 64 B, FPR "));
+    // Counted exactly, and said so.
+    let build = place.bloomline(&["build", "-o", "f", "keys"]).assert().success();
+    build.stderr(contains("f: 6,000 keys, 3,000 distinct; "));
+    let figures = json(&place, &["build", "--json", "-o", "f", "--fpr", "0.1%", "keys"]);
+    let bytes = place.read("f");
+    let filter = BloomFilter::from_standalone(&bytes).unwrap();
+    assert_eq!((&figures["file"], &figures["bytes"]), (&"f".into(), &bytes.len().into()));
+    assert_eq!((&figures["blocks"], &figures["k"]), (&filter.n_blocks().into(), &filter.k().into()));
+    assert_eq!((&figures["keys"], &figures["known_keys"]), (&6000.into(), &3000.into()));
+    assert_eq!(figures["estimated_keys"], filter.estimated_keys().keys().unwrap());
+    let fpr = figures["false_positive_rate"].as_f64().unwrap();
+    assert!((fpr / filter.estimated_fpr() - 1.0).abs() < 1e-12, "{fpr}");
+    assert_eq!(figures["requested_false_positive_rate"], 0.001);
+    let figures =
+        json(&place, &["build", "--json", "-o", "f", "--keys", "1e4", "--bits-per-key", "9", "keys"]);
+    assert!(figures["known_keys"].is_null() && figures["requested_false_positive_rate"].is_null());
+    // The warning is not among the figures.
+    let build = place.bloomline(&["build", "--json", "-o", "f", "--keys", "9", "keys"]).assert().success();
+    build
+        .stdout(contains("\"keys\": 6000"))
+        .stderr(contains("raise --keys").and(contains("distinct;").not()));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn help_that_cannot_be_printed() {
+    let place = Place::new();
+    for arguments in ["--help", "--version", "help", "help build", "build --help", "dedup -h"] {
+        let mut help = place.shell(&format!("$b {arguments} >/dev/full"));
+        help.assert().code(2).stderr(diff(
+            "bloomline: standard output: No space left on device (free some space, or write elsewhere)\n",
+        ));
+        place.shell(&format!("$b {arguments} >help && test -s help")).assert().success().stderr("");
+    }
+}
+
+#[test]
+fn manual_pages_have_one_description() {
+    let place = Place::new();
+    for command in ["build", "dedup", "bench"] {
+        let page = place.bloomline(&["man", command]).assert().success().get_output().stdout.clone();
+        let page = String::from_utf8(page).unwrap();
+        let sections: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        assert_eq!(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"]);
+        let about = page.lines().nth(4).unwrap().split_once(" \\- ").unwrap().1;
+        assert_eq!(page.matches(about).count(), 1, "{about}");
+    }
 }
