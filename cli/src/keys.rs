@@ -227,7 +227,7 @@ impl<'a> Keys<'a> {
 
     /// Passes the hashes of all keys to `each`, in chunks and in any order, and returns the number of keys.
     ///
-    /// Threads take turns to read, and to call `each`. They find the ends of keys and hash at the same time.
+    /// Threads take turns to read files, and to call `each`. They find the ends of keys and hash at the same time.
     pub fn hash_all(self, seed: u64, each: impl FnMut(&[u64]) + Send) -> Result<u64> {
         let input = self.reader.input;
         let (reader, each) = (Mutex::new(self.reader), Mutex::new(each));
@@ -252,7 +252,11 @@ impl<'a> Keys<'a> {
                 lock(&each)(&hashes);
             }
         };
-        let n_threads = thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
+        // A pipe has one reader: a second one, always waiting, would get it in small pieces.
+        let n_threads = match thread::available_parallelism() {
+            Ok(n) if input.is_of_files() => n.get().min(MAX_THREADS),
+            _ => 1,
+        };
         let failed = thread::scope(|scope| {
             // Without a thread, if the system has none left, the others do its work.
             let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
