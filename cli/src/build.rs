@@ -85,6 +85,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.output.display()
         );
     }
+    if arguments.json && ["-", "/dev/stdout"].iter().any(|name| arguments.output.as_os_str() == *name) {
+        bail!("standard output: gets the filter, so --json cannot print there (name another output)");
+    }
     input.check()?;
     let output = NewFile::create(&arguments.output)?;
     let (filter, n_keys, known_keys) = if let Some(empty) = empty {

@@ -128,6 +128,13 @@ fn threads_report_the_first_error() {
             assert!(error.contains("bad: line 300001 is not an integer: \"x\" (remove it"), "{error}");
         }
     }
+    // While one thread reads the last lines, another may already have met the end.
+    place.write("late", (0..20_000).map(|i| format!("{i}\n")).collect::<String>() + "x");
+    for _ in 0..10 {
+        let error =
+            error(&place, &["build", "--integers", "-o", "f", "--keys", "9", "good", "late", "cut.gz"]);
+        assert!(error.contains("late: line 20001 is not an integer"), "{error}");
+    }
     assert!(
         error(&place, &["build", "-o", "f", "good", "cut.gz", "bad"])
             .contains("cut.gz: cannot be decompressed")

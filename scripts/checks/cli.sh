@@ -3,6 +3,14 @@
 # Release mode also runs `bench`, which fills 256 MiB.
 cli() {
     step cargo test -p bloomline-cli --release
+    step without_debugging_information
+}
+
+# 2.4 MB, not the 29 MB that a profile without `strip` makes.
+without_debugging_information() {
+    local bytes
+    bytes=$(wc -c <"${CARGO_TARGET_DIR:-$root/target}/release/bloomline")
+    [ "$bytes" -lt 5000000 ] || { echo "the release binary has $bytes bytes: see [profile.release] in Cargo.toml" >&2; return 1; }
 }
 
 # Ten million lines of about 60 bytes, three in ten of them repeats; one million keys. All tools run in the C locale, where
