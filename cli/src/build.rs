@@ -212,6 +212,7 @@ fn count(input: &Input) -> (Distinct, Result<u64>) {
 /// Counts distinct hashes by keeping the smallest: if the n-th is at a fraction s of all values, there are about n ÷ s
 /// (Bar-Yossef, Jayram, Kumar, Sivakumar and Trevisan, "Counting distinct elements in a data stream", 2002).
 struct Distinct {
+    /// In any order, and some of them twice, until tidied.
     smallest: Vec<u64>,
     /// No larger hash is kept.
     limit: u64,
@@ -248,7 +249,7 @@ impl Distinct {
         (self.smallest.len() < KEPT).then_some(self.smallest.len() as u64)
     }
 
-    /// Once tidied: the count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
+    /// The count, or its estimate plus four standard errors: too small a filter would exceed its false-positive rate.
     fn at_most(&self) -> usize {
         if self.smallest.len() < KEPT {
             return self.smallest.len();

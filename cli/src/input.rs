@@ -35,7 +35,8 @@ pub struct Input {
     #[arg(long, value_name = "N", conflicts_with = "length")]
     pub column: Option<NonZeroUsize>,
     /// What separates fields, one byte; a tab by default
-    #[arg(long, value_name = "D", requires = "column", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
+    #[arg(long, value_name = "D", requires = "column", value_parser = delimiter)]
+    #[arg(default_value = "\t", hide_default_value = true)]
     pub delimiter: u8,
 }
 

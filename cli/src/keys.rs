@@ -311,8 +311,9 @@ impl<'a> Reader<'a> {
         self.rest.extend_from_slice(rest);
         if self.awaits_cr && memchr::memchr(b'\n', keys).is_some_and(|end| keys[..end].ends_with(b"\r")) {
             self.awaits_cr = false;
+            let place = if self.input.column.is_some() { "last field" } else { "key" };
             note(format_args!(
-                "{}: lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)",
+                "{}: lines end with CR LF, and the CR is part of the {place} (exclude it with --crlf)",
                 self.file()
             ));
         }

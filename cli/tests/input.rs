@@ -231,6 +231,8 @@ fn one_note_a_file_about_carriage_returns() {
     place.write("a", "ant\r\nbee\r\n".repeat(100_000));
     place.write("b", "ant\r\n");
     place.write("unix", "ant\n");
+    let mut columns = place.bloomline(&["dedup", "-q", "--column", "1", "a"]);
+    columns.assert().success().stderr(contains("the CR is part of the last field ("));
     for command in
         [&["build", "-q", "-o", "f"][..], &["build", "-q", "-o", "f", "--keys", "9"], &["dedup", "-q"]]
     {
@@ -238,7 +240,7 @@ fn one_note_a_file_about_carriage_returns() {
         let output = place.bloomline(&arguments).assert().success().get_output().stderr.clone();
         let notes = String::from_utf8(output).unwrap();
         let expected = ["a", "b"].map(|file| {
-            format!("bloomline: {file}: lines end with CR LF, and the CR is part of the keys (exclude it with --crlf)\n")
+            format!("bloomline: {file}: lines end with CR LF, and the CR is part of the key (exclude it with --crlf)\n")
         });
         assert_eq!(notes, expected.concat());
     }

@@ -1,6 +1,6 @@
 # The command line: its tests, and a comparison with the tools that it replaces.
 
-# Release mode also runs `bench`, which fills 256 MiB.
+# Release mode also runs the sessions in the README.
 cli() {
     step cargo test -p bloomline-cli --release
     step without_debugging_information
