@@ -32,11 +32,11 @@ fn ends(name: &str) -> bool {
     status.signal().is_some() && (name != "HUP" || cfg!(target_os = "linux"))
 }
 
-/// Waits for another process.
+/// Waits for another process. The limit only ends a test that hangs.
 fn wait_until(mut is_done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "timed out");
+        assert!(start.elapsed() < Duration::from_secs(600), "timed out");
         sleep(Duration::from_millis(1));
     }
 }
@@ -49,7 +49,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
     let build = ["build", "-q", "-o", "f", "--keys", "4e6", "keys"];
     let start_of_build = Instant::now();
     assert!(start(&place, &build).wait().unwrap().success());
-    let time = start_of_build.elapsed();
+    let mut time = start_of_build.elapsed();
     let new = place.read("f");
     fs::remove_file(place.path("f")).unwrap();
     place.bloomline(&["build", "-q", "-o", "old", "--keys", "10"]).write_stdin("ant\n").assert().success();
@@ -62,14 +62,19 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
             fs::copy(place.path("old"), place.path("f")).unwrap();
         }
         let mut build = start(&place, &build);
-        sleep(time * (bloomline::mix(u64::from(i)) % 120) as u32 / 100);
+        sleep(time);
         build.kill().unwrap();
         build.wait().unwrap();
         match fs::read(place.path("f")) {
-            Ok(found) if found == new => news += 1,
+            // Whatever else the machine does, some kills come before the end, and many shortly before it.
+            Ok(found) if found == new => {
+                news += 1;
+                time = time * 7 / 10;
+            }
             found => {
                 assert_eq!(found.ok(), is_old_there.then(|| place.read("old")), "in round {i}");
                 olds += 1;
+                time = time * 13 / 10;
             }
         }
         // A kill leaves a hidden file, which nobody mistakes for the filter.

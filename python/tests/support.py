@@ -66,14 +66,14 @@ def one_by_one(keys, like=None):
     return filter
 
 
-def run_python(program, *arguments, timeout=60, **environment):
+def run_python(program, *arguments, timeout=600, **environment):
     """Runs a program in a fresh interpreter, and returns what it printed."""
     done = python(program, *arguments, timeout=timeout, **environment)
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def python(program, *arguments, timeout=60, **environment):
+def python(program, *arguments, timeout=600, **environment):
     try:
         return subprocess.run(
             [sys.executable, "-c", program, *map(str, arguments)],

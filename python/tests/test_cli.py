@@ -16,7 +16,7 @@ def bloomline():
     path = command()
 
     def run(*arguments, input=b""):
-        done = subprocess.run([path, *map(str, arguments)], input=input, capture_output=True, timeout=60)
+        done = subprocess.run([path, *map(str, arguments)], input=input, capture_output=True, timeout=600)
         assert done.returncode in (0, 1), done.stderr.decode()
         return done.stdout
 

@@ -354,16 +354,13 @@ while True:
     for f in reversed(filters):
         f.save(sys.argv[1])
 """
-    found = []
     for attempt in range(8):
         with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout.readline() == "ready\n"
             time.sleep(0.003 + 0.0047 * attempt)
             child.kill()
             assert child.wait() == -signal.SIGKILL
-        found.append(BloomFilter.open(path, mmap=False))
-        assert found[-1] in filters
-    assert any(f == filters[0] for f in found) and len(found) == 8
+        assert BloomFilter.open(path, mmap=False) in filters
     left = [name for name in files(tmp_path) if name != "f.bloom"]
     assert all(name.startswith(".") for name in left), "hidden, and documented"
     filters[1].save(path)

@@ -710,6 +710,8 @@ raised, stop = [], time.monotonic() + 1.2
 
 def repeat(job):
     try:
+        # Once at least: a busy machine may start a thread late.
+        job()
         while time.monotonic() < stop:
             job()
     except BaseException as error:
@@ -723,7 +725,7 @@ for thread in threads:
 assert not raised, raised
 assert f.contains_many(np.arange(1_000)).all() and f.contains_many(np.arange(2_000, 5_000)).all()
 assert f.contains_many([str(i) for i in range(100)]).all() and "a" in f and 17 in f
-""", cls.__name__, timeout=40)
+""", cls.__name__)
 
 
 def test_threads_may_fold_a_filter_in_use():
@@ -752,6 +754,8 @@ def check():
 
 def repeat(job):
     try:
+        # Once at least: a busy machine may start a thread late.
+        job()
         while time.monotonic() < stop:
             job()
     except BaseException as error:
@@ -765,7 +769,7 @@ for thread in threads:
     thread.join()
 assert not raised, raised
 assert f.n_blocks < size and f.contains_many(keys).all() and "key" in f
-""", timeout=40)
+""")
 
 
 def test_opposite_unions_do_not_deadlock():
@@ -790,7 +794,7 @@ for cls in (BloomFilter, StandardBloomFilter):
     f |= g
     g |= f
     assert f == g
-""", timeout=50)
+""")
 
 
 @pytest.mark.parametrize("call", ["update", "contains_many"])
@@ -815,7 +819,7 @@ def test_the_interpreters_lock_is_released(cls, call):
     try:
         sys.setswitchinterval(3600)
         thread.start()
-        for _ in range(50):
+        for _ in range(2_000):
             before = ticks
             getattr(f, call)(keys)
             if ticks > before:
@@ -831,22 +835,20 @@ def test_the_interpreters_lock_is_released(cls, call):
 def test_control_c_ends_a_long_update():
     """The source of keys is Python code, in which the interpreter looks for signals."""
     done = python("""
-import os, signal, threading, time
+import itertools, os, signal
 from bloomline import BloomFilter
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 f = BloomFilter(1000)
 def keys():
-    number = 0
-    while True:
-        yield number
-        number += 1
-threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    yield from range(100_000)
+    os.kill(os.getpid(), signal.SIGINT)
+    yield from itertools.count()
 try:
     f.update(keys())
 except KeyboardInterrupt:
     assert 0 in f and 100 in f
     print("interrupted")
-""", timeout=30)
+""")
     assert done.stdout == "interrupted\n", done
 
 

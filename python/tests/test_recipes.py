@@ -41,7 +41,7 @@ def run(blocks, folder):
     # A file: worker processes import it.
     script = folder / "recipe.py"
     script.write_text("\n".join(lines))
-    finished = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=300)
+    finished = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 

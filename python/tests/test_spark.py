@@ -149,7 +149,9 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
         task = TaskContext.get()
         for batch in batches:
             (marks / f"started-{task.partitionId()}-{task.attemptNumber()}-{parent}").touch()
-            time.sleep(0.3)
+            # No task ends before the kill.
+            while not (marks / "killed").exists():
+                time.sleep(0.1)
             yield batch
         (marks / f"finished-{task.partitionId()}-{task.attemptNumber()}-{parent}").touch()
 
@@ -163,6 +165,7 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
     command = subprocess.check_output(["ps", "-ww", "-o", "args=", "-p", str(victim)], text=True)
     assert "CoarseGrainedExecutorBackend" in command
     os.kill(victim, signal.SIGKILL)
+    (marks / "killed").touch()
     build_it.join()
     assert result == [local(range(100_000), 100_000)]
 

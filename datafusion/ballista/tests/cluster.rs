@@ -194,7 +194,7 @@ impl Cluster {
     fn wait(&self, what: &str, mut is_true: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is_true() {
-            assert!(start.elapsed() < Duration::from_secs(60), "waited a minute for {what}");
+            assert!(start.elapsed() < Duration::from_secs(600), "waited ten minutes for {what}");
             thread::sleep(Duration::from_millis(20));
         }
     }
