@@ -149,8 +149,8 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
         task = TaskContext.get()
         for batch in batches:
             (marks / f"started-{task.partitionId()}-{task.attemptNumber()}-{parent}").touch()
-            # No task ends before the kill.
-            while not (marks / "killed").exists():
+            # No task ends before the kill, and none in the killed executor, whose Python workers live a little longer.
+            while not (killed := list(marks.glob("killed-*"))) or killed[0].name == f"killed-{parent}":
                 time.sleep(0.1)
             yield batch
         (marks / f"finished-{task.partitionId()}-{task.attemptNumber()}-{parent}").touch()
@@ -165,7 +165,7 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
     command = subprocess.check_output(["ps", "-ww", "-o", "args=", "-p", str(victim)], text=True)
     assert "CoarseGrainedExecutorBackend" in command
     os.kill(victim, signal.SIGKILL)
-    (marks / "killed").touch()
+    (marks / f"killed-{victim}").touch()
     build_it.join()
     assert result == [local(range(100_000), 100_000)]
 

@@ -123,12 +123,46 @@ injected() {
     return "$failed"
 }
 
-# Mutants of the NEON kernel run under emulation, since it is compiled for aarch64 only.
+# `mutants [PART [ARGS]]`: all parts without arguments.
 mutants() {
-    local toolchain target build
+    local part parts=(core neon c cli engines) failed=0
     install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
+    [ "$#" = 0 ] || { parts=("$1"); shift; }
+    for part in "${parts[@]}"; do
+        step "mutants_$part" "$@" || failed=1
+    done
+    return "$failed"
+}
+
+mutants_core() {
     has_avx512 || set -- --exclude src/kernel/avx512.rs "$@"
     cargo mutants --output target --exclude src/kernel/neon.rs "$@"
+}
+
+# What decides about bytes and files in C, on the command line and in storage engines, each with the tests of its package.
+mutants_c() {
+    install gcc gcc || { skip "mutants of the C interface" "a C compiler is not available"; return; }
+    mutants_of capi --package bloomline-capi --exclude capi/tests "$@"
+}
+
+mutants_cli() {
+    mutants_of cli --package bloomline-cli --file 'cli/src/{decompress,dedup,filter_file,output,state}.rs' "$@"
+}
+
+mutants_engines() {
+    mutants_of engines --dir adapters "$@"
+}
+
+# `mutants_of NAME ARGS`
+mutants_of() {
+    local name=$1
+    shift
+    cargo mutants --no-config --output "target/mutants-$name" --minimum-test-timeout 300 "$@"
+}
+
+# Under emulation, since it is compiled for aarch64 only.
+mutants_neon() {
+    local toolchain target build
     cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of the NEON kernel" "its tools are not available"; return; }
     RUSTUP_TOOLCHAIN=$toolchain CARGO_BUILD_TARGET=$target cargo mutants --no-config --output "target/$target" \
         --file src/kernel/neon.rs -- --release --test goldens --test lockstep
