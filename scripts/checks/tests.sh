@@ -104,8 +104,8 @@ injected() {
         folder=$(fuzz_build address 2>"$scratch/log") || { cat "$scratch/log" >&2; return 1; }
         corpus=$(mktemp -d)
         start=$(date +%s.%N)
-        if "$folder/$target" "$corpus" -max_total_time=60 -artifact_prefix="$corpus/" >"$scratch/log" 2>&1; then
-            echo "| $target | \`$file\`: $what | **not found in 60 s** | |"
+        if "$folder/$target" "$corpus" -max_total_time=600 -artifact_prefix="$corpus/" >"$scratch/log" 2>&1; then
+            echo "| $target | \`$file\`: $what | **not found in 600 s** | |"
             failed=1
         else
             found=$(awk "BEGIN { printf \"%.1f\", $(date +%s.%N) - $start }")
