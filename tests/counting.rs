@@ -179,6 +179,15 @@ fn the_seed_of_a_filter_that_had_keys_cannot_be_changed() {
 }
 
 #[test]
+fn filters_that_differ_in_size_k_or_seed_alone_are_not_equal() {
+    let filter = with_blocks(2, 6);
+    assert!(filter == with_blocks(2, 6));
+    assert!(filter != with_blocks(3, 6));
+    assert!(filter != with_blocks(2, 7));
+    assert!(filter != with_blocks(2, 6).with_seed(1));
+}
+
+#[test]
 fn saturated_counters_stay_saturated() {
     let mut filter = with_blocks(1, 6);
     for times in 0..20_u32 {
