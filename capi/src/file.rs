@@ -65,7 +65,7 @@ fn open(path: &Path) -> Result<File, Error> {
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
-    if length > StandaloneFooter::BYTES as u64 {
+    if length >= StandaloneFooter::BYTES as u64 {
         let mut footer = [0; StandaloneFooter::BYTES];
         file.seek(SeekFrom::End(-(StandaloneFooter::BYTES as i64)))?;
         file.read_exact(&mut footer)?;
