@@ -206,7 +206,7 @@ impl ScalableBloomFilter {
     ///
     /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
     /// filter's rate: twice that, say. [`fpr`](Self::fpr) returns the rate that their sizes follow from, which is lower
-    /// than the requested one if `filter` takes more than 0.15 times that.
+    /// than the requested one if `filter` takes more than 0.15 times that. Reads `filter` once.
     ///
     /// # Errors
     ///
@@ -323,8 +323,8 @@ impl ScalableBloomFilter {
     }
 
     /// Adds the filters of `other`: what is possibly present in either is possibly present then. The filter keeps
-    /// growing, and the sum of both [requested rates](Self::fpr) becomes its own. Both must have the same k and seed, as
-    /// filters made with the same arguments have.
+    /// growing, and its false-positive rate stays below the sum of those that both were to keep; [`fpr`](Self::fpr) adds
+    /// up as well. Both must have the same k and seed, as filters made with the same arguments have.
     ///
     /// Lookups probe the filters of both, so unite few. Keys inserted into both count twice in
     /// [`inserted_keys`](Self::inserted_keys). Copies the filters of `other`, and allocates one for about as many keys
@@ -349,12 +349,13 @@ impl ScalableBloomFilter {
     /// assert_eq!(monday.fpr(), 0.02);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    // With n filters, k's lowest rate l, the plan's rate P and tightening t, the rates of the filters add up to at most
-    //     R − (64 − n)·l − (P − 64·l)·tⁿ                                                                           (1)
-    // so that those to come, l + (P − 64·l)·(1 − t)·tⁱ each, keep all together at R or below. R is the requested rate:
-    // P, or that of `from_filter`, whose P follows from (1) for n = 1. Here the sum of (1) for both is at most (1) for
-    // R, n and P summed, because tⁿ falls: the terms in l and t that are subtracted twice become smaller, not larger.
-    // Leaving out an empty filter lowers n by one and the rates by its rate.
+    // Why the sum of both rates is kept: let R be the rate that n filters keep, P the plan's, t its tightening and l the
+    // lowest of k. Their own rates add up to at most
+    //     R − (64 − n)·l − (P − 64·l)·tⁿ
+    // which leaves room for those to come, up to 64, of l + (P − 64·l)·(1 − t)·tⁱ each. (R is P; after `from_filter`,
+    // P follows from this for n = 1.) For two, R, n and P add up. The union's room is (64 − n)·l + (P − 64·l)·tⁿ, with
+    // P − 64·l = (P₁ − 64·l) + (P₂ − 64·l) + 64·l. The two leave more than that together, because tⁿ is at most t₁ⁿ¹,
+    // t₂ⁿ² and 1. A filter that is left out, because it is empty, has no rate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         let (ours, theirs) = (self.plan.k.get(), other.plan.k.get());
         if ours != theirs {
@@ -632,6 +633,61 @@ mod tests {
     use super::*;
     use crate::hash::mix;
     use crate::mask::mask;
+
+    fn with_filters(n_filters: u32, fpr: f64, tightening: f64) -> ScalableBloomFilter {
+        let mut filter = ScalableBloomFilter::with_growth(1, fpr, 2, tightening).unwrap();
+        for number in 0.. {
+            filter.insert_hash(mix(number));
+            if filter.filters.len() as u32 == n_filters {
+                break;
+            }
+        }
+        filter
+    }
+
+    /// The rates of the existing filters, and of all that a process can have.
+    #[test]
+    fn the_rates_of_a_union_add_up_to_the_requested_rate_at_most() {
+        let mut united = 0;
+        for rates in [[0.6, 0.3], [0.02, 0.01], [0.01, 0.01], [1e-5, 1.1e-5], [SCALABLE_MIN_FPR; 2]] {
+            for tightenings in [[0.5, 0.5], [0.85, 0.85], [0.5, 0.85], [0.85, 0.8], [0.98, 0.999]] {
+                for numbers in [[1, 1], [1, 5], [5, 1], [3, 4]] {
+                    let [mut filter, other] =
+                        [0, 1].map(|i| with_filters(numbers[i], rates[i], tightenings[i]));
+                    let sum = |plan: &Plan, indices: core::ops::Range<usize>| -> f64 {
+                        indices.map(|index| plan.fpr(index)).sum()
+                    };
+                    let existing =
+                        sum(&filter.plan, 0..filter.filters.len()) + sum(&other.plan, 0..other.filters.len());
+                    let n_filters = filter.filters.len() + other.filters.len();
+                    if filter.union_with(&other).is_ok() {
+                        let all = existing + sum(&filter.plan, n_filters..64);
+                        let requested = rates[0] + rates[1];
+                        assert!(
+                            all <= requested * (1.0 + 1e-12),
+                            "{rates:?}, {tightenings:?}, {numbers:?}: {all}"
+                        );
+                        united += 1;
+                    }
+                }
+            }
+        }
+        assert!(united >= 60, "{united}");
+    }
+
+    #[test]
+    fn the_rates_after_a_fixed_filter_add_up_to_the_requested_rate_at_most() {
+        // With a k of 2, the lowest rates of 64 filters are a large part of the whole.
+        for (k, keys, more) in [(2, 1_000, 0.09), (6, 500, 0.01), (16, 500, 1e-5)] {
+            let mut filter = BloomFilter::with_blocks(10, k).unwrap();
+            filter.insert_batch(&(0..keys).map(mix).collect::<Vec<_>>());
+            let (taken, fpr) = (filter.estimated_fpr(), filter.estimated_fpr() + more);
+            let growing = ScalableBloomFilter::from_filter(filter, keys, fpr).unwrap();
+            assert!(growing.plan.fpr < fpr, "k {k}: the filter takes {taken}");
+            let all = taken + (1..64).map(|index| growing.plan.fpr(index)).sum::<f64>();
+            assert!((0.99 * fpr..=fpr * (1.0 + 1e-12)).contains(&all), "k {k}: {all}, requested {fpr}");
+        }
+    }
 
     const KEYS: u64 = 1_000_000_000;
     /// Number of windows in a filter.
