@@ -20,6 +20,7 @@ mod plan;
 mod progress;
 mod shell;
 mod signals;
+mod state;
 
 use std::io::{self, IsTerminal};
 use std::process::{self, ExitCode};
