@@ -1,39 +1,43 @@
 //! `bloomline dedup`
 #![forbid(unsafe_code)]
 
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, SizingError, sizing};
 use clap::Args;
 
 use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
-use crate::input::Input;
+use crate::input::{Input, is_stdin};
 use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent};
-use crate::output::{NewFile, Printer, note};
+use crate::output::{FileLock, NewFile, Printer, is_printed_to, note};
 use crate::signals::{self, lock};
+use crate::state::{Filter, State};
 
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
 #[command(after_help = "\
 Like `awk '!seen[$0]++'`, in the memory of a filter. The order is kept. A new
 line is dropped as a duplicate with a probability of at most --fpr. With
---keys, that holds for up to N distinct lines, and memory is fixed. Without,
-files are read twice, the first time to count their distinct lines. From a
-pipe, and with --state, where later lines cannot be counted yet, memory grows
-as with --scalable. A false-positive rate above --fpr is reported even with -q.
+--keys, memory is fixed, and that holds for up to N distinct lines: once there
+are too many for --fpr, by the model of the filter, dedup stops with exit
+status 2 before it prints more, and saves nothing. Without --keys, files are
+read twice, the first time to count their distinct lines. From a pipe, and
+with --state, where later lines cannot be counted yet, memory grows as with
+--scalable.
 
 With --state, lines printed in earlier runs are dropped too. FILE records what
-has been printed. It is written at the end, on Ctrl-C, and when input cannot be
-read, but not when output cannot be written: what that run printed is printed
-again by the next one, and no line is lost. Once FILE exists, the filter in it
-is used, whatever --keys, --fpr and --scalable say.
+has been printed, --fpr and --keys. It is written at the end, on Ctrl-C, and
+when input cannot be read, but not when output cannot be written: what that run
+printed is printed again by the next one, and no line is lost. The next run
+takes --fpr and --keys from FILE; others are an error. `bloomline grow` makes a
+FILE of fixed size grow. FILE.lock exists while a run uses FILE.
 
 Examples:
   bloomline dedup log.txt >once.txt
@@ -45,44 +49,53 @@ pub struct Arguments {
     /// Size the filter for N distinct lines, e.g. 1e9
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate (new lines dropped), e.g. 1e-6
-    #[arg(long, value_name = "FPR", default_value = "1e-6", value_parser = numbers::share, allow_negative_numbers = true)]
-    fpr: f64,
+    /// Target false-positive rate (new lines dropped), e.g. 1e-6 [default: that of FILE, or 1e-6]
+    #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
+    fpr: Option<f64>,
     /// Let memory grow with the number of distinct lines; uses more memory and time
     #[arg(long)]
     scalable: bool,
     /// Record in FILE what has been printed, and drop it in later runs
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Fail if another run uses the state, instead of waiting for it
+    #[arg(long, requires = "state")]
+    no_wait: bool,
+    /// Go on when there are more lines than --keys allows: more and more new lines are dropped
+    #[arg(long)]
+    allow_overfull: bool,
     /// Do not print the summary
     #[arg(short, long)]
     quiet: bool,
 }
 
-enum Filter {
-    Fixed(BloomFilter),
-    Growing(ScalableBloomFilter),
-}
-
 /// For an unknown number of lines.
 const INITIAL_CAPACITY: usize = 1_000_000;
+pub const FPR: f64 = 1e-6;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let filter = Filter::new(arguments)?;
-    let seed = filter.seed();
-    // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if output failed.
-    let seen = Arc::new(Mutex::new(Some(filter)));
+    ensure!(arguments.keys != Some(0), "--keys 0: a filter of no lines (give an upper limit, or omit it)");
+    let _lock = arguments.state.as_ref().map(|path| claim(path, arguments)).transpose()?;
+    let saved = arguments.state.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
+    let is_saved = saved.is_some();
+    let state = saved.map_or_else(|| new(arguments), Ok)?;
+    let most_lines = state.most_lines().unwrap_or(u64::MAX);
+    if state.lines > most_lines && !arguments.allow_overfull {
+        return Err(too_many(arguments, is_saved, most_lines, state.fpr));
+    }
+    let seed = state.filter.seed();
+    // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if it must not be.
+    let seen = Arc::new(Mutex::new(Some(state)));
     if let Some(path) = arguments.state.clone() {
-        drop(NewFile::create(&path)?); // fails now if it cannot be written
         let seen = Arc::clone(&seen);
         signals::before_end(move || {
             let mut seen = lock(&seen);
-            let saved = seen.take().map_or(Ok(()), |filter| filter.save(&path));
+            let saved = seen.take().map_or(Ok(()), |state| save(&state, &path));
             saved.unwrap_or_else(|error| note(format_args!("{error:#}")));
         })?;
     }
     let mut printer = Printer::new();
-    let mut keys = Keys::new(&arguments.input, "");
+    let mut keys = Keys::new(&arguments.input, "reading");
     let (mut hashes, mut selected) = (Vec::new(), Vec::new());
     let mut printed = 0;
     let read = loop {
@@ -96,30 +109,41 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             break Err(error);
         }
         let mut seen = lock(&seen);
-        let Some(filter) = seen.as_mut() else { signals::wait_for_end() };
+        let Some(state) = seen.as_mut() else { signals::wait_for_end() };
         selected.clear();
-        printed += chunk.select(|i| filter.insert(&hashes, i), &mut selected)? as u64;
-        if let Err(error) = printer.print(&selected) {
+        let mut refused = None;
+        let insert = |i| {
+            insert(&mut state.filter, &hashes, i).unwrap_or_else(|error| {
+                refused = Some(error);
+                false
+            })
+        };
+        let n_new = chunk.select(insert, &mut selected)? as u64;
+        let lines = state.lines + n_new;
+        let is_overfull = lines > most_lines && !arguments.allow_overfull;
+        let printed_all = match refused {
+            Some(error) => Err(error.into()),
+            None if is_overfull => Err(too_many(arguments, is_saved, most_lines, state.fpr)),
+            None => printer.print(&selected),
+        };
+        if let Err(error) = printed_all {
             *seen = None;
             return Err(error);
         }
+        state.lines = lines;
+        printed += n_new;
     };
     let mut seen = lock(&seen);
-    let Some(filter) = seen.take() else { signals::wait_for_end() };
+    let Some(state) = seen.take() else { signals::wait_for_end() };
     if let Some(path) = &arguments.state {
-        filter.save(path)?;
+        save(&state, path)?;
     }
-    let fpr = filter.estimated_fpr();
-    let requested = match &filter {
-        Filter::Growing(filter) => filter.fpr(), // that of its state, if there is one
-        Filter::Fixed(_) => arguments.fpr,
-    };
-    if fpr > 1.1 * requested {
-        let [fpr, requested] = [fpr, requested].map(percent);
-        note(format_args!(
-            "more distinct lines than expected: FPR now {fpr}, not the requested {requested} \
-             (restart with a larger --keys, or --scalable)"
-        ));
+    let mut fpr = state.filter.estimated_fpr();
+    if state.lines > most_lines {
+        let [fpr, requested] = [fpr, state.fpr].map(percent);
+        note(format_args!("more distinct lines than expected: FPR now {fpr}, not the requested {requested}"));
+    } else {
+        fpr = fpr.min(state.fpr); // above it only by the chance of these bits
     }
     read?;
     if !arguments.quiet {
@@ -128,84 +152,113 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Filter {
-    fn new(arguments: &Arguments) -> Result<Self> {
-        if let Some(path) = arguments.state.as_ref().filter(|path| path.exists()) {
-            let file = FilterFile::open(path)?;
-            ensure!(
-                !file.bytes().is_empty(),
-                "{}: an empty file is not a dedup state (remove it, and dedup creates one)",
-                path.display()
-            );
-            return if file.is_scalable() {
-                ScalableBloomFilter::from_standalone(file.bytes())
-                    .map(Self::Growing)
-                    .map_err(|error| file.error(error))
-            } else {
-                Ok(Self::Fixed(file.filter()?))
-            };
-        }
-        let bits_per_key = sizing::bits_per_key(arguments.fpr)?;
-        let keys = match arguments.keys {
-            // Lines of later runs go into the state too, and cannot be counted yet.
-            keys if arguments.scalable || arguments.state.is_some() && keys.is_none() => None,
-            None if arguments.input.is_of_files() => {
-                let (keys, read) = count_distinct(&arguments.input);
-                read?;
-                Some(keys)
-            }
-            keys => keys,
-        };
-        Ok(match keys {
-            Some(keys) => Self::Fixed(BloomFilter::with_bits_per_key(keys, bits_per_key)?),
-            None => {
-                let initial_capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
-                let filter = ScalableBloomFilter::with_fpr(initial_capacity, arguments.fpr);
-                Self::Growing(filter.map_err(|error| match error {
-                    SizingError::ScalableFpr { .. } => {
-                        anyhow!("{error} (give the number of lines with --keys, without --scalable)")
-                    }
-                    _ => error.into(),
-                })?)
-            }
-        })
-    }
+/// Checks now that the state can be written, and waits until no other run uses it.
+fn claim(path: &Path, arguments: &Arguments) -> Result<FileLock> {
+    let name = path.display();
+    let is_stream = fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    ensure!(!is_stream && !is_stdin(path), "{name}: a state is read and then replaced (name a file)");
+    ensure!(!is_printed_to(path), "{name}: is the state, and also the output (write to another file)");
+    ensure!(!arguments.input.has(path), "{name}: is the state, and also an input (name another state)");
+    drop(NewFile::create(path)?);
+    FileLock::of(path, !arguments.no_wait)
+}
 
-    fn seed(&self) -> u64 {
-        match self {
-            Self::Fixed(filter) => filter.seed(),
-            Self::Growing(filter) => filter.seed(),
-        }
+/// The state of earlier runs, if there were any.
+fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
+    if !path.exists() {
+        return Ok(None);
     }
-
-    fn estimated_fpr(&self) -> f64 {
-        match self {
-            Self::Fixed(filter) => filter.estimated_fpr(),
-            Self::Growing(filter) => filter.estimated_fpr(),
-        }
+    let file = FilterFile::open(path)?;
+    let name = &file.name;
+    ensure!(
+        !file.bytes().is_empty(),
+        "{name}: an empty file is not a dedup state (remove it, and dedup creates one)"
+    );
+    let state = State::from_bytes(name, file.bytes())?;
+    let n_lines = grouped(state.capacity);
+    if let Some(keys) = arguments.keys.filter(|&keys| keys as u64 != state.capacity) {
+        let keys = grouped(keys as u64);
+        bail!("{name}: made for {n_lines} lines, not {keys} (omit --keys, or name another state)");
     }
+    let is_that = |fpr: f64| (fpr / state.fpr - 1.0).abs() < 1e-9;
+    if let Some(fpr) = arguments.fpr.filter(|&fpr| !is_that(fpr)) {
+        let [fpr, requested] = [fpr, state.fpr].map(percent);
+        bail!("{name}: made for an FPR of {requested}, not {fpr} (omit --fpr, or name another state)");
+    }
+    ensure!(
+        !arguments.scalable || matches!(state.filter, Filter::Growing(_)),
+        "{name}: of fixed size, for {n_lines} lines, not --scalable (convert it with `bloomline grow {name}`)"
+    );
+    Ok(Some(state))
+}
 
-    /// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
-    fn insert(&mut self, hashes: &[u64], i: usize) -> bool {
-        const AHEAD: usize = 32;
-        let later = hashes.get(i + AHEAD);
-        match self {
-            Self::Fixed(filter) => {
-                later.into_iter().for_each(|&later| filter.prefetch(later));
-                filter.insert_hash(hashes[i])
+fn new(arguments: &Arguments) -> Result<State> {
+    let fpr = arguments.fpr.unwrap_or(FPR);
+    let bits_per_key = sizing::bits_per_key(fpr)?;
+    let keys = match arguments.keys {
+        _ if arguments.scalable => None,
+        // Lines of later runs go into a state too, and cannot be counted yet.
+        None if arguments.state.is_none() && arguments.input.is_of_files() => Some(counted(&arguments.input)),
+        keys => keys,
+    };
+    let capacity = keys.or(arguments.keys).unwrap_or(INITIAL_CAPACITY);
+    let filter = if keys.is_some() {
+        Filter::Fixed(BloomFilter::with_bits_per_key(capacity, bits_per_key)?)
+    } else {
+        let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
+        Filter::Growing(filter.map_err(|error| match error {
+            SizingError::ScalableFpr { .. } => {
+                anyhow!("{error} (give the number of lines with --keys, without --scalable)")
             }
-            Self::Growing(filter) => {
-                later.into_iter().for_each(|&later| filter.prefetch(later));
-                filter.insert_hash(hashes[i])
-            }
+            _ => error.into(),
+        })?)
+    };
+    Ok(State { filter, capacity: capacity as u64, lines: 0, fpr })
+}
+
+/// The number of distinct lines, and some more: a log may grow while it is read twice, and the count is not exact.
+fn counted(input: &Input) -> usize {
+    // What cannot be read is reported when it is read again, after the lines before it.
+    let (keys, _) = count_distinct(input);
+    keys + keys / 64 + 1000
+}
+
+/// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
+fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, SizingError> {
+    const AHEAD: usize = 32;
+    let later = hashes.get(i + AHEAD);
+    match filter {
+        Filter::Fixed(filter) => {
+            later.into_iter().for_each(|&later| filter.prefetch(later));
+            Ok(filter.insert_hash(hashes[i]))
+        }
+        Filter::Growing(filter) => {
+            later.into_iter().for_each(|&later| filter.prefetch(later));
+            Ok(filter.insert_hash(hashes[i]))
         }
     }
+}
 
-    fn save(&self, path: &Path) -> Result<()> {
-        NewFile::create(path)?.write(|file| match self {
-            Self::Fixed(filter) => filter.write_standalone_to(file),
-            Self::Growing(filter) => file.write_all(&filter.to_standalone()),
-        })
+/// Once what it says was printed is on disk too: otherwise, after a power failure, no run would print these lines again.
+fn save(state: &State, path: &Path) -> Result<()> {
+    Printer::sync()?;
+    NewFile::create(path)?.write(|file| state.write_to(file))
+}
+
+/// Why dedup stops before it drops more new lines than requested, and what helps.
+fn too_many(arguments: &Arguments, is_saved: bool, most_lines: u64, fpr: f64) -> Error {
+    let most =
+        format!("more than {} distinct lines, the most for an FPR of {}", grouped(most_lines), percent(fpr));
+    match &arguments.state {
+        Some(path) if is_saved => {
+            let name = path.display();
+            anyhow!("{name}: {most}; nothing was saved (run `bloomline grow {name}`, then dedup again)")
+        }
+        Some(path) => {
+            anyhow!("{}: {most}; nothing was saved (raise --keys, or use --scalable)", path.display())
+        }
+        None if arguments.keys.is_none() => anyhow!("{most}: the input has grown (use --scalable)"),
+        None => anyhow!("{most} (raise --keys, or use --scalable)"),
     }
 }
 

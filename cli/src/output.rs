@@ -1,12 +1,14 @@
 //! Output: standard output, notes on standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::fmt;
 #[cfg(unix)]
 use std::fs::Permissions;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
-use std::iter;
+#[cfg(unix)]
+use std::os::fd::AsFd;
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -63,23 +65,76 @@ impl Printer {
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         let mut write = || self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush());
         let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
-        written.map_err(|error| {
-            if error.kind() == ErrorKind::BrokenPipe {
-                Error::new(PipeClosed)
-            } else {
-                io_error("standard output", &error)
-            }
-        })
+        written.map_err(|error| write_error("standard output", &error))
+    }
+
+    /// Waits until what was printed is on disk, if it goes to a file. Some file systems report only then that it is full.
+    pub fn sync() -> Result<()> {
+        let synced = match stdout() {
+            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => file.sync_all(),
+            _ => Ok(()), // a pipe or a device
+        };
+        synced.map_err(|error| io_error("standard output", &error))
     }
 }
 
-/// The end of a chain of symbolic links, where no file exists yet.
-fn end_of_links(name: &Path) -> PathBuf {
-    let mut end = name.to_owned();
-    while let Ok(next) = fs::read_link(&end) {
-        end = end.parent().unwrap_or(Path::new("")).join(next);
+fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Error::new(PipeClosed),
+        _ => io_error(name, error),
     }
-    end
+}
+
+/// Standard output, unbuffered.
+#[cfg(unix)]
+fn stdout() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(not(unix))]
+fn stdout() -> io::Result<File> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+/// Whether `path` is the file that standard output goes to.
+pub fn is_printed_to(path: &Path) -> bool {
+    stdout().is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(&file, path))
+}
+
+/// Whether `file` is what the path leads to now: another process may have removed or replaced it.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    let is_same =
+        |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    #[cfg(not(unix))]
+    let is_same = |_: fs::Metadata, _: fs::Metadata| true;
+    file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| is_same(one, other)))
+}
+
+/// Where a file of this name is or would be: at the end of symbolic links.
+fn target_of(name: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let mut end = name.to_owned();
+            while let Ok(next) = fs::read_link(&end) {
+                end = end.parent().unwrap_or(Path::new("")).join(next);
+            }
+            Ok(end)
+        }
+        found => found,
+    }
+}
+
+/// The directory of a file and its name there.
+fn directory_and_name(target: &Path) -> io::Result<(&Path, &OsStr)> {
+    let name = target.file_name().ok_or(ErrorKind::IsADirectory)?;
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((directory.unwrap_or(Path::new(".")), name))
+}
+
+/// At most 200 bytes of a name, to which more is added: 255 are the limit on most systems.
+fn beginning(name: &OsStr) -> String {
+    name.to_string_lossy().chars().take(50).collect()
 }
 
 /// A file that appears whole, synced to disk, or not at all: until then its name keeps what it had.
@@ -88,48 +143,50 @@ fn end_of_links(name: &Path) -> PathBuf {
 pub struct NewFile {
     name: PathBuf,
     file: File,
-    /// Where to rename it to: the end of symbolic links, which stay. A device has none.
+    /// Where to rename it to: the end of symbolic links, which stay. Standard output, pipes and devices have none.
     target: Option<PathBuf>,
 }
 
+const SUFFIX: &str = ".bloomline.tmp";
+
 impl NewFile {
-    /// Finds out now whether the file can be written, not after an hour of reading keys.
+    /// Finds out now whether the file can be written, not after an hour of reading keys. `-` is standard output.
     pub fn create(name: &Path) -> Result<Self> {
-        ensure!(
-            name.as_os_str() != "-",
-            "-: cannot write this to standard output (name a file, or ./- for a file called -)"
-        );
         let failed = |error: io::Error| io_error(name.display(), &error);
-        let target = match fs::canonicalize(name) {
-            Err(error) if error.kind() == ErrorKind::NotFound => end_of_links(name),
-            found => found.map_err(failed)?,
-        };
-        let (name, existing) = (name.to_owned(), fs::metadata(&target).ok());
-        if let Some(existing) = &existing {
-            // A file without write permission is not replaced either.
-            let file = File::options().write(true).open(&target).map_err(failed)?;
-            if !existing.is_file() {
-                // Devices such as /dev/null are written to.
-                return Ok(Self { name, file, target: None });
-            }
+        if let Some(file) = stream(name).map_err(failed)? {
+            ensure!(
+                !file.is_terminal(),
+                "{}: a terminal cannot show this (redirect it, or name a file)",
+                name.display()
+            );
+            return Ok(Self { name: name.to_owned(), file, target: None });
         }
-        let last = target.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
-        let directory =
-            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Cut, since six letters and the suffix must fit into a name too: 255 bytes on most systems.
-        let prefix: String = iter::once('.').chain(last.to_string_lossy().chars().take(50)).collect();
+        let target = target_of(name).map_err(failed)?;
+        let existing = fs::metadata(&target).ok();
+        if existing.is_some() {
+            // A file without write permission is not replaced either.
+            File::options().write(true).open(&target).map_err(failed)?;
+        }
+        let (directory, last) = directory_and_name(&target).map_err(failed)?;
+        let prefix = format!(".{}", beginning(last));
+        remove_leftovers(directory, &prefix);
         let mut options = tempfile::Builder::new();
-        options.prefix(&prefix).suffix(".tmp");
+        options.prefix(&prefix).suffix(SUFFIX);
         #[cfg(unix)]
         // Less the umask. Bits for the group and others wait until the file has its owner and group.
         options
             .permissions(Permissions::from_mode(existing.as_ref().map_or(0o666, |old| old.mode() & 0o700)));
         signals::watch()?;
-        let file = {
+        let file = loop {
             let mut temporary = signals::temporary();
             let (file, path) = options.tempfile_in(directory).map_err(failed)?.into_parts();
-            *temporary = Some(path);
-            file
+            // Another run removes the file if it is not locked, as after a kill: here between its creation and the lock.
+            // A file system without locks has no such runs.
+            let _ = file.lock();
+            if is_at(&file, &path) {
+                *temporary = Some(path);
+                break file;
+            }
         };
         if let Some(existing) = existing {
             // At least the group, where the owner cannot be kept.
@@ -138,13 +195,13 @@ impl NewFile {
                 .or_else(|_| fchown(&file, None, Some(existing.gid())));
             let _ = file.set_permissions(existing.permissions());
         }
-        Ok(Self { name, file, target: Some(directory.join(last)) })
+        Ok(Self { name: name.to_owned(), file, target: Some(directory.join(last)) })
     }
 
     /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.rename());
-        written.map_err(|error| io_error(self.name.display(), &error))
+        written.map_err(|error| write_error(self.name.display(), &error))
     }
 
     fn rename(&self) -> io::Result<()> {
@@ -166,5 +223,106 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         signals::temporary().take();
+    }
+}
+
+/// What is written to as it is, not replaced: standard output, a pipe or a device.
+fn stream(name: &Path) -> io::Result<Option<File>> {
+    // By descriptor: what /dev/stdout leads to may have no path that can be opened, or be appended to.
+    if ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout) {
+        return stdout().map(Some);
+    }
+    match fs::metadata(name) {
+        Ok(existing) if !existing.is_file() => File::options().write(true).open(name).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Removes the temporary files of runs that were killed: nobody holds their locks.
+fn remove_leftovers(directory: &Path, prefix: &str) {
+    const LETTERS: usize = 6;
+    let is_one = |name: &str| {
+        let middle = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
+        middle.is_some_and(|letters| {
+            letters.len() == LETTERS && letters.bytes().all(|it| it.is_ascii_alphanumeric())
+        })
+    };
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_leftover = entry.file_name().to_str().is_some_and(is_one)
+            && entry.file_type().is_ok_and(|kind| kind.is_file());
+        if let Some(file) = is_leftover.then(|| File::open(entry.path()).ok()).flatten()
+            && file.try_lock().is_ok()
+            && is_at(&file, &entry.path())
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A lock on a file that is read and then replaced: held by one process at a time.
+pub struct FileLock(());
+
+/// The lock is on this file beside it, since the file itself is replaced.
+pub struct LockFile {
+    path: PathBuf,
+    /// Unlocked when closed.
+    _file: File,
+}
+
+impl FileLock {
+    /// Waits for another process that holds it, or fails unless `wait`.
+    pub fn of(name: &Path, wait: bool) -> Result<Self> {
+        let target = target_of(name).map_err(|error| io_error(name.display(), &error))?;
+        let (directory, last) =
+            directory_and_name(&target).map_err(|error| io_error(name.display(), &error))?;
+        let mut lock = if last.len() <= 250 { last.to_owned() } else { beginning(last).into() };
+        lock.push(".lock");
+        let path = directory.join(lock);
+        let failed = |error: io::Error| io_error(path.display(), &error);
+        signals::watch()?;
+        let mut is_noted = false;
+        loop {
+            let file =
+                File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => (),
+                Err(TryLockError::WouldBlock) if wait => {
+                    if !is_noted {
+                        note(format_args!(
+                            "{}: in use by another run, waiting for it to end",
+                            name.display()
+                        ));
+                    }
+                    is_noted = true;
+                    file.lock().map_err(failed)?;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(anyhow!(
+                        "{}: in use by another run (omit --no-wait to wait)",
+                        name.display()
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+            // The one who held it has removed it, or someone else has a new one already.
+            let mut locked = signals::locked();
+            if is_at(&file, &path) {
+                *locked = Some(LockFile { path, _file: file });
+                return Ok(Self(()));
+            }
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        signals::locked().take();
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        // While it is locked: afterwards it could be another process's.
+        let _ = fs::remove_file(&self.path);
     }
 }

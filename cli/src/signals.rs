@@ -9,6 +9,8 @@ use std::thread;
 
 use tempfile::TempPath;
 
+use crate::output::LockFile;
+
 type Action = Box<dyn FnOnce() + Send>;
 
 static BEFORE_END: Mutex<Option<Action>> = Mutex::new(None);
@@ -35,6 +37,12 @@ pub fn before_end(action: impl FnOnce() + Send + 'static) -> io::Result<()> {
 pub fn temporary() -> MutexGuard<'static, Option<TempPath>> {
     static TEMPORARY: Mutex<Option<TempPath>> = Mutex::new(None);
     lock(&TEMPORARY)
+}
+
+/// The lock that they release. One at a time.
+pub fn locked() -> MutexGuard<'static, Option<LockFile>> {
+    static LOCKED: Mutex<Option<LockFile>> = Mutex::new(None);
+    lock(&LOCKED)
 }
 
 /// Handles Ctrl-C, SIGTERM and SIGHUP from now on.
@@ -71,6 +79,7 @@ fn on_signals() -> io::Result<()> {
                 let action = lock(&BEFORE_END).take();
                 action.into_iter().for_each(|action| action());
                 temporary().take();
+                locked().take();
                 // By the signal itself, so that a shell's loop stops as well.
                 let _ = emulate_default_handler(signal);
             });

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use anyhow::{Error, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BloomView, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
@@ -40,7 +40,11 @@ impl State {
     /// Reads a state and verifies all its checksums. `name` is for errors.
     pub fn from_bytes(name: impl Display, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: String| anyhow!("{name}: {what} (restore a copy of the state, or remove it)");
-        ensure!(Self::is_state(bytes), "{name}: not a state of dedup (create one with `dedup --state`)");
+        ensure!(
+            StandaloneKind::of(bytes).is_none(),
+            "{name}: a filter, not a state of dedup (name another file, or make a state with `bloomline grow -o STATE {name}`)"
+        );
+        ensure!(Self::is_state(bytes), "{name}: not a state of dedup (name another file)");
         let (filter, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
             .ok_or_else(|| wrong(format!("a state cut to {} bytes", bytes.len())))?;
