@@ -180,10 +180,9 @@ impl NewFile {
         let file = loop {
             let mut temporary = signals::temporary();
             let (file, path) = options.tempfile_in(directory).map_err(failed)?.into_parts();
-            // Another run removes the file if it is not locked, as after a kill: here between its creation and the lock.
-            // A file system without locks has no such runs.
+            // Another run may have removed the file before it was locked. Where there are no locks, no run does.
             let _ = file.lock();
-            if is_at(&file, &path) {
+            if path.exists() {
                 *temporary = Some(path);
                 break file;
             }

@@ -293,14 +293,12 @@ fn dedup_remembers() {
         assert_eq!(dedup(&lines(0..100)), lines(0..100).as_bytes());
         assert_eq!(dedup("cat\nant\n"), b"");
         let bytes = place.read("seen");
-        match BloomView::from_standalone(&bytes) {
-            Ok(filter) => {
-                let n_seen = filter.to_filter().estimated_keys().keys().unwrap();
-                assert!((102..=104).contains(&n_seen), "about 103, not {n_seen}");
-            }
-            Err(_) => {
-                assert_eq!(ScalableBloomFilter::from_standalone(&bytes).unwrap().inserted_keys(), 103);
-            }
+        let filter = &bytes[..bytes.len() - 64];
+        if more.contains(&"--scalable") {
+            assert_eq!(ScalableBloomFilter::from_standalone(filter).unwrap().inserted_keys(), 103);
+        } else {
+            let n_seen = BloomFilter::from_standalone(filter).unwrap().estimated_keys().keys().unwrap();
+            assert!((102..=104).contains(&n_seen), "about 103, not {n_seen}");
         }
         assert_eq!(place.files(), ["seen"]);
     }
@@ -314,24 +312,6 @@ fn a_state_grows_with_later_runs() {
     place.bloomline(&["dedup", "--state", "s", "none"]).assert().success();
     let mut dedup = place.bloomline(&["dedup", "-q", "--state", "s", "many"]);
     dedup.assert().success().stdout(lines(0..20_000)).stderr("");
-}
-
-#[test]
-fn dedup_reports_a_rate_above_the_target() {
-    let place = Place::new();
-    for more in [&["--keys", "10"][..], &["--keys", "0"], &["--keys", "10", "--state", "s"]] {
-        let mut dedup = place.bloomline(&[&["dedup", "-q"], more].concat());
-        let warns = contains("more distinct lines").and(contains("not the requested 0.0001 %"));
-        dedup.write_stdin(lines(0..20_000)).assert().success().stderr(warns);
-        let dedup = place.bloomline(&[&["dedup"], more].concat()).write_stdin(lines(0..20_000)).assert();
-        let text = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
-        let words: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
-        let number = |before: &str| -> u64 {
-            let at = words.iter().position(|word| *word == before).expect("the word");
-            words[at - 1].replace(',', "").parse().unwrap()
-        };
-        assert!(number("of") <= number("dropped,"), "{text}");
-    }
 }
 
 #[test]

@@ -91,6 +91,16 @@ fn more_lines_are_taken_when_allowed() {
     assert!(allowed.get_output().stdout.len() < many.len());
     assert_eq!(allowed.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
     place.bloomline(&dedup).write_stdin("").assert().success().stderr(warning());
+    // The summary does not claim that more new lines were dropped than lines.
+    let dedup = ["dedup", "--allow-overfull", "--state", "s"];
+    let dedup = place.bloomline(&dedup).write_stdin(&many[..]).assert().success();
+    let summary = std::str::from_utf8(&dedup.get_output().stderr).unwrap();
+    let words: Vec<_> = summary.lines().last().unwrap().split_whitespace().collect();
+    let number = |before| -> u64 {
+        let at = words.iter().position(|word| *word == before).expect("the word");
+        words[at - 1].replace(',', "").parse().unwrap()
+    };
+    assert!(number("of") <= number("dropped,"), "{summary}");
     refuses(&place, &["dedup", "--state", "s"], "", &["s: ", "more than 1,0", "`bloomline grow s`"]);
 }
 

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -54,7 +55,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
     fs::remove_file(place.path("f")).unwrap();
     place.bloomline(&["build", "-q", "-o", "old", "--keys", "10"]).write_stdin("ant\n").assert().success();
 
-    let (mut olds, mut news) = (0, 0);
+    let (mut olds, mut news, mut n_left) = (0, 0, 0);
     for i in 0..60_u32 {
         let is_old_there = i % 2 == 0;
         let _ = fs::remove_file(place.path("f"));
@@ -77,19 +78,15 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
                 time = time * 13 / 10;
             }
         }
-        // A kill leaves a hidden file, which nobody mistakes for the filter.
-        for name in place.files() {
-            if name.starts_with(".f") && name.ends_with(".tmp") {
-                fs::remove_file(place.path(&name)).unwrap();
-            }
-        }
-        assert!(
-            place.files().iter().all(|name| ["f", "keys", "old"].contains(&name.as_str())),
-            "{:?}",
-            place.files()
-        );
+        // A kill leaves a hidden file, which nobody mistakes for the filter. The next run removes it.
+        let left = place.files().iter().filter(|name| name.starts_with(".f")).count();
+        assert!(left <= 1, "{:?}", place.files());
+        n_left += left;
     }
     assert!(olds > 5, "none was killed in time: {olds} old, {news} new");
+    assert!(n_left > 0, "none was killed while it wrote");
+    place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success();
+    assert_eq!(place.files(), ["f", "keys", "old"]);
 }
 
 #[test]
@@ -192,6 +189,42 @@ fn a_dedup_whose_input_fails_remembers_what_it_printed() {
         .code(2)
         .stdout(lines(0..100));
     let bytes = place.read("s");
-    let filter = BloomView::from_standalone(&bytes).unwrap();
+    let filter = BloomView::from_standalone(&bytes[..bytes.len() - 64]).unwrap();
     assert!(lines(0..100).lines().all(|line| filter.contains(line)));
+}
+
+/// Whatever ends a run: once one succeeds, its lines have been printed, and none that it printed is printed again.
+#[test]
+fn killed_dedups_lose_no_line() {
+    for more in [&["--keys", "30000"][..], &["--scalable", "--keys", "1000"]] {
+        let place = Place::new();
+        let (mut printed, mut remembered, mut n_killed) = (HashSet::new(), HashSet::new(), 0);
+        for i in 0..40 {
+            let random = bloomline::mix(i);
+            let first = random % 20_000;
+            let input = lines(first..first + 5000);
+            place.write("in", &input);
+            let output = fs::File::create(place.path("out")).unwrap();
+            let mut dedup = Command::new(program());
+            dedup.current_dir(place.directory()).args(["dedup", "-q", "--state", "s", "in"]).args(more);
+            let mut dedup = dedup.stdout(output).spawn().unwrap();
+            sleep(Duration::from_micros(random >> 50));
+            signal(&dedup, ["KILL", "TERM", "INT", "CONT"][(random >> 40) as usize % 4]);
+            let status = dedup.wait().unwrap();
+            let output = String::from_utf8(place.read("out")).unwrap();
+            // A kill can leave the beginning of a line.
+            let whole: Vec<_> = output.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+            assert!(whole.iter().all(|line| !remembered.contains(*line)), "in run {i}");
+            printed.extend(whole.iter().map(|line| line.to_string()));
+            if status.success() {
+                assert!(input.split_inclusive('\n').all(|line| printed.contains(line)), "in run {i}");
+                remembered.extend(whole.iter().map(|line| line.to_string()));
+            } else {
+                n_killed += 1;
+            }
+        }
+        assert!((4..36).contains(&n_killed), "{n_killed} killed");
+        place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success();
+        assert_eq!(place.files(), ["in", "out", "s"]);
+    }
 }
