@@ -1,7 +1,6 @@
 //! `bloomline dedup`
 #![forbid(unsafe_code)]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -13,10 +12,10 @@ use clap::Args;
 
 use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
-use crate::input::{Input, is_stdin};
+use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, grouped, percent};
-use crate::output::{FileLock, NewFile, Printer, is_printed_to, note};
+use crate::output::{FileLock, NewFile, Printer, is_printed_to, is_stream, note};
 use crate::signals::{self, lock};
 use crate::state::{Filter, State};
 
@@ -70,7 +69,7 @@ pub struct Arguments {
 }
 
 /// For an unknown number of lines.
-const INITIAL_CAPACITY: usize = 1_000_000;
+pub const INITIAL_CAPACITY: usize = 1_000_000;
 pub const FPR: f64 = 1e-6;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -155,8 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Checks now that the state can be written, and waits until no other run uses it.
 fn claim(path: &Path, arguments: &Arguments) -> Result<FileLock> {
     let name = path.display();
-    let is_stream = fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
-    ensure!(!is_stream && !is_stdin(path), "{name}: a state is read and then replaced (name a file)");
+    ensure!(!is_stream(path), "{name}: a state is read and then replaced (name a file)");
     ensure!(!is_printed_to(path), "{name}: is the state, and also the output (write to another file)");
     ensure!(!arguments.input.has(path), "{name}: is the state, and also an input (name another state)");
     drop(NewFile::create(path)?);
@@ -180,8 +178,7 @@ fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
         let keys = grouped(keys as u64);
         bail!("{name}: made for {n_lines} lines, not {keys} (omit --keys, or name another state)");
     }
-    let is_that = |fpr: f64| (fpr / state.fpr - 1.0).abs() < 1e-9;
-    if let Some(fpr) = arguments.fpr.filter(|&fpr| !is_that(fpr)) {
+    if let Some(fpr) = arguments.fpr.filter(|&fpr| !state.requests(fpr)) {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         bail!("{name}: made for an FPR of {requested}, not {fpr} (omit --fpr, or name another state)");
     }
@@ -234,7 +231,7 @@ fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, SizingE
         }
         Filter::Growing(filter) => {
             later.into_iter().for_each(|&later| filter.prefetch(later));
-            Ok(filter.insert_hash(hashes[i]))
+            filter.try_insert_hash(hashes[i])
         }
     }
 }

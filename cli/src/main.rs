@@ -10,6 +10,7 @@ mod dedup;
 mod estimate;
 mod filter_file;
 mod fold;
+mod grow;
 mod info;
 mod input;
 mod keys;
@@ -56,6 +57,7 @@ enum Command {
     Build(build::Arguments),
     Check(check::Arguments),
     Dedup(dedup::Arguments),
+    Grow(grow::Arguments),
     Info(info::Arguments),
     Estimate(estimate::Arguments),
     Merge(merge::Arguments),
@@ -106,6 +108,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Build(arguments) => build::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Dedup(arguments) => dedup::run(&arguments),
+        Command::Grow(arguments) => grow::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Estimate(arguments) => estimate::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),

@@ -153,7 +153,8 @@ impl NewFile {
     /// Finds out now whether the file can be written, not after an hour of reading keys. `-` is standard output.
     pub fn create(name: &Path) -> Result<Self> {
         let failed = |error: io::Error| io_error(name.display(), &error);
-        if let Some(file) = stream(name).map_err(failed)? {
+        if is_stream(name) {
+            let file = open_stream(name).map_err(failed)?;
             ensure!(
                 !file.is_terminal(),
                 "{}: a terminal cannot show this (redirect it, or name a file)",
@@ -225,16 +226,18 @@ impl Drop for NewFile {
     }
 }
 
-/// What is written to as it is, not replaced: standard output, a pipe or a device.
-fn stream(name: &Path) -> io::Result<Option<File>> {
+/// Whether it is written to as it is, not replaced: standard output, a pipe or a device.
+pub fn is_stream(name: &Path) -> bool {
+    is_stdout(name) || fs::metadata(name).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+fn is_stdout(name: &Path) -> bool {
+    ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout)
+}
+
+fn open_stream(name: &Path) -> io::Result<File> {
     // By descriptor: what /dev/stdout leads to may have no path that can be opened, or be appended to.
-    if ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout) {
-        return stdout().map(Some);
-    }
-    match fs::metadata(name) {
-        Ok(existing) if !existing.is_file() => File::options().write(true).open(name).map(Some),
-        _ => Ok(None),
-    }
+    if is_stdout(name) { stdout() } else { File::options().write(true).open(name) }
 }
 
 /// Removes the temporary files of runs that were killed: nobody holds their locks.

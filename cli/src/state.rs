@@ -91,6 +91,11 @@ impl State {
         out.write_all([signed.as_flattened(), &checksum, &MAGIC].concat().as_slice())
     }
 
+    /// Whether `fpr` is the requested rate, in other digits perhaps: 0.0001 % and 1e-6 differ in the last bit.
+    pub fn requests(&self, fpr: f64) -> bool {
+        (fpr / self.fpr - 1.0).abs() < 1e-9
+    }
+
     /// The most lines that keep the requested rate, by the model; `None` if it grows.
     pub fn most_lines(&self) -> Option<u64> {
         match &self.filter {

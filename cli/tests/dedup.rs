@@ -8,6 +8,8 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use bloomline::BloomFilter;
+use bloomline::variants::ScalableBloomFilter;
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -92,7 +94,7 @@ fn more_lines_are_taken_when_allowed() {
     assert_eq!(allowed.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
     place.bloomline(&dedup).write_stdin("").assert().success().stderr(warning());
     // The summary does not claim that more new lines were dropped than lines.
-    let dedup = ["dedup", "--allow-overfull", "--state", "s"];
+    let dedup = ["dedup", "--allow-overfull", "--keys", "1000"];
     let dedup = place.bloomline(&dedup).write_stdin(&many[..]).assert().success();
     let summary = std::str::from_utf8(&dedup.get_output().stderr).unwrap();
     let words: Vec<_> = summary.lines().last().unwrap().split_whitespace().collect();
@@ -116,7 +118,7 @@ fn no_keys_are_an_error() {
 fn a_filter_is_not_a_state() {
     let place = Place::new();
     place.bloomline(&["build", "-q", "-o", "k"]).write_stdin(lines(0..5000)).assert().success();
-    let scalable = bloomline::variants::ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
+    let scalable = ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
     place.write("c", scalable.to_standalone());
     for name in ["k", "c"] {
         let remedy = format!("`bloomline grow -o STATE {name}`");
@@ -284,4 +286,163 @@ fn many_runs_at_once_print_each_line_once() {
         "{:?}",
         place.files()
     );
+}
+
+/// The footer of section 11 of docs/format.md.
+fn footer(capacity: u64, lines: u64, fpr: f64) -> Vec<u8> {
+    let words = [capacity, lines, fpr.to_bits(), 0, 0, 1].map(u64::to_le_bytes);
+    let checksum = xxhash_rust::xxh64::xxh64(words.as_flattened(), 0).to_le_bytes();
+    [words.as_flattened(), &checksum, b"\x89bldup\r\n"].concat()
+}
+
+#[test]
+fn a_state_is_written_as_specified() {
+    let place = Place::new();
+    let mut filter =
+        BloomFilter::with_bits_per_key(1000, bloomline::sizing::bits_per_key(1e-4).unwrap()).unwrap();
+    filter.extend(lines(0..300).lines());
+    let dedup = ["dedup", "-q", "--state", "s", "--keys", "1000", "--fpr", "1e-4"];
+    place.bloomline(&dedup).write_stdin(lines(0..300)).assert().success();
+    assert!(place.read("s") == [filter.to_standalone(), footer(1000, 300, 1e-4)].concat());
+    let mut filter = ScalableBloomFilter::with_fpr(20, 1e-6).unwrap();
+    filter.extend(lines(0..300).lines());
+    let dedup = ["dedup", "-q", "--state", "g", "--keys", "20", "--scalable"];
+    place.bloomline(&dedup).write_stdin(lines(0..300)).assert().success();
+    assert!(place.read("g") == [filter.to_standalone(), footer(20, 300, 1e-6)].concat());
+    // What no bloomline writes is refused, though the checksums match.
+    for wrong in
+        [footer(0, 300, 1e-6), footer(20, 301, 1e-6), footer(20, 300, 0.0), footer(20, 300, f64::NAN)]
+    {
+        place.write("g", [filter.to_standalone(), wrong].concat());
+        refuses(
+            &place,
+            &["dedup", "--state", "g"],
+            "",
+            &["g: ", "(restore a copy of the state, or remove it)"],
+        );
+    }
+    for at in (24..48).filter(|at| *at != 40) {
+        let mut words = footer(20, 300, 1e-6)[..48].to_vec();
+        words[at] = 1;
+        let checksum = xxhash_rust::xxh64::xxh64(&words, 0).to_le_bytes();
+        place.write("g", [&filter.to_standalone(), &words[..], &checksum, b"\x89bldup\r\n"].concat());
+        refuses(&place, &["dedup", "--state", "g"], "", &["g: ", "values that no bloomline writes"]);
+    }
+}
+
+#[test]
+fn a_full_state_is_made_to_grow() {
+    // Nearly empty, so that the rate stays; nearly full; full.
+    for (held, fpr) in [(10, "0.0001 %"), (700, "0.0001 %"), (990, "0.0002 %"), (1000, "0.0002 %")] {
+        let place = Place::new();
+        let cron = ["dedup", "-q", "--state", "s", "--keys", "1000"];
+        place.bloomline(&cron).write_stdin(lines(0..held)).assert().success();
+        refuses(&place, &cron, &lines(held..5000), &["`bloomline grow s`"]);
+        let grow = place.bloomline(&["grow", "s"]).assert().success().stdout("");
+        let said = String::from_utf8(grow.get_output().stderr.clone()).unwrap();
+        let first = said.lines().next().unwrap();
+        assert!(
+            first.ends_with(&format!("takes any number from now on at an FPR of at most {fpr}")),
+            "{said}"
+        );
+        assert_eq!(said.contains("the FPR was 0.0001 %"), fpr != "0.0001 %", "{said}");
+        // The same command as ever, and what was printed stays so.
+        let printed = place.bloomline(&cron).write_stdin(lines(0..30_000)).assert().success().stderr("");
+        assert!(printed.get_output().stdout == lines(held..30_000).as_bytes());
+        place.bloomline(&cron).write_stdin(lines(0..30_000)).assert().success().stdout("");
+        place.bloomline(&["grow", "s"]).assert().success();
+        refuses(&place, &["grow", "--fpr", "1%", "s"], "", &["s: grows already", fpr]);
+        place.bloomline(&["dedup", "-q", "--state", "s", "--scalable"]).write_stdin("").assert().success();
+        let fpr = if fpr == "0.0001 %" { "1e-6" } else { "2e-6" };
+        place.bloomline(&["dedup", "-q", "--state", "s", "--fpr", fpr]).write_stdin("").assert().success();
+        assert_eq!(place.files(), ["s"]);
+    }
+}
+
+/// By chance, a small filter's own rate is up to twice the requested one.
+#[test]
+fn full_states_of_any_size_grow() {
+    let place = Place::new();
+    for keys in (50..3000).step_by(271) {
+        let dedup = ["dedup", "-q", "--state", "s", "--keys", &keys.to_string()];
+        place.bloomline(&dedup).write_stdin(lines(0..keys)).assert().success();
+        place.bloomline(&["grow", "s"]).assert().success();
+        let more = place.bloomline(&dedup).write_stdin(lines(0..2 * keys)).assert().success();
+        more.stdout(lines(keys..2 * keys));
+        fs::remove_file(place.path("s")).unwrap();
+    }
+}
+
+#[test]
+fn an_overfull_state_grows_at_a_rate_that_is_named() {
+    let place = Place::new();
+    let dedup = ["dedup", "-q", "--allow-overfull", "--state", "s", "--keys", "1000"];
+    place.bloomline(&dedup).write_stdin(lines(0..2000)).assert().success();
+    refuses(&place, &["grow", "s"], "", &["s: its FPR is 0.", "--fpr"]);
+    refuses(&place, &["grow", "--fpr", "1e-5", "s"], "", &["s: its FPR is 0.", "it can grow at 0.", "--fpr"]);
+    place.bloomline(&["grow", "--fpr", "10%", "s"]).assert().success();
+    let more =
+        place.bloomline(&["dedup", "-q", "--state", "s"]).write_stdin(lines(0..10_000)).assert().success();
+    let n_printed = more.get_output().stdout.iter().filter(|byte| **byte == b'\n').count();
+    assert!((7600..=8001).contains(&n_printed), "{n_printed}");
+}
+
+#[test]
+fn a_filter_becomes_a_state() {
+    let place = Place::new();
+    place
+        .bloomline(&["build", "-q", "-o", "k", "--fpr", "1%"])
+        .write_stdin(lines(0..5000))
+        .assert()
+        .success();
+    refuses(&place, &["grow", "k"], "", &["k: a filter", "-o"]);
+    refuses(&place, &["grow", "-o", "s", "k"], "", &["k: its FPR is 0.9", "--fpr"]);
+    refuses(&place, &["grow", "-o", "s", "no"], "", &["no: No such file"]);
+    place.write("text", "ant\n");
+    refuses(&place, &["grow", "text"], "", &["text: "]);
+    let filter = place.read("k");
+    place.bloomline(&["grow", "-o", "s", "--fpr", "3%", "k"]).assert().success();
+    assert!(place.read("k") == filter);
+    let dedup = ["dedup", "-q", "--state", "s", "--fpr", "0.03"];
+    let printed = place.bloomline(&dedup).write_stdin(lines(0..20_000)).assert().success();
+    let n_printed = printed.get_output().stdout.iter().filter(|byte| **byte == b'\n').count();
+    assert!((14_550..=15_000).contains(&n_printed), "{n_printed}");
+    // A state of an earlier bloomline: a scalable filter.
+    let mut scalable = ScalableBloomFilter::with_fpr(20, 1e-4).unwrap();
+    scalable.extend(lines(0..100).lines());
+    place.write("c", scalable.to_standalone());
+    place.shell("$b grow -o - c 2>&- | cat >g").assert().success();
+    assert!(
+        place.read("g") == [scalable.to_standalone(), footer(20, scalable.inserted_keys(), 1e-4)].concat()
+    );
+    place
+        .bloomline(&["dedup", "-q", "--state", "g"])
+        .write_stdin(lines(0..101))
+        .assert()
+        .stdout(lines(100..101));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn growth_that_finds_no_memory_is_an_error() {
+    let place = Place::new();
+    let mut filter = ScalableBloomFilter::with_growth(50_000, 1e-6, 16, 0.85).unwrap();
+    filter.extend(lines(0..50_000).lines());
+    let state = [filter.to_standalone(), footer(50_000, 50_000, 1e-6)].concat();
+    place.write("in", lines(50_000..50_010));
+    let mut n_refused = 0;
+    for limit in (4..40).step_by(2) {
+        place.write("s", &state);
+        let line = format!("ulimit -v {}; $b dedup -q --state s in", limit << 10);
+        let output = place.shell(&line).output().unwrap();
+        if output.status.success() {
+            assert!(output.stdout == lines(50_000..50_010).as_bytes());
+        } else if output.status.code() == Some(2)
+            && String::from_utf8_lossy(&output.stderr).contains("allocate")
+        {
+            assert!(output.stdout.is_empty() && place.read("s") == state);
+            n_refused += 1;
+        }
+    }
+    assert!(n_refused > 0);
 }

@@ -130,7 +130,11 @@ fn files_that_are_no_filters() {
         }
         fails(&place, place.bloomline(&["fold", "--factor", "1", "-o", name, name]), &texts);
         if name != "empty" {
-            fails(&place, place.bloomline(&["dedup", "--state", name, "keys"]), &[name, "not a state of dedup"]);
+            fails(
+                &place,
+                place.bloomline(&["dedup", "--state", name, "keys"]),
+                &[name, "not a state of dedup"],
+            );
         }
         if name != "damaged" {
             fails(&place, place.bloomline(&["info", name]), &texts);
