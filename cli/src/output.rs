@@ -70,11 +70,16 @@ impl Printer {
 
     /// Waits until what was printed is on disk, if it goes to a file. Some file systems report only then that it is full.
     pub fn sync() -> Result<()> {
-        let synced = match stdout() {
-            Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => file.sync_all(),
-            _ => Ok(()), // a pipe or a device
-        };
-        synced.map_err(|error| io_error("standard output", &error))
+        let synced = stdout().and_then(|mut file| {
+            // The standard library takes a descriptor that cannot be written to for success.
+            _ = file.write(&[])?;
+            // A pipe or a device has nothing to sync.
+            if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
+        });
+        match synced {
+            Err(error) if error.kind() != ErrorKind::Unsupported => Err(io_error("standard output", &error)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use bloomline::BloomFilter;
@@ -199,6 +199,42 @@ fn a_state_is_a_file_of_its_own() {
         .code(2)
         .stderr(contains("s: is the state, and also an input"));
     assert!(place.read("s") == state);
+    // Where nothing can be written, nothing was printed.
+    place.write("in", "bee\n");
+    let read_only = place.shell("$b dedup --state s in 1<in").assert().code(2);
+    read_only.stderr(contains("standard output: Bad file descriptor"));
+    assert!(place.read("s") == state);
+}
+
+/// While it is read for the second time, after its lines were counted.
+#[test]
+fn a_file_that_grows_loses_nothing() {
+    for (n_more, is_taken) in [(1000, true), (20_000, false)] {
+        let place = Place::new();
+        place.write("in", lines(0..20_000));
+        let mut command = Command::new(program());
+        command.current_dir(place.directory()).args(["dedup", "-q", "in"]).stderr(Stdio::piped());
+        let mut dedup = command.stdout(Stdio::piped()).spawn().unwrap();
+        // It waits for the reader: more than a pipe holds.
+        let mut printed = vec![0];
+        dedup.stdout.as_mut().unwrap().read_exact(&mut printed).unwrap();
+        let mut file = fs::File::options().append(true).open(place.path("in")).unwrap();
+        file.write_all(lines(20_000..20_000 + n_more).as_bytes()).unwrap();
+        dedup.stdout.as_mut().unwrap().read_to_end(&mut printed).unwrap();
+        let mut error = String::new();
+        dedup.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        let code = dedup.wait().unwrap().code();
+        let all = lines(0..20_000 + n_more);
+        if is_taken {
+            assert_eq!((printed == all.as_bytes(), error.as_str(), code), (true, "", Some(0)));
+        } else {
+            assert!(
+                error.contains("the input has grown (use --scalable)") && error.lines().count() == 1,
+                "{error}"
+            );
+            assert!(printed.len() > 500_000 && all.as_bytes().starts_with(&printed) && code == Some(2));
+        }
+    }
 }
 
 #[test]
