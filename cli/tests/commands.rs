@@ -457,7 +457,7 @@ fn every_command_explains_itself() {
     let help = String::from_utf8(help).unwrap();
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<_> = commands.map_while(|line| line.split_whitespace().next()).collect();
-    assert_eq!(commands.len(), 12, "{commands:?}");
+    assert_eq!(commands.len(), 13, "{commands:?}");
     for command in commands.into_iter().filter(|&command| command != "help") {
         let text = contains(format!("bloomline {command}"));
         place.bloomline(&[command, "--help"]).assert().success().stdout(text);
