@@ -78,9 +78,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let saved = arguments.state.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
     let is_saved = saved.is_some();
     let state = saved.map_or_else(|| new(arguments), Ok)?;
-    let most_lines = state.most_lines().unwrap_or(u64::MAX);
-    if state.lines > most_lines && !arguments.allow_overfull {
-        return Err(too_many(arguments, is_saved, most_lines, state.fpr));
+    // The model is computed for what the state was made for, and for each chunk only beyond that.
+    let mut enough = 0;
+    let mut takes = |state: &State, lines: u64| {
+        for n in [lines.max(state.capacity), lines] {
+            if lines > enough && state.takes(n) {
+                enough = n;
+            }
+        }
+        lines <= enough
+    };
+    if !arguments.allow_overfull && !takes(&state, state.lines) {
+        return Err(too_many(arguments, is_saved, &state));
     }
     let seed = state.filter.seed();
     // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if it must not be.
@@ -119,10 +128,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         let n_new = chunk.select(insert, &mut selected)? as u64;
         let lines = state.lines + n_new;
-        let is_overfull = lines > most_lines && !arguments.allow_overfull;
+        let is_overfull = !arguments.allow_overfull && !takes(state, lines);
         let printed_all = match refused {
             Some(error) => Err(error.into()),
-            None if is_overfull => Err(too_many(arguments, is_saved, most_lines, state.fpr)),
+            None if is_overfull => Err(too_many(arguments, is_saved, state)),
             None => printer.print(&selected),
         };
         if let Err(error) = printed_all {
@@ -138,7 +147,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         save(&state, path)?;
     }
     let mut fpr = state.filter.estimated_fpr();
-    if state.lines > most_lines {
+    if !takes(&state, state.lines) {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         note(format_args!("more distinct lines than expected: FPR now {fpr}, not the requested {requested}"));
     } else {
@@ -243,9 +252,12 @@ fn save(state: &State, path: &Path) -> Result<()> {
 }
 
 /// Why dedup stops before it drops more new lines than requested, and what helps.
-fn too_many(arguments: &Arguments, is_saved: bool, most_lines: u64, fpr: f64) -> Error {
-    let most =
-        format!("more than {} distinct lines, the most for an FPR of {}", grouped(most_lines), percent(fpr));
+fn too_many(arguments: &Arguments, is_saved: bool, state: &State) -> Error {
+    let most = format!(
+        "more than {} distinct lines, the most for an FPR of {}",
+        grouped(state.most_lines().unwrap_or(u64::MAX)),
+        percent(state.fpr)
+    );
     match &arguments.state {
         Some(path) if is_saved => {
             let name = path.display();

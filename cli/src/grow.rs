@@ -101,7 +101,7 @@ fn keys_at_most(filter: &BloomFilter) -> Option<u64> {
 }
 
 fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {
-    let is_overfull = state.most_lines().is_some_and(|most_lines| state.lines > most_lines);
+    let is_overfull = !state.takes(state.lines);
     let filter = match state.filter {
         Filter::Fixed(filter) => filter,
         Filter::Growing(_) => {
