@@ -14,7 +14,7 @@ use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
-use crate::numbers::{self, grouped, percent};
+use crate::numbers::{self, grouped, percent, size};
 use crate::output::{FileLock, NewFile, Printer, is_printed_to, is_stream, note};
 use crate::signals::{self, lock};
 use crate::state::{Filter, State};
@@ -23,20 +23,22 @@ use crate::state::{Filter, State};
 #[derive(Args)]
 #[command(after_help = "\
 Like `awk '!seen[$0]++'`, in the memory of a filter. The order is kept. A new
-line is dropped as a duplicate with a probability of at most --fpr. With
---keys, memory is fixed, and that holds for up to N distinct lines: once there
-are too many for --fpr, by the model of the filter, dedup stops with exit
-status 2 before it prints more, and saves nothing. Without --keys, files are
-read twice, the first time to count their distinct lines. From a pipe, and
-with --state, where later lines cannot be counted yet, memory grows as with
---scalable.
+line is dropped as a duplicate with a probability of at most --fpr.
+
+With --keys, memory is fixed. Once there are more distinct lines than the filter
+takes at --fpr by its model (N, or a few more), dedup stops with exit status 2
+before it prints or drops more of them, and saves nothing. With --allow-overfull
+it goes on, drops more and more new lines, and says so at the end. Without --keys, files are read twice, the first time to
+count their distinct lines. From a pipe, and with --state, where later lines
+cannot be counted yet, memory grows as with --scalable.
 
 With --state, lines printed in earlier runs are dropped too. FILE records what
-has been printed, --fpr and --keys. It is written at the end, on Ctrl-C, and
-when input cannot be read, but not when output cannot be written: what that run
-printed is printed again by the next one, and no line is lost. The next run
-takes --fpr and --keys from FILE; others are an error. `bloomline grow` makes a
-FILE of fixed size grow. FILE.lock exists while a run uses FILE.
+has been printed, --fpr and --keys: later runs may omit these or repeat them,
+and other values are an error. `bloomline grow FILE` lets one of fixed size take
+any number of lines. FILE is written at the end, on Ctrl-C, and when input
+cannot be read, but not when output cannot be written: what that run printed is
+printed again by the next one, and no line is lost. Another run on FILE waits
+meanwhile; FILE.lock shows it.
 
 Examples:
   bloomline dedup log.txt >once.txt
@@ -130,6 +132,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let lines = state.lines + n_new;
         let is_overfull = !arguments.allow_overfull && !takes(state, lines);
         let printed_all = match refused {
+            Some(SizingError::OutOfMemory { bytes }) => Err(anyhow!(
+                "cannot allocate {} for more lines; nothing was saved (free some memory)",
+                size(bytes as u64)
+            )),
             Some(error) => Err(error.into()),
             None if is_overfull => Err(too_many(arguments, is_saved, state)),
             None => printer.print(&selected),

@@ -83,7 +83,7 @@ impl State {
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         match &self.filter {
             Filter::Fixed(filter) => filter.write_standalone_to(&mut out)?,
-            Filter::Growing(filter) => out.write_all(&filter.to_standalone())?,
+            Filter::Growing(filter) => filter.write_standalone_to(&mut out)?,
         }
         let words = [self.capacity, self.lines, self.fpr.to_bits(), 0, 0, VERSION.into()];
         let signed = words.map(u64::to_le_bytes);
