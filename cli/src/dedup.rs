@@ -147,6 +147,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         state.lines = lines;
         printed += n_new;
     };
+    let n_lines = keys.count();
+    drop(keys); // and with it the progress bar
     let mut seen = lock(&seen);
     let Some(state) = seen.take() else { signals::wait_for_end() };
     if let Some(path) = &arguments.state {
@@ -161,7 +163,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     read?;
     if !arguments.quiet {
-        say(fpr, keys.count(), printed);
+        say(fpr, n_lines, printed);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -251,7 +253,7 @@ fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, SizingE
     }
 }
 
-/// Once what it says was printed is on disk too: otherwise, after a power failure, no run would print these lines again.
+/// Once what it says was printed is on disk: after a power failure, no run would print it again.
 fn save(state: &State, path: &Path) -> Result<()> {
     Printer::sync()?;
     NewFile::create(path)?.write(|file| state.write_to(file))

@@ -68,7 +68,7 @@ impl Printer {
         written.map_err(|error| write_error("standard output", &error))
     }
 
-    /// Waits until what was printed is on disk, if it goes to a file. Some file systems report only then that it is full.
+    /// Waits until what was printed to a file is on disk. Some file systems report only then that they are full.
     pub fn sync() -> Result<()> {
         let synced = stdout().and_then(|mut file| {
             // The standard library takes a descriptor that cannot be written to for success.

@@ -42,7 +42,7 @@ impl State {
         let wrong = |what: String| anyhow!("{name}: {what} (restore a copy of the state, or remove it)");
         ensure!(
             StandaloneKind::of(bytes).is_none(),
-            "{name}: a filter, not a state of dedup (name another file, or make a state with `bloomline grow -o STATE {name}`)"
+            "{name}: a filter, not a state of dedup (make one of it with `bloomline grow -o STATE {name}`)"
         );
         ensure!(Self::is_state(bytes), "{name}: not a state of dedup (name another file)");
         let (filter, footer) = bytes

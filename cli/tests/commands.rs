@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BloomView, FilterBuilder, Sizing};
+use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
 

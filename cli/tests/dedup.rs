@@ -305,8 +305,8 @@ fn many_runs_at_once_print_each_line_once() {
     let place = Place::new();
     place.write("a", lines(0..2000));
     place.write("b", lines(1000..3000));
-    let runs = "for i in 1 2 3 4; do for f in a b; do $b dedup -q --state s --keys 3000 $f >$f$i 2>/dev/null & done; done; \
-                wait; cat a? b? | sort >all";
+    let runs = "for i in 1 2 3 4; do for f in a b; do \
+                $b dedup -q --state s --keys 3000 $f >$f$i 2>/dev/null & done; done; wait; cat a? b? | sort >all";
     place.shell(runs).assert().success();
     let mut expected: Vec<_> = lines(0..3000).lines().map(str::to_owned).collect();
     expected.sort();
