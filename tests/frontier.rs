@@ -94,6 +94,10 @@ fn a_frontier_reports_that_it_is_over_capacity() {
     }
     assert!(restored(&frontier.to_standalone()).unwrap().is_over_capacity());
     assert!(!sample().is_over_capacity());
+    assert_eq!(
+        (frontier.capacity(), Frontier::<String>::growing(9, 0.1).unwrap().capacity()),
+        (Some(1_000), None)
+    );
     let mut frontier = Frontier::growing(10, 0.01).unwrap();
     frontier.extend((0..1_000).map(|i| i.to_string()));
     assert!(frontier.accepted() > 900 && !frontier.is_over_capacity());

@@ -187,6 +187,11 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         self.accepted
     }
 
+    /// Items that it was made for; `None` if it grows.
+    pub fn capacity(&self) -> Option<u64> {
+        Some(self.capacity).filter(|&capacity| capacity != UNLIMITED)
+    }
+
     /// Returns whether the frontier has accepted more items than it was made for, and so drops new ones more often than
     /// requested. Always `false` if it grows.
     pub fn is_over_capacity(&self) -> bool {
