@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
@@ -17,6 +17,16 @@ const GRID: RGBColor = RGBColor(222, 222, 222);
 /// Distinguishable with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
+
+/// The file of a chart, unless its name promises another format. Devices have no ending.
+pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
+    match path.extension() {
+        Some(ending) if !ending.eq_ignore_ascii_case("svg") => {
+            Err(format!("charts are SVG (name it {})", path.with_extension("svg").display()))
+        }
+        _ => Ok(path),
+    }
+}
 
 pub struct Axis<'a> {
     pub title: &'a str,

@@ -1,14 +1,18 @@
 //! Filter files, read in place.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{BloomFilter, BloomView, DecodeError, MismatchError, StandaloneKind};
+use bloomline::sstable::PartitionIndex;
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
+use crate::input::is_stdin;
 use crate::output::io_error;
+use crate::state::{Filter, State};
 
 /// The bytes of a filter file.
 pub struct FilterFile {
@@ -22,11 +26,73 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
+/// What a file can hold, by its last bytes.
+pub enum Content<'a> {
+    Blocked(BloomView<'a>),
+    Standard(StandardBloomFilter),
+    Counting(CountingBloomFilter),
+    Scalable(ScalableBloomFilter),
+    State(State),
+    Frontier(Frontier<Vec<u8>>),
+    PartitionIndex(PartitionIndex<&'a [u8]>),
+}
+
+/// What can be united and compared.
+pub enum Part<'a> {
+    Fixed(BloomView<'a>),
+    Growing(&'a ScalableBloomFilter),
+}
+
+impl Part<'_> {
+    /// Of one that does not grow.
+    pub fn n_blocks(&self) -> Option<usize> {
+        match self {
+            Self::Fixed(view) => Some(view.n_blocks()),
+            Self::Growing(_) => None,
+        }
+    }
+}
+
+impl Content<'_> {
+    /// The filter, and the state around it; `None` for what cannot be united.
+    pub fn part(&self) -> Option<(Part<'_>, Option<&State>)> {
+        match self {
+            Self::Blocked(view) => Some((Part::Fixed(*view), None)),
+            Self::Scalable(filter) => Some((Part::Growing(filter), None)),
+            Self::State(state) => match &state.filter {
+                Filter::Fixed(filter) => Some((Part::Fixed(filter.as_view()), Some(state))),
+                Filter::Growing(filter) => Some((Part::Growing(filter), Some(state))),
+            },
+            _ => None,
+        }
+    }
+
+    /// With its article, for errors.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Blocked(_) => "a blocked filter",
+            Self::Standard(_) => "a standard filter",
+            Self::Counting(_) => "a counting filter",
+            Self::Scalable(_) => "a scalable filter",
+            Self::State(_) => "a state of dedup",
+            Self::Frontier(_) => "a frontier",
+            Self::PartitionIndex(_) => "a partition index",
+        }
+    }
+}
+
 impl FilterFile {
+    /// Opens a file, or standard input if it is called -.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let bytes = bytes_of(path).map_err(|error| io_error(&name, &error))?;
-        Ok(Self { name, bytes })
+        let (name, bytes) = if is_stdin(path) {
+            ("standard input".into(), all_bytes(io::stdin()))
+        } else {
+            (path.display().to_string(), bytes_of(path))
+        };
+        match bytes {
+            Ok(bytes) => Ok(Self { name, bytes }),
+            Err(error) => Err(io_error(name, &error)),
+        }
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -36,31 +102,63 @@ impl FilterFile {
         }
     }
 
-    /// The filter, with only its footer checked.
-    pub fn view(&self) -> Result<BloomView<'_>> {
-        BloomView::from_standalone(self.bytes()).map_err(|error| self.error(error))
+    /// What the file holds. Of a blocked filter, only the footer is checked: see [`verified`](Self::verified).
+    pub fn content(&self) -> Result<Content<'_>> {
+        let bytes = self.bytes();
+        if State::is_state(bytes) {
+            return State::from_bytes(&self.name, bytes).map(Content::State);
+        }
+        let content = match StandaloneKind::of(bytes) {
+            Some(StandaloneKind::Standard) => {
+                StandardBloomFilter::from_standalone(bytes).map(Content::Standard)
+            }
+            Some(StandaloneKind::Counting) => {
+                CountingBloomFilter::from_standalone(bytes).map(Content::Counting)
+            }
+            Some(StandaloneKind::Scalable) => {
+                ScalableBloomFilter::from_standalone(bytes).map(Content::Scalable)
+            }
+            Some(StandaloneKind::Frontier) => Frontier::from_standalone(bytes).map(Content::Frontier),
+            // An index has no magic, but a checksum.
+            None => match PartitionIndex::new(bytes) {
+                Ok(index) => Ok(Content::PartitionIndex(index)),
+                Err(_) => BloomView::from_standalone(bytes).map(Content::Blocked),
+            },
+            Some(_) => BloomView::from_standalone(bytes).map(Content::Blocked),
+        };
+        content.map_err(|error| self.error(error))
     }
 
-    /// The filter, read whole to verify its checksum: a damaged one could report its keys absent.
-    pub fn verified(&self) -> Result<BloomView<'_>> {
+    /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
+    pub fn verified(&self) -> Result<Content<'_>> {
+        let content = self.content()?;
+        if let Content::Blocked(view) = content {
+            view.verify().map_err(|error| self.error(error))?;
+        }
+        Ok(content)
+    }
+
+    /// The blocked filter in the file, with only its footer checked.
+    pub fn view(&self) -> Result<BloomView<'_>> {
+        match self.content()? {
+            Content::Blocked(view) => Ok(view),
+            other => {
+                let (name, kind) = (&self.name, other.kind());
+                Err(anyhow!("{name}: {kind}, not a blocked filter (give one that `bloomline build` made)"))
+            }
+        }
+    }
+
+    /// The blocked filter in the file, verified and in memory.
+    pub fn filter(&self) -> Result<BloomFilter> {
         let view = self.view()?;
         view.verify().map_err(|error| self.error(error))?;
-        Ok(view)
+        view.try_to_filter().map_err(|error| anyhow!("{}: {error}", self.name))
     }
 
-    /// The verified filter, in memory.
-    pub fn filter(&self) -> Result<BloomFilter> {
-        Ok(self.verified()?.to_filter())
-    }
-
-    /// Whether it is a scalable filter.
-    pub fn is_scalable(&self) -> bool {
-        StandaloneKind::of(self.bytes()) == Some(StandaloneKind::Scalable)
-    }
-
-    pub fn mismatch(&self, other: &Path, error: MismatchError) -> Error {
-        let (name, other) = (&self.name, other.display());
-        anyhow!("{name}: does not match {other}: {error} (build both with the same --keys and --fpr)")
+    /// The error for content that a command has no use for.
+    pub fn cannot(&self, content: &Content, do_this: &str, remedy: &str) -> Error {
+        anyhow!("{}: {} cannot {do_this} (give {remedy})", self.name, content.kind())
     }
 
     pub fn error(&self, error: DecodeError) -> Error {
@@ -68,11 +166,6 @@ impl FilterFile {
         match error {
             DecodeError::TooShort { .. } => {
                 anyhow!("{name}: not a filter, or truncated: {error} (create one with `bloomline build`)")
-            }
-            DecodeError::Magic { .. } if self.is_scalable() => {
-                anyhow!(
-                    "{name}: a scalable filter (use it with `bloomline dedup --state`, or build one of fixed size)"
-                )
             }
             DecodeError::Magic { .. } => anyhow!("{name}: {error} (create one with `bloomline build`)"),
             // These errors say what to do.
@@ -84,8 +177,21 @@ impl FilterFile {
     }
 }
 
+/// The bytes of all files, for progress; `None` if one is not a regular file.
+pub fn total_bytes(paths: &[&Path]) -> Option<u64> {
+    let size =
+        |path: &&Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| metadata.len());
+    paths.iter().map(size).sum()
+}
+
+fn all_bytes(mut file: impl Read) -> io::Result<Bytes> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Bytes::Read(bytes))
+}
+
 fn bytes_of(path: &Path) -> io::Result<Bytes> {
-    let mut file = File::open(path)?;
+    let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -97,7 +203,5 @@ fn bytes_of(path: &Path) -> io::Result<Bytes> {
         // that ends the process; any byte is a valid `u8`, and no reference to what they decode to is kept.
         return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Bytes::Read(bytes))
+    all_bytes(file)
 }

@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::output::io_error;
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Input {
     /// Files of keys, plain, gzip or zstd; standard input if none or -
     #[arg(value_name = "FILE")]

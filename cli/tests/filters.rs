@@ -1,0 +1,499 @@
+//! What the commands do with filters of every kind.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::collections::HashSet;
+
+use bloomline::sstable::{FilterBlockBuilder, FilterPolicy, PartitionIndexBuilder, Policy};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{BloomFilter, FilterBuilder};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use common::{Place, lines};
+
+fn blocks(n_blocks: usize, keys: std::ops::Range<u64>) -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
+    filter.extend(lines(keys).lines());
+    filter
+}
+
+/// What a command prints to standard output, as JSON.
+fn json(place: &Place, arguments: &[&str]) -> Value {
+    let output = place.bloomline(arguments).assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+/// As precise as JSON is read.
+fn is_close(value: &Value, expected: f64) -> bool {
+    value.as_f64().is_some_and(|value| (value / expected - 1.0).abs() < 1e-12)
+}
+
+/// A command's error, one line.
+fn error(place: &Place, arguments: &[&str]) -> String {
+    let output = place.bloomline(arguments).assert().code(2).stdout("").get_output().stderr.clone();
+    let error = String::from_utf8(output).unwrap();
+    assert!(
+        error.starts_with("bloomline: ") && error.ends_with(")\n") && error.lines().count() == 1,
+        "{error}"
+    );
+    error
+}
+
+/// A file of each kind but a state, with these keys.
+fn all_kinds(place: &Place, keys: &str) {
+    let mut standard = StandardBloomFilter::with_fpr(1000, 0.01).unwrap();
+    let mut counting = CountingBloomFilter::with_fpr(1000, 0.01).unwrap();
+    let mut scalable = ScalableBloomFilter::with_fpr(300, 0.01).unwrap();
+    let mut frontier = Frontier::with_fpr(1000, 0.01).unwrap();
+    let mut growing = Frontier::growing(1000, 0.01).unwrap();
+    standard.extend(keys.lines());
+    counting.extend(keys.lines());
+    scalable.extend(keys.lines());
+    frontier.extend(keys.lines());
+    growing.extend(keys.lines());
+    frontier.pop();
+    place.write("standard", standard.to_standalone());
+    place.write("counting", counting.to_standalone());
+    place.write("scalable", scalable.to_standalone());
+    place.write("frontier", frontier.to_standalone());
+    place.write("growing", growing.to_standalone());
+}
+
+#[test]
+fn info_says_what_a_file_is() {
+    let place = Place::new();
+    all_kinds(&place, &lines(0..1000));
+    place.write("blocked", blocks(1, 0..30).to_standalone());
+    for (name, texts) in [
+        ("blocked", &["blocked filter", "1 block of 64 bytes, k = 6"][..]),
+        ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
+        ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
+        ("scalable", &["scalable filter", "requested FPR    1 %", "3 filters"]),
+        ("frontier", &["frontier", "995, exact", "996, exact", "1,000 items"]),
+        ("growing", &["frontier", "capacity         grows"]),
+    ] {
+        let mut text = contains("checksum         valid").and(contains("FPR  ")).boxed();
+        for more in texts {
+            text = text.and(contains(*more)).boxed();
+        }
+        place.bloomline(&["info", name]).assert().success().stdout(text);
+    }
+    let standard = StandardBloomFilter::from_standalone(&place.read("standard")).unwrap();
+    let info = json(&place, &["info", "--json", "standard"]);
+    assert_eq!((&info["kind"], &info["bits"], &info["k"]), (&"standard".into(), &9594.into(), &7.into()));
+    assert!(is_close(&info["false_positive_rate"], standard.estimated_fpr()));
+    assert_eq!(info["estimated_keys"], standard.estimated_keys().keys().unwrap());
+    let info = json(&place, &["info", "--json", "counting"]);
+    assert_eq!((&info["kind"], &info["saturated_counters"]), (&"counting".into(), &0.into()));
+    let scalable = ScalableBloomFilter::from_standalone(&place.read("scalable")).unwrap();
+    let info = json(&place, &["info", "--json", "scalable"]);
+    assert_eq!((&info["kind"], &info["filters"]), (&"scalable".into(), &scalable.filters().len().into()));
+    assert_eq!(info["inserted_keys"], scalable.inserted_keys());
+    assert!(is_close(&info["requested_false_positive_rate"], 0.01));
+    assert!(is_close(&info["false_positive_rate"], scalable.estimated_fpr()));
+    let info = json(&place, &["info", "--json", "frontier"]);
+    assert_eq!((&info["kind"], &info["is_intact"]), (&"frontier".into(), &true.into()));
+    let counts = (&info["queued_items"], &info["accepted_items"], &info["capacity"]);
+    assert_eq!(counts.0.as_u64().unwrap() + 1, counts.1.as_u64().unwrap());
+    assert_eq!(counts.2, &1000);
+    assert!(json(&place, &["info", "--json", "growing"])["capacity"].is_null());
+    // Cut ones are errors that name the file.
+    for name in ["standard", "counting", "scalable", "frontier"] {
+        let bytes = place.read(name);
+        place.write("cut", &bytes[8..]);
+        assert!(error(&place, &["info", "cut"]).contains("cut: "));
+    }
+    for name in ["standard", "scalable", "frontier"] {
+        let error = error(&place, &["info", "--plot", "p.svg", name]);
+        assert!(error.contains("omit --plot"), "{error}");
+        assert!(!place.path("p.svg").exists());
+    }
+}
+
+#[test]
+fn info_reads_what_tables_hold() {
+    let place = Place::new();
+    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
+    let keys = lines(0..1000);
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    builder.extend(keys.lines());
+    let mut compact = Vec::new();
+    builder.clone().finish_compact(&mut compact);
+    place.write("compact", &compact);
+    let info = json(&place, &["info", "--json", "--compact", "compact"]);
+    assert_eq!(
+        (&info["kind"], &info["bytes"], &info["k"]),
+        (&"compact".into(), &compact.len().into(), &7.into())
+    );
+    assert!(is_close(&info["false_positive_rate"], builder.finish().estimated_fpr()));
+    place
+        .bloomline(&["info", "--compact", "compact"])
+        .assert()
+        .stdout(contains("compact bytes").and(contains("none of its own")));
+    assert!(error(&place, &["info", "compact"]).contains("--compact"));
+    let few = place.path("few");
+    let mut bytes = Vec::new();
+    policy.create_filter(["ant", "bee"], &mut bytes);
+    std::fs::write(few, bytes).unwrap();
+    place
+        .bloomline(&["info", "--compact", "few"])
+        .assert()
+        .stdout(contains("1 lane of 8 bytes, a short filter, k = 16"));
+
+    let mut filters = FilterBlockBuilder::new(&policy);
+    for (i, key) in keys.lines().enumerate() {
+        if i % 50 == 0 {
+            filters.start_block(i as u64 / 50 * 4096);
+        }
+        filters.add_key(key);
+    }
+    let block = filters.finish().unwrap();
+    place.write("block", &block);
+    let text = contains("20, and none for 19 ranges of 2,048 bytes of the table");
+    place.bloomline(&["info", "--filter-block", "block"]).assert().success().stdout(text);
+    let info = json(&place, &["info", "--filter-block", "--json", "block"]);
+    assert_eq!((&info["kind"], &info["filters"]), (&"filter block".into(), &20.into()));
+    let (keys, fpr) =
+        (info["estimated_keys"].as_u64().unwrap(), info["false_positive_rate"].as_f64().unwrap());
+    assert!((970..1030).contains(&keys) && (0.005..0.015).contains(&fpr), "{info}");
+    assert!(error(&place, &["info", "block"]).contains("--filter-block"));
+    // A damaged filter in it is counted, and is an error.
+    let mut damaged = block.clone();
+    let first = damaged.len() - 5 - 4 * 39 - 1;
+    damaged[first] = 0xff;
+    place.write("damaged", damaged);
+    let mut command = place.bloomline(&["info", "--filter-block", "damaged"]);
+    command
+        .assert()
+        .code(2)
+        .stdout(contains("unusable         1 filter\n"))
+        .stderr(contains("damaged: 1 filter of 20 cannot be read"));
+
+    let mut index = PartitionIndexBuilder::new();
+    index.add("ant", 0, 4001);
+    index.add("cat", 4001, 4001);
+    index.add("elk", 8002, 1301);
+    let index = index.finish();
+    place.write("index", &index);
+    let text = contains("partition index")
+        .and(contains("partitions       3\n"))
+        .and(contains("checksum         valid"));
+    place.bloomline(&["info", "index"]).assert().success().stdout(text);
+    let info = json(&place, &["info", "--json", "index"]);
+    assert_eq!((&info["kind"], &info["partitions"]), (&"partition index".into(), &3.into()));
+    let mut damaged = index.clone();
+    damaged[0] ^= 1;
+    place.write("damaged", damaged);
+    assert!(error(&place, &["info", "--partition-index", "damaged"]).contains("checksum"));
+    assert_eq!(policy.name(), "bloomline.BlockedBloom2");
+}
+
+#[test]
+fn check_reads_filters_of_every_kind() {
+    let place = Place::new();
+    let (present, missing) = (lines(0..1000), lines(1000..3000));
+    all_kinds(&place, &present);
+    place.write("keys", &present);
+    place.write("both", present.clone() + &missing);
+    for name in ["standard", "counting", "scalable"] {
+        let output = place.bloomline(&["check", name, "both"]).assert().success().get_output().stdout.clone();
+        let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+        assert!(present.lines().all(|line| selected.contains(line)), "{name}");
+        assert!((1001..1060).contains(&selected.len()), "{name}: {}", selected.len());
+        let mut bytes = place.read(name);
+        bytes[3] ^= 1;
+        place.write("damaged", bytes);
+        assert!(error(&place, &["check", "damaged", "keys"]).contains("damaged: "));
+    }
+    for name in ["frontier", "growing"] {
+        let error = error(&place, &["check", name, "keys"]);
+        assert!(error.contains("a frontier") && error.contains("(give a filter"), "{error}");
+    }
+}
+
+#[test]
+fn check_counts_each_file_as_grep_does() {
+    let place = Place::new();
+    place.write("a", "ant\nbee\n");
+    place.write("b", "");
+    place.write("c", "bee\ncat\nant");
+    place.shell("printf 'ant\\nbee\\n' | $b build -q -o f").assert().success();
+    let count = |files: &[&str]| place.bloomline(&[&["check", "-c", "f"], files].concat());
+    count(&["a", "b", "c", "a"]).assert().success().stdout("a:2\nb:0\nc:2\na:2\n");
+    count(&["a", "-"]).write_stdin("ant\n").assert().success().stdout("a:2\n(standard input):1\n");
+    count(&["c"]).assert().success().stdout("2\n");
+    count(&["b", "b"]).assert().code(1).stdout("b:0\nb:0\n");
+    place.bloomline(&["check", "-cv", "f", "a", "c"]).assert().success().stdout("a:0\nc:1\n");
+}
+
+#[test]
+fn a_filter_may_come_from_standard_input() {
+    let place = Place::new();
+    place.write("f", blocks(64, 0..500).to_standalone());
+    place.write("keys", lines(0..10));
+    place.shell("cat f | $b check - keys").assert().success().stdout(lines(0..10));
+    place.shell("$b check -c - keys <f").assert().success().stdout("10\n");
+    place.shell("$b info --json - <f").assert().success().stdout(contains("\"standard input\""));
+    place.shell("cat f | $b fold --factor 4 -o g -").assert().success();
+    assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
+    let both = "the filter and the keys cannot both come from standard input (name the keys' files)";
+    for keys in ["", "-", "keys -"] {
+        place.shell(&format!("$b check - {keys} <f")).assert().code(2).stdout("").stderr(contains(both));
+    }
+}
+
+#[test]
+fn larger_filters_are_folded_to_fit() {
+    let place = Place::new();
+    for (name, n_blocks, keys) in [("large", 240, 0..600), ("small", 60, 400..1000), ("odd", 90, 0..9)] {
+        place.write(name, blocks(n_blocks, keys).to_standalone());
+    }
+    let folds = contains("large: folded by 4, to the 60 blocks of small");
+    for order in [["large", "small"], ["small", "large"]] {
+        let mut merge = place.bloomline(&["merge", "-o", "both", order[0], order[1]]);
+        merge.assert().success().stderr(folds.clone());
+        assert_eq!(place.read("both"), blocks(60, 0..1000).to_standalone());
+        let output = place.bloomline(&[&["estimate"], &order[..]].concat()).assert().success();
+        let text = output.stderr(folds.clone()).get_output().stdout.clone();
+        let text = String::from_utf8(text).unwrap();
+        let keys = |row: usize| -> u64 {
+            let word = text.lines().nth(row).unwrap().split("about ").nth(1).unwrap();
+            word.split(' ').next().unwrap().replace(',', "").parse().unwrap()
+        };
+        assert!((950..1050).contains(&keys(2)) && (150..250).contains(&keys(3)), "{text}");
+    }
+    let mut merge = place.bloomline(&["merge", "-o", "both", "large", "small", "large"]);
+    merge.assert().success().stderr(folds);
+    place.write("k", BloomFilter::with_blocks(60, 7).unwrap().to_standalone());
+    place.write("seed", BloomFilter::with_blocks(60, 6).unwrap().with_seed(9).to_standalone());
+    for (name, texts) in [
+        ("odd", ["90 blocks, k = 6", "60 blocks, k = 6"]),
+        ("k", ["60 blocks, k = 7", "60 blocks, k = 6"]),
+        ("seed", ["seed 9", "seed 0"]),
+    ] {
+        for arguments in [&["merge", "-o", "g", "small", name][..], &["estimate", "small", name]] {
+            let error = error(&place, arguments);
+            let remedy = "`bloomline build --like";
+            assert!(texts.iter().chain([&remedy]).all(|text| error.contains(text)), "{error}");
+        }
+    }
+    let merged = json(&place, &["merge", "--json", "-o", "both", "large", "small"]);
+    assert_eq!((&merged["file"], &merged["blocks"]), (&"both".into(), &60.into()));
+    assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 4}]));
+    let estimate = json(&place, &["estimate", "--json", "large", "small"]);
+    assert_eq!(estimate["first"]["file"], "large");
+    assert!((550..650).contains(&estimate["second"]["keys"].as_u64().unwrap()));
+    assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()));
+    assert!(estimate["intersection"]["standard_error"].as_f64().unwrap() > 1.0);
+}
+
+#[test]
+fn fold_says_what_can_be_had() {
+    let place = Place::new();
+    place.write("f", blocks(60, 0..500).to_standalone());
+    place.write("prime", blocks(97, 0..500).to_standalone());
+    let factors = "(give --factor 2 for 1.92 kB, 3 for 1.28 kB, 4 for 960 B, 5 for 768 B,";
+    for wrong in ["7", "0", "61"] {
+        let error = error(&place, &["fold", "-o", "g", "--factor", wrong, "f"]);
+        assert!(error.contains(factors), "{error}");
+    }
+    assert!(
+        error(&place, &["fold", "-o", "g", "f"])
+            .contains("how far to fold it? (give --fpr, or --factor 2 for")
+    );
+    let error = error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
+    assert!(error.contains("(give --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
+    // In place of a fold by 1, what stands in its way.
+    let mut fold = place.bloomline(&["fold", "-o", "g", "--fpr", "1%", "prime"]);
+    fold.assert().success().stderr(contains("g: not folded: by 97, the least factor").and(contains("FPR ")));
+    assert_eq!(place.read("g"), place.read("prime"));
+    let folded = json(&place, &["fold", "--json", "-o", "g", "--factor", "4", "f"]);
+    let names = (&folded["file"], &folded["factor"], &folded["blocks"], &folded["bytes"]);
+    assert_eq!(names, (&"g".into(), &4.into(), &15.into(), &(15 * 64 + 64).into()));
+    all_kinds(&place, "ant\n");
+    for name in ["standard", "counting", "scalable", "frontier"] {
+        let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", name]);
+        assert!(
+            error.contains(&format!("{name}: a {}", if name == "growing" { "frontier" } else { name })),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn scalable_filters_are_merged_and_compared() {
+    let place = Place::new();
+    let scalable = |capacity, range| {
+        let mut filter = ScalableBloomFilter::with_fpr(capacity, 0.01).unwrap();
+        filter.extend(lines(range).lines());
+        filter.to_standalone()
+    };
+    place.write("a", scalable(100, 0..600));
+    place.write("b", scalable(200, 400..1000));
+    place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("requested 2 %"));
+    let both = ScalableBloomFilter::from_standalone(&place.read("both")).unwrap();
+    assert!(lines(0..1000).lines().all(|line| both.contains(line)));
+    assert!((both.fpr() - 0.02).abs() < 1e-9 && both.estimated_fpr() < 0.02);
+    // Keys may be in filters of different sizes, so the bits of the two cannot be compared.
+    let estimate = json(&place, &["estimate", "--json", "a", "b"]);
+    let (a, b) = (estimate["first"]["keys"].as_u64().unwrap(), estimate["second"]["keys"].as_u64().unwrap());
+    assert!((580..=600).contains(&a) && (580..=600).contains(&b));
+    assert_eq!(
+        (&estimate["union"]["at_least"], &estimate["union"]["at_most"]),
+        (&a.max(b).into(), &(a + b).into())
+    );
+    assert_eq!(estimate["intersection"]["at_most"], a.min(b));
+    assert!(estimate["union"]["keys"].is_null());
+    let mut command = place.bloomline(&["estimate", "a", "b"]);
+    let text = contains(format!("union         {b} to ")).or(contains(format!("union         {a} to ")));
+    command.assert().success().stdout(text).stderr(contains("cannot be estimated"));
+    // Until they have grown, they can.
+    place.write("c", scalable(1000, 0..600));
+    place.write("d", scalable(1000, 400..1000));
+    let estimate = json(&place, &["estimate", "--json", "c", "d"]);
+    assert!((950..1050).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
+    // One of fixed size does not take the keys of one that grows.
+    place.write("f", blocks(60, 0..9).to_standalone());
+    for order in [["a", "f"], ["f", "a"]] {
+        let error = error(&place, &["merge", "-o", "g", order[0], order[1]]);
+        assert!(error.contains("grow"), "{error}");
+    }
+    assert!(json(&place, &["estimate", "--json", "a", "f"])["union"]["keys"].is_null());
+}
+
+#[test]
+fn charts_are_svg() {
+    let place = Place::new();
+    place.write("f", blocks(60, 0..500).to_standalone());
+    for name in ["x.png", "x.PDF", "x.svgz"] {
+        for arguments in
+            [&["info", "f", "--plot", name][..], &["plan", "--keys", "9", "--fpr", "1%", "--plot", name]]
+        {
+            let output = place.bloomline(arguments).assert().code(2).stdout("").get_output().stderr.clone();
+            let error = String::from_utf8(output).unwrap();
+            assert!(error.contains(name) && error.contains("x.svg"), "{error}");
+        }
+    }
+    place.bloomline(&["info", "f", "--plot", "x.SVG"]).assert().success();
+    assert_eq!(place.files(), ["f", "x.SVG"]);
+}
+
+#[test]
+fn plan_prints_json() {
+    let place = Place::new();
+    let plan = json(&place, &["plan", "--json", "--keys", "1e6", "--bytes", "1241728"]);
+    assert_eq!((&plan["keys"], &plan["blocks"], &plan["k"]), (&1_000_000.into(), &19_402.into(), &6.into()));
+    assert!((plan["false_positive_rate"].as_f64().unwrap() - 0.01).abs() < 1e-5);
+    assert!((plan["bits_per_key"].as_f64().unwrap() - 9.93).abs() < 0.01);
+    assert_eq!(plan["standard"]["bytes"], 1_241_728);
+    assert!(plan["standard"]["false_positive_rate"].as_f64().unwrap() < 0.01);
+}
+
+/// Runs dedup with a state, and returns what it prints.
+fn dedup(place: &Place, state: &str, more: &[&str], input: String) -> String {
+    let arguments = [&["dedup", "-q", "--state", state], more].concat();
+    let output =
+        place.bloomline(&arguments).write_stdin(input).assert().success().get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+#[test]
+fn states_are_described_queried_and_merged() {
+    let place = Place::new();
+    for (more, kind, shape) in [
+        (
+            &["--keys", "1000", "--fpr", "1e-4"][..],
+            "state of dedup, of fixed size",
+            "blocks of 64 bytes, k = ",
+        ),
+        (&["--scalable", "--keys", "100", "--fpr", "1e-4"], "state of dedup, which grows", "filters, "),
+    ] {
+        for name in ["a", "b"] {
+            let _ = std::fs::remove_file(place.path(name));
+        }
+        dedup(&place, "a", more, lines(0..500));
+        dedup(&place, "b", more, lines(300..900));
+        let text = contains(kind).and(contains(shape)).and(contains("lines            500\n"));
+        let text = text.and(contains("requested FPR    0.01 %")).and(contains("checksum         valid"));
+        place.bloomline(&["info", "a"]).assert().success().stdout(text);
+        let info = json(&place, &["info", "--json", "a"]);
+        let is_growing = kind.ends_with("grows");
+        assert_eq!(
+            (&info["kind"], &info["lines"], &info["is_growing"]),
+            (&"state".into(), &500.into(), &is_growing.into())
+        );
+        assert_eq!(info["capacity"], if is_growing { 100 } else { 1000 });
+        assert!(is_close(&info["requested_false_positive_rate"], 1e-4));
+        place.bloomline(&["check", "a"]).write_stdin(lines(490..510)).assert().stdout(lines(490..500));
+        let error = error(&place, &["fold", "-o", "g", "--factor", "2", "a"]);
+        assert!(error.contains("a: a state of dedup, not a blocked filter"), "{error}");
+
+        let estimate = json(&place, &["estimate", "--json", "a", "b"]);
+        assert_eq!((&estimate["first"]["keys"], &estimate["second"]["keys"]), (&500.into(), &600.into()));
+        if is_growing {
+            assert_eq!(
+                estimate["union"],
+                serde_json::json!({"keys": null, "at_least": 600, "at_most": 1100})
+            );
+        } else {
+            assert!((880..920).contains(&estimate["union"]["keys"].as_u64().unwrap()), "{estimate}");
+        }
+        let merged = json(&place, &["merge", "--json", "-o", "a", "a", "b"]);
+        let requested = if is_growing { 2e-4 } else { 1e-4 };
+        assert_eq!(merged["kind"], "state");
+        assert!(is_close(&merged["requested_false_positive_rate"], requested), "{merged}");
+        // The bits show that 200 lines are in both, where there is but one filter.
+        let n = merged["lines"].as_u64().unwrap();
+        assert!(if is_growing { n == 1100 } else { (900..960).contains(&n) }, "{n}");
+        assert_eq!(dedup(&place, "a", &[], lines(0..950)), lines(900..950));
+    }
+    // More lines than a fixed state takes: dedup refuses it, and merge says so before.
+    for (name, range) in [("c", 0..900), ("d", 900..1800)] {
+        dedup(&place, name, &["--keys", "1000"], lines(range));
+    }
+    let say =
+        contains("c: 1,8").and(contains("more lines than it takes")).and(contains("`bloomline grow c`"));
+    place.bloomline(&["merge", "-o", "c", "c", "d"]).assert().success().stderr(say);
+    // A state is not mixed with what is none.
+    place.write("f", blocks(60, 0..9).to_standalone());
+    for order in [["c", "f"], ["f", "c"]] {
+        let error = error(&place, &["merge", "-o", "g", order[0], order[1]]);
+        assert!(error.contains("one is a state of dedup") && error.contains("grow -o"), "{error}");
+    }
+}
+
+#[test]
+fn merging_into_a_state_waits_for_dedup() {
+    let place = Place::new();
+    dedup(&place, "a", &[], lines(0..10));
+    dedup(&place, "b", &[], lines(10..20));
+    // Had merge not waited, dedup would replace what it wrote.
+    let line = "mkfifo in; ($b dedup -q --state a <in >out) & exec 3>in; echo ant >&3; \
+                until [ -s out ]; do sleep 0.01; done; $b merge -o a a b 2>notes 3>&- & \
+                until [ -s notes ]; do sleep 0.01; done; exec 3>&-; wait; cat notes";
+    place
+        .shell(line)
+        .assert()
+        .success()
+        .stdout(contains("in use by another run").and(contains("a: 21 lines")));
+    assert_eq!(dedup(&place, "a", &[], lines(0..21) + "ant\n"), lines(20..21));
+}
+
+#[test]
+fn filters_are_written_to_standard_output() {
+    let place = Place::new();
+    place.write("f", blocks(64, 0..500).to_standalone());
+    place.shell("$b fold -o - --factor 4 f >g && $b merge -o - g f >h").assert().success();
+    assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
+    assert_eq!(place.read("h"), blocks(16, 0..500).to_standalone());
+    for arguments in [&["fold", "--factor", "4", "f"][..], &["merge", "f", "f"]] {
+        for output in ["-", "/dev/stdout"] {
+            let error = error(&place, &[arguments, &["--json", "-o", output]].concat());
+            assert!(error.contains("--json: standard output is for the filter"), "{error}");
+        }
+    }
+}
