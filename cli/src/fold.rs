@@ -6,16 +6,24 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde_json::json;
 
 use crate::filter_file::FilterFile;
-use crate::numbers::{self, percent, size};
-use crate::output::{NewFile, note};
+use crate::merge::check_json;
+use crate::numbers::{self, counted, percent, size};
+use crate::output::{NewFile, Printer, note};
+use crate::progress::Progress;
 
 /// Shrink a filter without its keys
 #[derive(Args)]
 #[command(after_help = "\
 The result is, bit for bit, the filter built from the same keys with 1/N of the
-blocks.
+blocks. A size from `build --keys` can be folded by 2 and by more; one from
+counted keys is exact, and may be a prime number of blocks. Without --factor and
+--fpr, the error lists the factors and sizes that can be had.
+
+The JSON object has file, factor, blocks, bytes (of the file), k and
+false_positive_rate.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
@@ -25,41 +33,98 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Fold to 1/N of the size; N must divide the number of blocks
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true, required_unless_present = "fpr")]
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     factor: Option<usize>,
     /// Fold as far as the false-positive rate stays at or below FPR, e.g. 1%
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
-    /// Filter to shrink
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Filter to shrink; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    check_json(arguments.json, &arguments.output)?;
     let output = NewFile::create(&arguments.output)?;
-    let mut filter = FilterFile::open(&arguments.filter)?.filter()?;
+    let file = FilterFile::open(&arguments.filter)?;
+    let n_bytes = file.bytes().len() as u64;
+    let progress = Progress::new("folding", Some(2 * n_bytes));
+    let mut filter = file.filter()?;
+    progress.add(n_bytes);
     let before = filter.n_blocks();
-    let folded = match (arguments.factor, arguments.fpr) {
-        (Some(factor), _) => filter.fold(factor),
-        (None, Some(fpr)) => filter.shrink_to_fpr(fpr),
-        (None, None) => Ok(()),
-    };
-    folded.with_context(|| arguments.filter.display().to_string())?;
-    if let Some(fpr) = arguments.fpr.filter(|&fpr| filter.estimated_fpr() > fpr) {
+    let shown = &file.name;
+    match (arguments.factor, arguments.fpr) {
+        (Some(factor), _) if factor == 0 || !before.is_multiple_of(factor) => {
+            let blocks = counted(before as u64, "block");
+            bail!("{shown}: {blocks} cannot be folded by {factor} (give {})", sizes(before, factor));
+        }
+        (Some(factor), _) => filter.fold(factor).with_context(|| shown.clone())?,
+        (None, Some(fpr)) => filter.shrink_to_fpr(fpr).with_context(|| shown.clone())?,
+        (None, None) => bail!("{shown}: how far to fold it? (give --fpr, or {})", sizes(before, 1)),
+    }
+    progress.add(n_bytes);
+    let fpr = filter.estimated_fpr();
+    if let Some(requested) = arguments.fpr.filter(|&requested| fpr > requested) {
         bail!(
-            "{}: FPR is already {}, above {} (build a larger filter)",
-            arguments.filter.display(),
-            percent(filter.estimated_fpr()),
-            percent(fpr)
+            "{shown}: FPR is already {}, above {} (build a larger filter)",
+            percent(fpr),
+            percent(requested)
         );
     }
     output.write(|file| filter.write_standalone_to(file))?;
-    note(format_args!(
-        "{}: folded by {}, {}, FPR {}",
-        arguments.output.display(),
-        before / filter.n_blocks(),
-        size(filter.size_bytes() as u64),
-        percent(filter.estimated_fpr())
-    ));
+    let (name, factor) = (arguments.output.display(), before / filter.n_blocks());
+    if arguments.json {
+        let text = json!({
+            "file": name.to_string(),
+            "factor": factor,
+            "blocks": filter.n_blocks(),
+            "bytes": filter.standalone_bytes(),
+            "k": filter.k(),
+            "false_positive_rate": fpr,
+        });
+        Printer::new().print(format!("{text:#}\n"))?;
+    } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
+        let next = filter.as_view().to_folded(*least)?.estimated_fpr();
+        note(format_args!(
+            "{name}: not folded: by {least}, the least factor of its blocks, FPR would be {}",
+            percent(next)
+        ));
+    } else {
+        let bytes = size(filter.size_bytes() as u64);
+        note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The factors from 2 on that a number of blocks can be folded by, in order.
+fn factors(n_blocks: usize) -> Vec<usize> {
+    let small: Vec<_> =
+        (1..).take_while(|n| n <= &(n_blocks / n)).filter(|&n| n_blocks.is_multiple_of(n)).collect();
+    let large = small.iter().rev().map(|n| n_blocks / n).filter(|n| !small.contains(n));
+    small.iter().copied().chain(large).skip(1).collect()
+}
+
+/// The factors near the requested one, and the sizes that they make, for an error.
+fn sizes(n_blocks: usize, factor: usize) -> String {
+    const SHOWN: usize = 12;
+    let factors = factors(n_blocks);
+    let near = factors.partition_point(|&other| other < factor);
+    let first = near.saturating_sub(SHOWN / 2).min(factors.len().saturating_sub(SHOWN));
+    let shown = factors.iter().skip(first).take(SHOWN);
+    let texts: Vec<_> =
+        shown.map(|factor| format!("{factor} for {}", size((n_blocks / factor * 64) as u64))).collect();
+    let mut text = match texts.len() {
+        0 => "up: it is one block".into(),
+        _ => format!("--factor {}", texts.join(", ")),
+    };
+    if factors.len() > SHOWN {
+        text += &format!("; {} factors in all, to {n_blocks}", factors.len());
+    }
+    if factors.first().is_some_and(|&least| least > 10) {
+        text += "; a size from `build --keys` has more factors";
+    }
+    text
 }

@@ -8,8 +8,10 @@ use anyhow::{Result, bail};
 use bloomline::sizing::{self, StandardSizing};
 use bloomline::{Sizing, SizingError};
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use serde_json::{Value, json};
 
-use crate::chart::{Axis, BLUE, Chart, Line, ORANGE};
+use crate::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, grouped, percent, short, size};
 use crate::output::Printer;
 
@@ -18,7 +20,12 @@ use crate::output::Printer;
 #[command(after_help = "\
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to get the third. The
 standard filter, whose probes go anywhere, is shown for comparison: with the
-same target false-positive rate if --fpr is given, else of the same size.
+same target false-positive rate if --fpr is given, else of the same size. A size for
+--keys is what `build --keys` makes: at most 1 % more than needed, so that the
+filter can be folded.
+
+The JSON object has keys, blocks, bytes, bits_per_key, k, false_positive_rate
+and standard: an object of bits, bytes, bits_per_key, k and false_positive_rate.
 
 Examples:
   bloomline plan --keys 1e9 --fpr 0.01             how many bytes?
@@ -38,8 +45,11 @@ pub struct Arguments {
     /// Size of the filter, e.g. 64MiB or 1.2GB
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
     /// Plot the false-positive rate against the number of keys
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
 }
 
@@ -60,7 +70,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             )?
         }
     };
-    Printer::new().print(table(keys, sizing, standard)?)?;
+    let text = if arguments.json {
+        format!("{:#}\n", json(keys, sizing, standard)?)
+    } else {
+        table(keys, sizing, standard)?
+    };
+    Printer::new().print(text)?;
     if let Some(path) = &arguments.plot {
         plot(keys, sizing, standard, path)?;
     }
@@ -71,7 +86,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
     let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
     Ok(match (arguments.keys.map(|keys| keys.max(1)), bits_per_key, arguments.bytes) {
-        (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?),
+        // The size that `build --keys` makes.
+        (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?.foldable()),
         (Some(keys), None, Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
             (keys, Sizing::with_blocks(n_blocks, sizing::best_k(clamped_bits(n_blocks, keys))?)?)
@@ -104,6 +120,26 @@ fn supported(n_blocks: usize) -> Result<usize> {
 /// Bits per key, or the maximum, at which k already is the largest.
 fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
+}
+
+fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<Value, SizingError> {
+    let (bytes, standard_bytes) = (sizing.n_blocks as u64 * 64, standard.size_bits.div_ceil(8));
+    let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
+    Ok(json!({
+        "keys": keys,
+        "blocks": sizing.n_blocks,
+        "bytes": bytes,
+        "bits_per_key": bits_per_key(bytes),
+        "k": sizing.k,
+        "false_positive_rate": sizing.fpr(keys)?,
+        "standard": {
+            "bits": standard.size_bits,
+            "bytes": standard_bytes,
+            "bits_per_key": bits_per_key(standard_bytes),
+            "k": standard.k,
+            "false_positive_rate": standard.fpr(keys as u64)?,
+        },
+    }))
 }
 
 fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String, SizingError> {
