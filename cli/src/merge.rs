@@ -119,10 +119,12 @@ impl Merged {
             (Filter::Growing(ours), Part::Growing(theirs)) => {
                 let failed = |error| anyhow!("{name}: not merged with {first}: {error} (or keep both)");
                 ours.union_with(theirs).map_err(failed)?;
-                self.made = self.made.zip(state).map(|(made, theirs)| Made {
-                    capacity: ours.initial_capacity(),
-                    lines: made.lines + theirs.lines,
-                    fpr: made.fpr + theirs.fpr,
+                // As in the filter: nothing comes with an empty one, and a rate is below 1.
+                let theirs = state.filter(|theirs| theirs.lines > 0);
+                self.made = self.made.map(|made| Made {
+                    lines: made.lines.saturating_add(theirs.map_or(0, |theirs| theirs.lines)),
+                    fpr: (made.fpr + theirs.map_or(0.0, |theirs| theirs.fpr)).min(1.0 - f64::EPSILON),
+                    ..made
                 });
             }
             (ours, _) => {

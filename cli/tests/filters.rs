@@ -451,6 +451,18 @@ fn states_are_described_queried_and_merged() {
         assert!(if is_growing { n == 1100 } else { (900..960).contains(&n) }, "{n}");
         assert_eq!(dedup(&place, "a", &[], lines(0..950)), lines(900..950));
     }
+    dedup(&place, "none", &["--fpr", "1e-4"], String::new());
+    place
+        .bloomline(&["merge", "-o", "a", "a", "none"])
+        .assert()
+        .success()
+        .stderr(contains("requested 0.02 %"));
+    // Rates that add up to more than 1.
+    for name in ["half", "more"] {
+        dedup(&place, name, &["--scalable", "--keys", "9", "--fpr", "0.6"], lines(0..9));
+    }
+    place.bloomline(&["merge", "-o", "half", "half", "more"]).assert().success();
+    place.bloomline(&["info", "half"]).assert().success().stdout(contains("requested FPR    100 %"));
     // More lines than a fixed state takes: dedup refuses it, and merge says so before.
     for (name, range) in [("c", 0..900), ("d", 900..1800)] {
         dedup(&place, name, &["--keys", "1000"], lines(range));
