@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::sstable::{FilterBlockError, FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
-use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter, StandaloneKind};
+use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Map, Value};
@@ -409,9 +409,6 @@ impl<'a> About<'a> {
 /// The error for bytes without bloomline's ending, with the option for what they may be.
 fn with_option(file: &FilterFile, error: Error) -> Error {
     let bytes = file.bytes();
-    if StandaloneKind::of(bytes).is_some() || State::is_state(bytes) {
-        return error;
-    }
     let is_block = |policy| FilterBlockReader::new(&policy, bytes).is_ok();
     let option = if BloomView::from_compact(bytes).is_ok() {
         "--compact"

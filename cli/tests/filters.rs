@@ -305,7 +305,12 @@ fn fold_says_what_can_be_had() {
         error(&place, &["fold", "-o", "g", "f"])
             .contains("how far to fold it? (give --fpr, or --factor 2 for")
     );
-    let error = error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
+    // Of many, those near the one requested.
+    place.write("many", blocks(720, 0..9).to_standalone());
+    let near = "(give --factor 45 for 1.02 kB, 48 for 960 B, 60 for ";
+    let error = error(&place, &["fold", "-o", "g", "--factor", "100", "many"]);
+    assert!(error.contains(near) && error.ends_with("720 for 64 B; 29 factors in all, to 720)\n"), "{error}");
+    let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
     assert!(error.contains("(give --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
     // In place of a fold by 1, what stands in its way.
     let mut fold = place.bloomline(&["fold", "-o", "g", "--fpr", "1%", "prime"]);
@@ -450,6 +455,14 @@ fn states_are_described_queried_and_merged() {
         let n = merged["lines"].as_u64().unwrap();
         assert!(if is_growing { n == 1100 } else { (900..960).contains(&n) }, "{n}");
         assert_eq!(dedup(&place, "a", &[], lines(0..950)), lines(900..950));
+    }
+    // A folded state is for as many lines as the smaller.
+    for order in [["small", "large"], ["large", "small"]] {
+        dedup(&place, "small", &["--keys", "1000", "--fpr", "1e-4"], lines(0..9));
+        dedup(&place, "large", &["--keys", "2030", "--fpr", "1e-4"], lines(9..20));
+        let merged = json(&place, &["merge", "--json", "-o", "m", order[0], order[1]]);
+        assert_eq!((&merged["capacity"], &merged["lines"]), (&1000.into(), &20.into()));
+        assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 2}]));
     }
     dedup(&place, "none", &["--fpr", "1e-4"], String::new());
     place
