@@ -306,11 +306,20 @@ fn fold_says_what_can_be_had() {
             .contains("how far to fold it? (give --fpr, or --factor 2 for")
     );
     // Of many, those near the one requested.
-    place.write("many", blocks(720, 0..9).to_standalone());
-    let near = "(give --factor 45 for 1.02 kB, 48 for 960 B, 60 for ";
-    let error = error(&place, &["fold", "-o", "g", "--factor", "100", "many"]);
-    assert!(error.contains(near) && error.ends_with("720 for 64 B; 29 factors in all, to 720)\n"), "{error}");
-    let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
+    for (n_blocks, wrong, first, last) in [
+        (
+            720,
+            "100",
+            "--factor 45 for 1.02 kB, 48 for 960 B, ",
+            ", 720 for 64 B; 29 factors in all, to 720)\n",
+        ),
+        (120, "7", "--factor 2 for 3.84 kB, 3 for 2.56 kB, ", ", 30 for 256 B; 15 factors in all, to 120)\n"),
+    ] {
+        place.write("many", blocks(n_blocks, 0..9).to_standalone());
+        let error = error(&place, &["fold", "-o", "g", "--factor", wrong, "many"]);
+        assert!(error.contains(first) && error.ends_with(last), "{error}");
+    }
+    let error = error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
     assert!(error.contains("(give --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
     // In place of a fold by 1, what stands in its way.
     let mut fold = place.bloomline(&["fold", "-o", "g", "--fpr", "1%", "prime"]);
