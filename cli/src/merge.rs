@@ -167,7 +167,7 @@ impl Merged {
             }
             None => output.write(|file| match &filter {
                 Filter::Fixed(filter) => filter.write_standalone_to(file),
-                Filter::Growing(filter) => std::io::Write::write_all(file, &filter.to_standalone()),
+                Filter::Growing(filter) => filter.write_standalone_to(file),
             })?,
         }
         let name = arguments.output.display();
