@@ -134,7 +134,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
              be estimated, only limited"
         ));
         match (first.keys.keys(), second.keys.keys()) {
-            (Some(a), Some(b)) => (Number::Between(a.max(b), a + b), Number::Between(0, a.min(b))),
+            (Some(a), Some(b)) => {
+                (Number::Between(a.max(b), a.saturating_add(b)), Number::Between(0, a.min(b)))
+            }
             _ => (Number::Estimated(KeyEstimate::Unbounded), Number::Estimated(KeyEstimate::Unbounded)),
         }
     };

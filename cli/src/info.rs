@@ -263,6 +263,7 @@ impl<'a> About<'a> {
         let block = FilterBlockReader::new(&policy, bytes)
             .map_err(|error| anyhow!("{}: {error} (or omit --filter-block)", file.name))?;
         let range_log2 = bytes.last().copied().unwrap_or(0);
+        let mut room = bytes.len();
         let (mut n_filters, mut n_empty, mut usable) = (0_u64, 0_u64, Vec::new());
         for range in 0..block.n_filters() as u64 {
             // A range that begins beyond 2^64 bytes has no offset to be asked for.
@@ -272,7 +273,11 @@ impl<'a> About<'a> {
                 continue;
             }
             n_filters += 1;
-            usable.extend(found.and_then(Result::ok).and_then(|filter| BloomView::from_compact(filter).ok()));
+            usable.extend(found.and_then(Result::ok).and_then(|filter| {
+                // Forged offsets can name the same bytes again and again.
+                room = room.checked_sub(filter.len())?;
+                BloomView::from_compact(filter).ok()
+            }));
         }
         let n_unusable = n_filters - usable.len() as u64;
         self.kind("filter block", "filter block of a table", bytes);

@@ -531,3 +531,27 @@ fn filters_are_written_to_standard_output() {
         }
     }
 }
+
+#[test]
+fn forged_numbers_are_no_panic() {
+    let place = Place::new();
+    let mut growing = ScalableBloomFilter::with_fpr(9, 0.01).unwrap();
+    growing.extend(lines(0..100).lines());
+    place.write("growing", growing.to_standalone());
+    // A state of 2^64 - 1 lines.
+    let words = [9, u64::MAX, 0.01_f64.to_bits(), 0, 0, 1].map(u64::to_le_bytes);
+    let checksum = xxhash_rust::xxh64::xxh64(words.as_flattened(), 0).to_le_bytes();
+    let state =
+        [&blocks(60, 0..9).to_standalone(), words.as_flattened(), &checksum, b"\x89bldup\r\n"].concat();
+    place.write("state", state);
+    place.bloomline(&["info", "state"]).assert().success().stdout(contains("18,446,744,073,709,551,615"));
+    assert_eq!(json(&place, &["estimate", "--json", "state", "growing"])["union"]["at_most"], u64::MAX);
+    place.bloomline(&["merge", "-o", "g", "state", "state"]).assert().success();
+    // Each range of a filter block that has a filter has the whole of it: a million times 4 MB would take hours.
+    let filters = vec![0x25; (4 << 20) + 1];
+    let offsets = [0_u32.to_le_bytes(), (filters.len() as u32).to_le_bytes()].concat().repeat(500_000);
+    let end = (filters.len() as u32).to_le_bytes();
+    place.write("block", [&filters, &*offsets, &end, &[11]].concat());
+    let mut info = place.bloomline(&["info", "--filter-block", "block"]);
+    info.assert().code(2).stdout(contains("unusable")).stderr(contains("cannot be read"));
+}
