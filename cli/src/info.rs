@@ -35,7 +35,8 @@ The JSON object has, as far as they apply:
                   false_positive_rate (of the bits that are set now)
   standard        bits instead of blocks
   counting        saturated_counters
-  scalable        filters, inserted_keys, requested_false_positive_rate
+  scalable        filters, initial_capacity, inserted_keys,
+                  requested_false_positive_rate
   state           lines, capacity, is_growing, requested_false_positive_rate
   frontier        queued_items, accepted_items, capacity (null if it grows)
   filter block    filters, empty_ranges, range_bytes, unusable_filters,
@@ -167,6 +168,8 @@ impl<'a> About<'a> {
             }
             Content::Scalable(filter) => {
                 self.kind("scalable", "scalable filter, which grows", bytes);
+                self.row("capacity", format!("{} at first", counted(filter.initial_capacity(), "key")));
+                self.set("initial_capacity", filter.initial_capacity());
                 self.scalable(&filter);
                 self.requested_fpr(filter.fpr());
                 self.fpr(filter.estimated_fpr());

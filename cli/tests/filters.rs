@@ -72,7 +72,10 @@ fn info_says_what_a_file_is() {
         ("blocked", &["blocked filter", "1 block of 64 bytes, k = 6"][..]),
         ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
-        ("scalable", &["scalable filter", "requested FPR    1 %", "3 filters"]),
+        (
+            "scalable",
+            &["scalable filter", "capacity         300 keys at first", "requested FPR    1 %", "3 filters"],
+        ),
         ("frontier", &["frontier", "995, exact", "996, exact", "1,000 items"]),
         ("growing", &["frontier", "capacity         grows"]),
     ] {
@@ -92,7 +95,10 @@ fn info_says_what_a_file_is() {
     let scalable = ScalableBloomFilter::from_standalone(&place.read("scalable")).unwrap();
     let info = json(&place, &["info", "--json", "scalable"]);
     assert_eq!((&info["kind"], &info["filters"]), (&"scalable".into(), &scalable.filters().len().into()));
-    assert_eq!(info["inserted_keys"], scalable.inserted_keys());
+    assert_eq!(
+        (&info["inserted_keys"], &info["initial_capacity"]),
+        (&scalable.inserted_keys().into(), &300.into())
+    );
     assert!(is_close(&info["requested_false_positive_rate"], 0.01));
     assert!(is_close(&info["false_positive_rate"], scalable.estimated_fpr()));
     let info = json(&place, &["info", "--json", "frontier"]);
@@ -554,4 +560,22 @@ fn forged_numbers_are_no_panic() {
     place.write("block", [&filters, &*offsets, &end, &[11]].concat());
     let mut info = place.bloomline(&["info", "--filter-block", "block"]);
     info.assert().code(2).stdout(contains("unusable")).stderr(contains("cannot be read"));
+}
+
+#[test]
+fn goldens_are_described() {
+    let place = Place::new();
+    let (mut kinds, mut n) = (HashSet::new(), 0);
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden")).unwrap() {
+        let path = entry.unwrap().path();
+        let (name, path) = (path.file_name().unwrap().to_str().unwrap(), path.to_str().unwrap());
+        let (Some((kind, _)), true) = (name.split_once(['-', '.']), name.ends_with(".bin")) else { continue };
+        let compact = if kind == "compact" { &["--compact"][..] } else { &[] };
+        let info = json(&place, &[&["info", "--json", path], compact].concat());
+        assert_eq!(info["kind"], if kind == "standalone" { "blocked" } else { kind }, "{name}");
+        assert!(info["false_positive_rate"].is_number() && info["is_intact"] == true, "{info}");
+        kinds.insert(kind.to_owned());
+        n += 1;
+    }
+    assert!(kinds.len() == 6 && n > 25, "{n}: {kinds:?}");
 }
