@@ -48,7 +48,7 @@ pub struct Arguments {
     #[command(flatten)]
     input: Input,
     /// Size the filter for N distinct lines, e.g. 1e9
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Target false-positive rate (new lines dropped), e.g. 1e-6 [default: that of FILE, or 1e-6]
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
@@ -75,7 +75,6 @@ pub const INITIAL_CAPACITY: usize = 1_000_000;
 pub const FPR: f64 = 1e-6;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    ensure!(arguments.keys != Some(0), "--keys 0: a filter of no lines (give an upper limit, or omit it)");
     let _lock = arguments.state.as_ref().map(|path| claim(path, arguments)).transpose()?;
     let saved = arguments.state.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
     let is_saved = saved.is_some();

@@ -111,9 +111,9 @@ fn more_lines_are_taken_when_allowed() {
 #[test]
 fn no_keys_are_an_error() {
     let place = Place::new();
-    refuses(&place, &["dedup", "--keys", "0"], "ant\n", &["--keys 0"]);
-    refuses(&place, &["dedup", "--keys", "0", "--scalable"], "ant\n", &["--keys 0"]);
-    refuses(&place, &["build", "--keys", "0", "-o", "f"], "ant\n", &["--keys 0"]);
+    refuses(&place, &["dedup", "--keys", "0"], "ant\n", &["--keys <N>", "at least 1"]);
+    refuses(&place, &["dedup", "--keys", "0", "--scalable"], "ant\n", &["--keys <N>", "at least 1"]);
+    refuses(&place, &["build", "--keys", "0", "-o", "f"], "ant\n", &["--keys <N>", "at least 1"]);
 }
 
 #[test]
