@@ -13,7 +13,7 @@ use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
-use crate::output::{NewFile, Printer, note};
+use crate::output::{NewFile, Printer, check_json, note};
 
 /// Build a filter from keys
 #[derive(Args)]
@@ -78,15 +78,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         (None, Some(keys)) => Some(BloomFilter::with_sizing(sizing_for(keys)?.foldable())?),
         (None, None) => None,
     };
+    check_json(arguments.json, &arguments.output)?;
     let input = &arguments.input;
     if input.has(&arguments.output) {
         bail!(
             "{}: is an input, and the filter would replace it (choose another output)",
             arguments.output.display()
         );
-    }
-    if arguments.json && ["-", "/dev/stdout"].iter().any(|name| arguments.output.as_os_str() == *name) {
-        bail!("standard output: gets the filter, so --json cannot print there (name another output)");
     }
     input.check()?;
     let output = NewFile::create(&arguments.output)?;

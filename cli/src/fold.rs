@@ -9,9 +9,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
-use crate::merge::check_json;
 use crate::numbers::{self, counted, percent, size};
-use crate::output::{NewFile, Printer, note};
+use crate::output::{NewFile, Printer, check_json, note};
 use crate::progress::Progress;
 
 /// Shrink a filter without its keys

@@ -10,9 +10,9 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::{Content, FilterFile, Part, total_bytes};
-use crate::input::{is_same_file, is_stdin};
+use crate::input::is_same_file;
 use crate::numbers::{counted, percent};
-use crate::output::{FileLock, NewFile, Printer, note};
+use crate::output::{FileLock, NewFile, Printer, check_json, note};
 use crate::progress::Progress;
 use crate::state::{Filter, State};
 
@@ -257,11 +257,4 @@ pub fn check_match(first: (&str, &BloomView), second: (&str, &BloomView)) -> Res
 pub fn note_fold(file: &str, factor: usize, n_blocks: usize, smallest: &str) {
     let blocks = counted(n_blocks as u64, "block");
     note(format_args!("{file}: folded by {factor}, to the {blocks} of {smallest}"));
-}
-
-/// Fails if a filter and JSON would both be written to standard output.
-pub fn check_json(json: bool, output: &Path) -> Result<()> {
-    let is_stdout = is_stdin(output) || output == Path::new("/dev/stdout");
-    ensure!(!json || !is_stdout, "--json: standard output is for the filter (write the filter to a file)");
-    Ok(())
 }

@@ -240,6 +240,15 @@ fn is_stdout(name: &Path) -> bool {
     ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout)
 }
 
+/// Fails if a filter and JSON would both be written to standard output.
+pub fn check_json(json: bool, output: &Path) -> Result<()> {
+    ensure!(
+        !json || !is_stdout(output),
+        "--json: standard output is for the filter (write the filter to a file)"
+    );
+    Ok(())
+}
+
 fn open_stream(name: &Path) -> io::Result<File> {
     // By descriptor: what /dev/stdout leads to may have no path that can be opened, or be appended to.
     if is_stdout(name) { stdout() } else { File::options().write(true).open(name) }
