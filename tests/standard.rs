@@ -135,6 +135,21 @@ fn filters_with_different_parameters_are_not_combined() {
 }
 
 #[test]
+fn filters_that_differ_in_size_k_seed_or_bits_alone_are_not_equal() {
+    let filter = with_bits(100, 5);
+    assert!(filter == with_bits(100, 5));
+    let others = [
+        with_bits(101, 5),
+        with_bits(100, 6),
+        with_bits(100, 5).with_seed(1),
+        filled(with_bits(100, 5), &["ant"]),
+    ];
+    for other in others {
+        assert!(filter != other, "{other:?}");
+    }
+}
+
+#[test]
 fn probes_match_the_format() {
     assert_eq!(values::STANDARD_PROBES.len(), 14 * 5);
     let most = if cfg!(miri) { 1000 } else { u64::MAX };
