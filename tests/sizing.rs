@@ -3,7 +3,7 @@
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{
-    AtomicBloomFilter, BloomFilter, FilterBuilder, MismatchError, Sizing, SizingError, mix, sizing,
+    AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, MismatchError, Sizing, SizingError, mix, sizing,
 };
 
 /// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
@@ -23,6 +23,19 @@ const FPRS: [(f64, u32, f64, f64); 12] = [
     (16.0, 9, 0.085_845_7, 0.085_845_7),
     (32.0, 15, 0.000_552_173, 0.000_552_173),
 ];
+
+/// The best k of a standard filter is one higher than that of blocks at 10 bits per key.
+#[test]
+fn short_filters_of_less_than_two_blocks_take_the_k_of_standard_filters() {
+    for (lanes, k) in [(1, 7), (2, 7), (8, 7), (14, 7), (15, 7), (16, 6), (17, 6), (32, 6), (63, 6), (64, 6)] {
+        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+        (0..64 * lanes / 10).for_each(|i| builder.add_hash(mix(i)));
+        let mut compact = Vec::new();
+        builder.finish_compact(&mut compact);
+        let view = BloomView::from_compact(&compact).unwrap();
+        assert_eq!((compact.len() as u64, view.k()), (8 * lanes + 1, k));
+    }
+}
 
 #[test]
 fn the_model_matches_the_brute_force_sum() {
