@@ -27,7 +27,8 @@ const FPRS: [(f64, u32, f64, f64); 12] = [
 /// The best k of a standard filter is one higher than that of blocks at 10 bits per key.
 #[test]
 fn short_filters_of_less_than_two_blocks_take_the_k_of_standard_filters() {
-    for (lanes, k) in [(1, 7), (2, 7), (8, 7), (14, 7), (15, 7), (16, 6), (17, 6), (32, 6), (63, 6), (64, 6)] {
+    for (lanes, k) in [(1, 7), (2, 7), (8, 7), (14, 7), (15, 7), (16, 6), (17, 6), (32, 6), (63, 6), (64, 6)]
+    {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
         (0..64 * lanes / 10).for_each(|i| builder.add_hash(mix(i)));
         let mut compact = Vec::new();

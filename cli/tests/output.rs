@@ -52,7 +52,8 @@ fn pipes_and_devices_are_written_straight_through() {
     place.shell("mkfifo p; cat p >g & $b build -q -o p keys; wait; cmp f g").assert().success();
     place.bloomline(&["build", "-q", "-o", "/dev/null", "keys"]).assert().success();
     // Nobody waits for `cat`.
-    let process_substitution = "bash -c '$b build -q -o >(cat >h) keys'; until cmp -s f h; do sleep 0.01; done";
+    let process_substitution =
+        "bash -c '$b build -q -o >(cat >h) keys'; until cmp -s f h; do sleep 0.01; done";
     if Command::new("bash").arg("--version").output().is_ok_and(|output| output.status.success()) {
         place.shell(process_substitution).assert().success();
     }
