@@ -1,6 +1,7 @@
 //! `bloomline dedup`
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -9,13 +10,14 @@ use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, SizingError, sizing};
 use clap::Args;
+use serde_json::json;
 
 use crate::build::count_distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
-use crate::numbers::{self, grouped, percent, size};
-use crate::output::{FileLock, NewFile, Printer, is_printed_to, is_stream, note};
+use crate::numbers::{self, counted, grouped, percent, size};
+use crate::output::{FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stream, note};
 use crate::signals::{self, lock};
 use crate::state::{Filter, State};
 
@@ -27,10 +29,13 @@ line is dropped as a duplicate with a probability of at most --fpr.
 
 With --keys, memory is fixed. Once there are more distinct lines than the filter
 takes at --fpr by its model (N, or a few more), dedup stops with exit status 2
-before it prints or drops more of them, and saves nothing. With --allow-overfull
-it goes on, drops more and more new lines, and says so at the end. Without --keys, files are read twice, the first time to
-count their distinct lines. From a pipe, and with --state, where later lines
-cannot be counted yet, memory grows as with --scalable.
+and saves nothing: up to some thousand lines earlier, before it drops too many.
+With --allow-overfull it goes on, drops more and more new lines, and says so at
+the end. Without --keys, files are read twice, the first time to count their
+distinct lines. From a pipe, and with --state, where later lines cannot be
+counted yet, memory grows as with --scalable.
+
+--json prints an object of lines, printed, dropped and false_positive_rate.
 
 With --state, lines printed in earlier runs are dropped too. FILE records what
 has been printed, --fpr and --keys: later runs may omit these or repeat them,
@@ -65,8 +70,11 @@ pub struct Arguments {
     /// Go on when there are more lines than --keys allows: more and more new lines are dropped
     #[arg(long)]
     allow_overfull: bool,
+    /// Print the summary as JSON, in one line on standard error
+    #[arg(long)]
+    json: bool,
     /// Do not print the summary
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
 }
 
@@ -75,27 +83,21 @@ pub const INITIAL_CAPACITY: usize = 1_000_000;
 pub const FPR: f64 = 1e-6;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let _lock = arguments.state.as_ref().map(|path| claim(path, arguments)).transpose()?;
-    let saved = arguments.state.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
+    // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
+    let name = |path: &PathBuf| followed(path).map_err(|error| io_error(path.display(), &error));
+    let path = arguments.state.as_ref().map(name).transpose()?;
+    let _lock = path.as_ref().map(|path| claim(path, arguments)).transpose()?;
+    let saved = path.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
     let is_saved = saved.is_some();
     let state = saved.map_or_else(|| new(arguments), Ok)?;
-    // The model is computed for what the state was made for, and for each chunk only beyond that.
-    let mut enough = 0;
-    let mut takes = |state: &State, lines: u64| {
-        for n in [lines.max(state.capacity), lines] {
-            if lines > enough && state.takes(n) {
-                enough = n;
-            }
-        }
-        lines <= enough
-    };
-    if !arguments.allow_overfull && !takes(&state, state.lines) {
-        return Err(too_many(arguments, is_saved, &state));
+    let most_lines = state.most_lines().unwrap_or(u64::MAX);
+    if !arguments.allow_overfull && state.lines > most_lines {
+        return Err(too_many(arguments, is_saved, &state, 0));
     }
     let seed = state.filter.seed();
     // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if it must not be.
     let seen = Arc::new(Mutex::new(Some(state)));
-    if let Some(path) = arguments.state.clone() {
+    if let Some(path) = path.clone() {
         let seen = Arc::clone(&seen);
         signals::before_end(move || {
             let mut seen = lock(&seen);
@@ -128,15 +130,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             })
         };
         let n_new = chunk.select(insert, &mut selected)? as u64;
-        let lines = state.lines + n_new;
-        let is_overfull = !arguments.allow_overfull && !takes(state, lines);
+        let lines = state.lines.saturating_add(n_new);
+        let is_overfull = !arguments.allow_overfull && lines > most_lines;
         let printed_all = match refused {
             Some(SizingError::OutOfMemory { bytes }) => Err(anyhow!(
                 "cannot allocate {} for more lines; nothing was saved (free some memory)",
                 size(bytes as u64)
             )),
             Some(error) => Err(error.into()),
-            None if is_overfull => Err(too_many(arguments, is_saved, state)),
+            None if is_overfull => Err(too_many(arguments, is_saved, state, printed)),
             None => printer.print(&selected),
         };
         if let Err(error) = printed_all {
@@ -150,18 +152,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     drop(keys); // and with it the progress bar
     let mut seen = lock(&seen);
     let Some(state) = seen.take() else { signals::wait_for_end() };
-    if let Some(path) = &arguments.state {
+    // A first run that read nothing leaves no state, which would bind the next run to its options.
+    if let Some(path) = path.as_ref().filter(|_| is_saved || printed > 0 || read.is_ok()) {
         save(&state, path)?;
     }
     let mut fpr = state.filter.estimated_fpr();
-    if !takes(&state, state.lines) {
+    if state.lines > most_lines {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         note(format_args!("more distinct lines than expected: FPR now {fpr}, not the requested {requested}"));
     } else {
         fpr = fpr.min(state.fpr); // above it only by the chance of these bits
     }
     read?;
-    if !arguments.quiet {
+    if arguments.json {
+        let text = json!({"lines": n_lines, "printed": printed, "dropped": n_lines - printed, "false_positive_rate": fpr});
+        let _ = writeln!(io::stderr(), "{text}"); // standard output has the lines
+    } else if !arguments.quiet {
         say(fpr, n_lines, printed);
     }
     Ok(ExitCode::SUCCESS)
@@ -179,7 +185,8 @@ fn claim(path: &Path, arguments: &Arguments) -> Result<FileLock> {
 
 /// The state of earlier runs, if there were any.
 fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
-    if !path.exists() {
+    let exists = path.try_exists().map_err(|error| io_error(path.display(), &error))?;
+    if !exists {
         return Ok(None);
     }
     let file = FilterFile::open(path)?;
@@ -211,7 +218,9 @@ fn new(arguments: &Arguments) -> Result<State> {
     let keys = match arguments.keys {
         _ if arguments.scalable => None,
         // Lines of later runs go into a state too, and cannot be counted yet.
-        None if arguments.state.is_none() && arguments.input.is_of_files() => Some(counted(&arguments.input)),
+        None if arguments.state.is_none() && arguments.input.is_of_files() => {
+            Some(n_lines_of(&arguments.input))
+        }
         keys => keys,
     };
     let capacity = keys.or(arguments.keys).unwrap_or(INITIAL_CAPACITY);
@@ -230,7 +239,7 @@ fn new(arguments: &Arguments) -> Result<State> {
 }
 
 /// The number of distinct lines, and some more: a log may grow while it is read twice, and the count is not exact.
-fn counted(input: &Input) -> usize {
+fn n_lines_of(input: &Input) -> usize {
     // What cannot be read is reported when it is read again, after the lines before it.
     let (keys, _) = count_distinct(input);
     keys + keys / 64 + 1000
@@ -259,20 +268,23 @@ fn save(state: &State, path: &Path) -> Result<()> {
 }
 
 /// Why dedup stops before it drops more new lines than requested, and what helps.
-fn too_many(arguments: &Arguments, is_saved: bool, state: &State) -> Error {
+fn too_many(arguments: &Arguments, is_saved: bool, state: &State, printed: u64) -> Error {
     let most = format!(
         "more than {} distinct lines, the most for an FPR of {}",
         grouped(state.most_lines().unwrap_or(u64::MAX)),
         percent(state.fpr)
     );
+    let again = match printed {
+        0 => "nothing was saved".to_owned(),
+        n => format!("nothing was saved, so the next run prints {} again", counted(n, "line")),
+    };
     match &arguments.state {
         Some(path) if is_saved => {
             let name = path.display();
-            anyhow!("{name}: {most}; nothing was saved (run `bloomline grow {name}`, then dedup again)")
+            let rate = if state.is_overfull() { "--fpr FPR " } else { "" };
+            anyhow!("{name}: {most}; {again} (run `bloomline grow {rate}{name}`, then dedup again)")
         }
-        Some(path) => {
-            anyhow!("{}: {most}; nothing was saved (raise --keys, or use --scalable)", path.display())
-        }
+        Some(path) => anyhow!("{}: {most}; {again} (raise --keys, or use --scalable)", path.display()),
         None if arguments.keys.is_none() => anyhow!("{most}: the input has grown (use --scalable)"),
         None => anyhow!("{most} (raise --keys, or use --scalable)"),
     }
@@ -280,14 +292,16 @@ fn too_many(arguments: &Arguments, is_saved: bool, state: &State) -> Error {
 
 fn say(fpr: f64, lines: u64, printed: u64) {
     let dropped = lines - printed;
+    let counts =
+        format!("{}, {} printed, {} dropped", counted(lines, "line"), grouped(printed), grouped(dropped));
+    let fpr_now = percent(fpr);
+    if dropped == 0 {
+        return note(format_args!("{counts} (FPR now {fpr_now})"));
+    }
     // An upper bound: the rate has only now risen to `fpr`.
     let wrong = match (fpr / (1.0 - fpr) * printed as f64).min(dropped as f64) {
         wrong if wrong < 1.0 => "likely none".to_owned(),
         wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
     };
-    let [lines, printed, dropped] = [lines, printed, dropped].map(grouped);
-    let fpr = percent(fpr);
-    note(format_args!(
-        "{lines} lines, {printed} printed, {dropped} dropped, {wrong} of them new (FPR now {fpr})"
-    ));
+    note(format_args!("{counts}, {wrong} of them new (FPR now {fpr_now})"));
 }

@@ -25,11 +25,11 @@ less. Numbers that the files store are exact.
 
 Scalable filters and growing states of dedup can be compared until they have
 grown. After that, keys of both may be in filters of different sizes, and only
-limits of the union and the intersection are printed.
+upper bounds are printed.
 
 The JSON object has first, second, union and intersection. Each has keys and
-standard_error (0 if exact), or at_least and at_most; null is unknown. first and
-second also have file and factor, by which it was folded.
+standard_error (0 if exact), or at_most; null is unknown. first and second also
+have file and factor, by which it was folded.
 
 Example:
   bloomline estimate monday.bloom tuesday.bloom")]
@@ -50,7 +50,7 @@ pub struct Arguments {
 enum Number {
     Known(u64),
     Estimated(KeyEstimate),
-    Between(u64, u64),
+    AtMost(u64),
 }
 
 impl Number {
@@ -58,7 +58,7 @@ impl Number {
         match self {
             Self::Known(keys) => grouped(keys),
             Self::Estimated(keys) => numbers::estimate(keys),
-            Self::Between(least, most) => format!("{} to {}", grouped(least), grouped(most)),
+            Self::AtMost(keys) => format!("at most {}", grouped(keys)),
         }
     }
 
@@ -66,15 +66,14 @@ impl Number {
         match self {
             Self::Known(keys) => json!({"keys": keys, "standard_error": 0}),
             Self::Estimated(keys) => json!({"keys": keys.keys(), "standard_error": keys.standard_error()}),
-            Self::Between(least, most) => json!({"keys": null, "at_least": least, "at_most": most}),
+            Self::AtMost(keys) => json!({"keys": null, "at_most": keys}),
         }
     }
 
-    fn keys(self) -> Option<u64> {
+    fn at_most(self) -> Option<u64> {
         match self {
-            Self::Known(keys) => Some(keys),
-            Self::Estimated(keys) => keys.keys(),
-            Self::Between(..) => None,
+            Self::Known(keys) | Self::AtMost(keys) => Some(keys),
+            Self::Estimated(keys) => Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64),
         }
     }
 }
@@ -93,17 +92,20 @@ impl Side {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
         let remedy = "blocked or scalable filters, or states of dedup";
-        let (part, state) = content.part().ok_or_else(|| file.cannot(&content, "be compared", remedy))?;
-        let (filter, known) = match part {
-            Part::Fixed(view) => (Some(view.try_to_filter()?), view.known_keys()),
-            Part::Growing(filter) => {
-                let only = if let [only] = filter.filters() { Some(only.clone()) } else { None };
-                (only, Some(filter.inserted_keys()))
+        let (part, _) = content.part().ok_or_else(|| file.cannot(&content, "be compared", remedy))?;
+        let estimated = |filter: &BloomFilter| Number::Estimated(filter.estimated_keys());
+        let (filter, keys) = match part {
+            Part::Fixed(view) => {
+                let filter = view.try_to_filter()?;
+                let keys = view.known_keys().map_or_else(|| estimated(&filter), Number::Known);
+                (Some(filter), keys)
             }
+            Part::Growing(filter) => match filter.filters() {
+                [only] => (Some(only.clone()), Number::Known(filter.inserted_keys())),
+                // After `merge`, keys of both are counted twice.
+                _ => (None, Number::AtMost(filter.inserted_keys())),
+            },
         };
-        let estimated = filter.as_ref().map_or(KeyEstimate::Unbounded, BloomFilter::estimated_keys);
-        let known = state.map(|state| state.lines).or(known);
-        let keys = known.map_or(Number::Estimated(estimated), Number::Known);
         progress.add(file.bytes().len() as u64);
         Ok(Self { name: file.name, keys, filter, factor: 1 })
     }
@@ -130,13 +132,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
         note(format_args!(
-            "{grown}: has grown, so keys of both may be in filters of different sizes: union and intersection cannot \
-             be estimated, only limited"
+            "{grown}: has grown, so only upper bounds of the union and the intersection are known"
         ));
-        match (first.keys.keys(), second.keys.keys()) {
-            (Some(a), Some(b)) => {
-                (Number::Between(a.max(b), a.saturating_add(b)), Number::Between(0, a.min(b)))
-            }
+        match (first.keys.at_most(), second.keys.at_most()) {
+            (Some(a), Some(b)) => (Number::AtMost(a.saturating_add(b)), Number::AtMost(a.min(b))),
             _ => (Number::Estimated(KeyEstimate::Unbounded), Number::Estimated(KeyEstimate::Unbounded)),
         }
     };

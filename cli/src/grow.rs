@@ -4,15 +4,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, SizingError, StandaloneKind};
 use clap::Args;
+use serde_json::json;
 
 use crate::dedup::{FPR, INITIAL_CAPACITY};
 use crate::filter_file::FilterFile;
-use crate::numbers::{self, grouped, percent};
-use crate::output::{FileLock, NewFile, is_stream, note};
+use crate::numbers::{self, counted, percent};
+use crate::output::{FileLock, NewFile, Printer, check_json, followed, io_error, is_stream, note};
 use crate::state::{Filter, State};
 
 /// Let a state of dedup take any number of lines
@@ -29,7 +30,11 @@ So does a scalable filter.
 The false-positive rate stays that of the state if its filter takes at most
 0.15 times that now. Otherwise it is twice that, since the full filter has used
 it up; give --fpr for another one. A state that --allow-overfull filled beyond
-its rate needs --fpr.
+its rate needs --fpr. A filter of `build` has no requested rate: the default is
+that of dedup, 0.0001 %.
+
+The JSON object has file, lines (at most), capacity and
+requested_false_positive_rate.
 
 Examples:
   bloomline grow seen.bloom
@@ -44,16 +49,23 @@ pub struct Arguments {
     /// Fail if another run uses the state, instead of waiting for it
     #[arg(long)]
     no_wait: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
     /// State of dedup, or a filter
     #[arg(value_name = "STATE")]
     state: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let path = arguments.output.as_ref().unwrap_or(&arguments.state);
+    // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
+    let resolved = |path: &PathBuf| followed(path).map_err(|error| io_error(path.display(), &error));
+    let source = &resolved(&arguments.state)?;
+    let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), resolved)?;
+    check_json(arguments.json, path)?;
     drop(NewFile::create(path)?);
     let _lock = (!is_stream(path)).then(|| FileLock::of(path, !arguments.no_wait)).transpose()?;
-    let file = FilterFile::open(&arguments.state)?;
+    let file = FilterFile::open(source)?;
     let before = if State::is_state(file.bytes()) {
         State::from_bytes(&file.name, file.bytes())?
     } else {
@@ -67,8 +79,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let requested = before.fpr;
     let state = grown(&file.name, before, arguments.fpr)?;
     NewFile::create(path)?.write(|file| state.write_to(file))?;
-    let (name, lines, fpr) = (path.display(), grouped(state.lines), percent(state.fpr));
-    note(format_args!("{name}: {lines} lines, takes any number from now on at an FPR of at most {fpr}"));
+    let (name, fpr) = (path.display(), percent(state.fpr));
+    if arguments.json {
+        let text = json!({
+            "file": name.to_string(),
+            "lines": state.lines,
+            "capacity": state.capacity,
+            "requested_false_positive_rate": state.fpr,
+        });
+        Printer::new().print(format!("{text:#}\n"))?;
+    } else {
+        let lines = counted(state.lines, "line");
+        note(format_args!(
+            "{name}: at most {lines}, takes any number from now on at an FPR of at most {fpr}"
+        ));
+    }
     if state.fpr != requested && State::is_state(file.bytes()) {
         let requested = percent(requested);
         note(format_args!(
@@ -101,7 +126,7 @@ fn keys_at_most(filter: &BloomFilter) -> Option<u64> {
 }
 
 fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {
-    let is_overfull = !state.takes(state.lines);
+    let is_overfull = state.is_overfull();
     let filter = match state.filter {
         Filter::Fixed(filter) => filter,
         Filter::Growing(_) => {
@@ -117,17 +142,16 @@ fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {
     let fpr = match fpr {
         Some(fpr) => fpr,
         None if rate <= 0.15 * state.fpr => state.fpr,
-        None if is_overfull => {
-            bail!("{name}: its FPR is {} already (give a higher one with --fpr)", percent(rate))
-        }
+        None if is_overfull => rate, // refused below, with the lowest that it can grow at
         None => 2.0 * state.fpr.max(rate),
     };
     // The next filter takes twice as many.
     let keys = state.lines.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
         SizingError::ScalableFpr { lowest, .. } => {
-            let [rate, lowest, fpr] = [rate, lowest, fpr].map(percent);
-            anyhow!("{name}: its FPR is {rate} now, and it can grow at {lowest}, not at {fpr} (give a higher --fpr)")
+            let remedy = if lowest < 0.5 { "give a higher --fpr" } else { "start a new state" };
+            let [rate, lowest] = [rate, lowest].map(percent);
+            anyhow!("{name}: its FPR is {rate} now, and it can grow at more than {lowest} only ({remedy})")
         }
         _ => anyhow!("{name}: {error}"),
     })?;

@@ -10,9 +10,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::{Content, FilterFile, Part, total_bytes};
-use crate::input::is_same_file;
 use crate::numbers::{counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, note};
+use crate::output::{FileLock, NewFile, Printer, check_json, is_stream, note};
 use crate::progress::Progress;
 use crate::state::{Filter, State};
 
@@ -46,9 +45,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_json(arguments.json, &arguments.output)?;
     let output = NewFile::create(&arguments.output)?;
-    // A run of dedup that has read the state replaces it at its end.
-    let is_in_place = arguments.filters.iter().any(|filter| is_same_file(filter, &arguments.output));
-    let _lock = is_in_place.then(|| FileLock::of(&arguments.output, true)).transpose()?;
+    // A run of dedup that has read this file replaces it at its end.
+    let replaces = !is_stream(&arguments.output) && arguments.output.exists();
+    let _lock = replaces.then(|| FileLock::of(&arguments.output, true)).transpose()?;
     let paths: Vec<&Path> = arguments.filters.iter().map(PathBuf::as_path).collect();
     let progress = Progress::new("merging", total_bytes(&paths));
     let mut merged: Option<Merged> = None;
@@ -101,9 +100,10 @@ impl Merged {
     fn with(mut self, file: &FilterFile, content: &Content) -> Result<Self> {
         let (part, state) = part(file, content)?;
         let (name, first) = (&file.name, &self.files[0].0);
+        let (filter, a_state) = if state.is_some() { (first, name) } else { (name, first) };
         ensure!(
             state.is_some() == self.made.is_some(),
-            "{name} and {first}: one is a state of dedup, the other is not (make it one with `bloomline grow -o`)"
+            "{filter}: not a state of dedup, as {a_state} is (make one of it with `bloomline grow -o STATE {filter}`)"
         );
         match (&mut self.filter, &part) {
             (Filter::Fixed(ours), Part::Fixed(view)) => {
@@ -132,7 +132,7 @@ impl Merged {
                 let (fixed, growing) = if is_fixed { (first, name) } else { (name, first) };
                 bail!(
                     "{fixed}: of fixed size, and {growing} grows: they cannot be merged (make it grow first, with \
-                     `bloomline grow`)"
+                     `bloomline grow {fixed}`)"
                 );
             }
         }
@@ -163,7 +163,7 @@ impl Merged {
                 (kind, requested) = ("state", Some(fpr));
                 let state = State { filter, capacity, lines, fpr };
                 output.write(|file| state.write_to(file))?;
-                is_overfull = state.most_lines().is_some_and(|most| lines > most);
+                is_overfull = state.is_overfull();
             }
             None => output.write(|file| match &filter {
                 Filter::Fixed(filter) => filter.write_standalone_to(file),
@@ -190,13 +190,14 @@ impl Merged {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }
-            let lines = made.map_or(String::new(), |made| format!("{}, ", counted(made.lines, "line")));
+            let lines =
+                made.map_or(String::new(), |made| format!("at most {}, ", counted(made.lines, "line")));
             let requested = requested.map_or(String::new(), |fpr| format!(", requested {}", percent(fpr)));
             note(format_args!("{name}: {lines}FPR {}{requested}", percent(fpr)));
         }
         if is_overfull {
             note(format_args!(
-                "{name}: more lines than it takes at the requested FPR (make room with `bloomline grow {name}`)"
+                "{name}: more lines than it takes at the requested FPR (make room with `bloomline grow --fpr FPR {name}`)"
             ));
         }
         Ok(ExitCode::SUCCESS)
@@ -246,8 +247,8 @@ pub fn check_match(first: (&str, &BloomView), second: (&str, &BloomView)) -> Res
     };
     ensure!(
         ours.k() == theirs.k() && ours.seed() == theirs.seed() && can_fold,
-        "{other}: {}, cannot be combined with the {} of {name} (rebuild it from its keys, with `bloomline build --like \
-         {name}`)",
+        "{other}: {}, cannot be combined with the {} of {name} (make both with the same --keys and --fpr, or build \
+         one again with --like)",
         shape(theirs),
         shape(ours)
     );

@@ -1,7 +1,7 @@
 //! Output: standard output, notes on standard error, and files that appear whole or not at all.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 #[cfg(unix)]
 use std::fs::Permissions;
@@ -275,6 +275,26 @@ fn remove_leftovers(directory: &Path, prefix: &str) {
     }
 }
 
+/// Opens a file to lock, or makes it; `AlreadyExists` if another run removes or makes it at the same time. Another user's
+/// can be read, which is enough to lock it.
+fn open_lock(path: &Path) -> io::Result<File> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && found.len() == 0 => {
+            File::open(path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => ErrorKind::AlreadyExists.into(),
+                _ => error,
+            })
+        }
+        Ok(_) => Err(io::Error::other("not a lock of bloomline's (remove it, or name another file)")),
+        Err(_) => File::options().write(true).create_new(true).open(path),
+    }
+}
+
+/// What a symbolic link leads to now; any other path is returned as it is.
+pub fn followed(path: &Path) -> io::Result<PathBuf> {
+    if path.is_symlink() { target_of(path) } else { Ok(path.to_owned()) }
+}
+
 /// A lock on a file that is read and then replaced: held by one process at a time.
 pub struct FileLock(());
 
@@ -291,15 +311,19 @@ impl FileLock {
         let target = target_of(name).map_err(|error| io_error(name.display(), &error))?;
         let (directory, last) =
             directory_and_name(&target).map_err(|error| io_error(name.display(), &error))?;
-        let mut lock = if last.len() <= 250 { last.to_owned() } else { beginning(last).into() };
-        lock.push(".lock");
+        // A name that no other program has.
+        let mut lock = OsString::from(".");
+        lock.push(if last.len() <= 230 { last.to_owned() } else { beginning(last).into() });
+        lock.push(".bloomline.lock");
         let path = directory.join(lock);
         let failed = |error: io::Error| io_error(path.display(), &error);
         signals::watch()?;
         let mut is_noted = false;
         loop {
-            let file =
-                File::options().write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let file = match open_lock(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                opened => opened.map_err(failed)?,
+            };
             match file.try_lock() {
                 Ok(()) => (),
                 Err(TryLockError::WouldBlock) if wait => {
@@ -318,7 +342,11 @@ impl FileLock {
                         name.display()
                     ));
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                // As on some network file systems. Two runs at once may print lines twice, and lose none.
+                Err(TryLockError::Error(error)) => note(format_args!(
+                    "{}: cannot be locked ({error}): let only one run use it at a time",
+                    name.display()
+                )),
             }
             // The one who held it has removed it, or someone else has a new one already.
             let mut locked = signals::locked();

@@ -12,7 +12,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
-use crate::numbers::{self, grouped, percent, short, size};
+use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
 /// Compute a filter's size or its false-positive rate
@@ -34,7 +34,7 @@ Examples:
   bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
-    #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Target false-positive rate, e.g. 1%
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
@@ -161,11 +161,11 @@ fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String
     row("cache lines per lookup", "1".into(), format!("up to {}", standard.k));
     row("", String::new(), String::new());
     row("FPR with", String::new(), String::new());
-    for keys in [(keys / 2).max(1), keys, keys.saturating_mul(2)] {
+    for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
         let rates = [sizing.fpr(keys)?, standard.fpr(keys as u64)?];
         let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
         let [ours, theirs] = rates;
-        row(&format!("{:>18} keys", grouped(keys as u64)), ours, theirs);
+        row(&format!("{:>23}", counted(keys as u64, "key")), ours, theirs);
     }
     Ok(table.lines().map(|line| format!("{}\n", line.trim_end())).collect())
 }

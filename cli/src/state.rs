@@ -67,8 +67,11 @@ impl State {
         let filter = if StandaloneKind::of(filter) == Some(StandaloneKind::Scalable) {
             let filter = ScalableBloomFilter::from_standalone(filter).map_err(decoded)?;
             let held = filter.inserted_keys();
-            if lines > held {
-                return Err(wrong(format!("{lines} lines, in a filter of {held}")));
+            if lines > held || filter.fpr() > fpr * (1.0 + 1e-9) {
+                let rate = filter.fpr();
+                return Err(wrong(format!(
+                    "{lines} lines at a false-positive rate of {fpr:e}, in a filter of {held} at {rate:e}"
+                )));
             }
             Filter::Growing(filter)
         } else {
@@ -96,29 +99,34 @@ impl State {
         (fpr / self.fpr - 1.0).abs() < 1e-9
     }
 
-    /// Whether so many lines keep the requested rate, by the model. It takes up to 0.6 ms.
+    /// The most lines that can be put in at the requested rate, by the model; `None` if it grows. It takes up to 30 ms.
     ///
     /// The model does not depend on which lines came: a small filter's own rate is above it by chance half the time.
-    /// New lines that were dropped are not counted. At a rate of 1 %, they raise it by 1 % of that.
-    pub fn takes(&self, lines: u64) -> bool {
+    pub fn most_lines(&self) -> Option<u64> {
         // A filter takes the lines that it was sized for: at the lowest rates, the model is off by 1/5,000.
         const ROUNDING: f64 = 1.001;
-        let Filter::Fixed(filter) = &self.filter else { return true };
-        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k());
-        let model = usize::try_from(lines).ok().zip(sizing.ok()).and_then(|(n, sizing)| sizing.fpr(n).ok());
-        model.is_some_and(|model| model <= self.fpr * ROUNDING)
-    }
-
-    /// The most lines that it [`takes`](Self::takes), to one part in a million; `None` if it grows.
-    pub fn most_lines(&self) -> Option<u64> {
+        const STEPS: u64 = 16;
         let Filter::Fixed(filter) = &self.filter else { return None };
+        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).ok()?;
+        let rate = |lines: u64| usize::try_from(lines).map_or(1.0, |lines| sizing.fpr(lines).unwrap_or(1.0));
+        let takes = |lines| rate(lines) <= self.fpr * ROUNDING;
         // At 512 lines a bit, every block is full.
-        let (mut enough, mut too_many) = (0, 512 * 512 * filter.n_blocks() as u64);
+        let mut too_many = 512 * 512 * filter.n_blocks() as u64;
+        let mut enough = if self.capacity < too_many && takes(self.capacity) { self.capacity } else { 0 };
         while too_many - enough > 1 + enough / 1_000_000 {
             let middle = enough + (too_many - enough) / 2;
-            (enough, too_many) = if self.takes(middle) { (middle, too_many) } else { (enough, middle) };
+            (enough, too_many) = if takes(middle) { (middle, too_many) } else { (enough, middle) };
         }
-        Some(enough)
+        // Of these, some are dropped, and not put in: the mean of the rate while the filter fills. Four standard errors
+        // less, so that nobody is told that there are too many by chance.
+        let rates = (0..STEPS).map(|step| rate(enough / STEPS * step + enough / (2 * STEPS)));
+        let dropped = rates.sum::<f64>() / STEPS as f64 * enough as f64;
+        Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
+    }
+
+    /// Whether more lines were put in than keep the requested rate.
+    pub fn is_overfull(&self) -> bool {
+        self.most_lines().is_some_and(|most| self.lines > most)
     }
 }
 

@@ -105,7 +105,12 @@ fn more_lines_are_taken_when_allowed() {
         words[at - 1].replace(',', "").parse().unwrap()
     };
     assert!(number("of") <= number("dropped,"), "{summary}");
-    refuses(&place, &["dedup", "--state", "s"], "", &["s: ", "more than 1,0", "`bloomline grow s`"]);
+    refuses(
+        &place,
+        &["dedup", "--state", "s"],
+        "",
+        &["s: ", "more than 1,0", "`bloomline grow --fpr FPR s`"],
+    );
 }
 
 #[test]
@@ -289,7 +294,7 @@ fn one_run_at_a_time() {
     assert_eq!((second.stdout.len(), second.stderr.len(), second.status.code()), (0, 0, Some(0)));
     assert_eq!(place.files(), ["s"]);
     // A lock that was left by a kill is no lock.
-    place.write("s.lock", "");
+    place.write(".s.bloomline.lock", "");
     place
         .bloomline(&["dedup", "-q", "--no-wait", "--state", "s"])
         .write_stdin("cat\n")
@@ -414,7 +419,12 @@ fn an_overfull_state_grows_at_a_rate_that_is_named() {
     let dedup = ["dedup", "-q", "--allow-overfull", "--state", "s", "--keys", "1000"];
     place.bloomline(&dedup).write_stdin(lines(0..2000)).assert().success();
     refuses(&place, &["grow", "s"], "", &["s: its FPR is 0.", "--fpr"]);
-    refuses(&place, &["grow", "--fpr", "1e-5", "s"], "", &["s: its FPR is 0.", "it can grow at 0.", "--fpr"]);
+    refuses(
+        &place,
+        &["grow", "--fpr", "1e-5", "s"],
+        "",
+        &["s: its FPR is 0.", "it can grow at more than 0.", "--fpr"],
+    );
     place.bloomline(&["grow", "--fpr", "10%", "s"]).assert().success();
     let more =
         place.bloomline(&["dedup", "-q", "--state", "s"]).write_stdin(lines(0..10_000)).assert().success();
@@ -480,4 +490,56 @@ fn growth_that_finds_no_memory_is_an_error() {
         }
     }
     assert!(n_refused > 0);
+}
+
+#[test]
+fn a_lock_is_nobody_else_s_file() {
+    let place = Place::new();
+    place.write("s.lock", "precious");
+    place.bloomline(&["dedup", "-q", "--state", "s"]).write_stdin("ant\n").assert().success();
+    assert_eq!(place.read("s.lock"), b"precious");
+    place.write(".s.bloomline.lock", "precious");
+    refuses(&place, &["dedup", "--state", "s"], "ant\n", &[".s.bloomline.lock: not a lock of bloomline's"]);
+    assert_eq!(place.read(".s.bloomline.lock"), b"precious");
+    place.shell("rm .s.bloomline.lock; mkfifo .s.bloomline.lock").assert().success();
+    let mut command = place.bloomline(&["dedup", "--state", "s"]);
+    command.write_stdin("ant\n").assert().code(2).stderr(contains("not a lock"));
+}
+
+/// At high rates a filter drops many of the lines that it was made for. Those put in are more than their number says.
+#[test]
+fn the_rate_holds_where_it_is_high() {
+    let place = Place::new();
+    for fpr in ["0.5", "0.1", "0.01"] {
+        for n in [3_000_u64, 20_000, 100_000] {
+            let keys = n.to_string();
+            let dedup = |n: u64| {
+                let mut command = place.bloomline(&["dedup", "--keys", &keys, "--fpr", fpr]);
+                command.write_stdin(lines(0..n)).assert()
+            };
+            dedup(n).success().stderr(contains("expected").not());
+            // By the model, this many lines raise the rate by more than a twentieth.
+            dedup(n + n / 8 + 1000).code(2).stderr(contains("distinct lines, the most"));
+        }
+    }
+}
+
+/// As where a link to the state of the day is changed at midnight, while dedup runs.
+#[cfg(unix)]
+#[test]
+fn a_link_that_changes_does_not_move_the_state() {
+    let place = Place::new();
+    for (name, range) in [("monday", 0..10), ("tuesday", 90..99)] {
+        place.bloomline(&["dedup", "-q", "--state", name]).write_stdin(lines(range)).assert().success();
+    }
+    let tuesday = place.read("tuesday");
+    place
+        .shell(
+            "ln -s monday link; mkfifo in; $b dedup -q --state link <in >out & exec 3>in; echo ant >&3; \
+             until [ -s out ]; do sleep 0.01; done; ln -sfn tuesday link; exec 3>&-; wait",
+        )
+        .assert()
+        .success();
+    assert_eq!(place.read("tuesday"), tuesday);
+    place.bloomline(&["dedup", "-q", "--state", "monday"]).write_stdin("ant\n").assert().success().stdout("");
 }

@@ -159,12 +159,12 @@ fn filters_that_do_not_fit_together() {
         fails(
             &place,
             place.bloomline(&["merge", "-o", "g", "f", name]),
-            &[name, "cannot be combined with the 20 blocks, k = 7 of f", "--like f"],
+            &[name, "cannot be combined with the 20 blocks, k = 7 of f", "--like"],
         );
         fails(
             &place,
             place.bloomline(&["estimate", "f", name]),
-            &[name, "cannot be combined with the 20 blocks, k = 7 of f", "--like f"],
+            &[name, "cannot be combined with the 20 blocks, k = 7 of f", "--like"],
         );
     }
     fails(
@@ -386,6 +386,9 @@ fn a_file_never_has_a_wider_mode_than_its_final_one() {
         while !is_done.load(Relaxed) {
             for entry in fs::read_dir(place.directory()).unwrap().map(Result::unwrap) {
                 let Ok(metadata) = entry.metadata() else { continue }; // gone by now
+                if entry.file_name().to_string_lossy().ends_with(".lock") {
+                    continue; // always empty
+                }
                 assert!(metadata.mode() & 0o077 == 0, "{entry:?}: {:o}", metadata.mode());
             }
         }
