@@ -4,7 +4,8 @@ mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{
-    AtomicBloomFilter, BloomFilter, BloomView, CompactFilter, FilterBuilder, MismatchError, SizingError, mix,
+    AtomicBloomFilter, BloomFilter, BloomView, CompactFilter, FilterBuilder, Kernel, MismatchError,
+    SizingError, mix,
 };
 
 fn filter_of(hashes: impl IntoIterator<Item = u64>, n_blocks: usize, k: u32) -> BloomFilter {
@@ -337,6 +338,18 @@ fn a_policy_finds_every_key_of_its_filters() {
         }
     }
     assert!(table.starts_with(b"what a table holds before its filters"));
+}
+
+#[test]
+fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for() {
+    for kernel in Kernel::available() {
+        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
+        builder.reserve(1_000);
+        let (bytes, ()) =
+            common::allocations::allocated(|| (0..1_000).for_each(|i| builder.add_hash(mix(i))));
+        assert_eq!((bytes, builder.finish().kernel()), (0, kernel));
+    }
+    assert_eq!(FilterPolicy::with_bits_per_key(10.5).unwrap().bits_per_key(), 10.5);
 }
 
 #[test]

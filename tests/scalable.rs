@@ -532,6 +532,19 @@ fn a_union_with_an_empty_filter_changes_nothing() {
 }
 
 #[test]
+fn a_union_goes_on_with_the_lower_tightening() {
+    let of = |tightening| {
+        filled(ScalableBloomFilter::with_growth(60, 0.1, 2, tightening).unwrap(), &numbers()[..9])
+    };
+    for (ours, theirs) in [(0.85, 0.84), (0.84, 0.85)] {
+        let mut filter = of(ours);
+        filter.union_with(&of(theirs)).unwrap();
+        let bytes = filter.to_standalone();
+        assert_eq!(bytes[bytes.len() - 32..][..8], 0.84_f64.to_le_bytes());
+    }
+}
+
+#[test]
 fn filters_that_cannot_be_united_stay_as_they_are() {
     let refused = |filter: &ScalableBloomFilter, other: &ScalableBloomFilter| {
         let mut united = filter.clone();
@@ -559,6 +572,35 @@ fn filters_that_cannot_be_united_stay_as_they_are() {
         error.to_string(),
         "17 filters are too many to combine for 65536 keys: insert the keys into a filter with a higher initial capacity"
     );
+}
+
+#[test]
+fn filters_that_differ_in_one_property_are_not_equal() {
+    let of = |growth, keys: &[String]| {
+        filled(ScalableBloomFilter::with_growth(60, 0.1, growth, 0.85).unwrap(), keys)
+    };
+    let filter = of(2, &numbers()[..9]);
+    assert!(filter == of(2, &numbers()[..9]));
+    assert!(filter != of(2, &numbers()[9..18]), "other bits");
+    assert!(filter != of(3, &numbers()[..9]), "another growth");
+    let other = ScalableBloomFilter::from_standalone(&forge(&filter.to_standalone(), 8, &[8])).unwrap();
+    assert!(filter != other, "another number of keys");
+}
+
+#[test]
+fn clearing_allocates_nothing() {
+    let mut filter = sample();
+    assert_eq!(allocated(|| filter.clear()).0, 0);
+    assert!(filter == with_fpr(60, 0.1).with_seed(99));
+}
+
+#[test]
+fn an_initial_capacity_forged_to_be_a_little_larger_is_refused() {
+    let bytes = with_fpr(10_000, 0.01).to_standalone();
+    let open =
+        |capacity: u64| ScalableBloomFilter::from_standalone(&forge(&bytes, 16, &capacity.to_le_bytes()));
+    assert!(open(10_000).is_ok() && open(10_040).is_ok(), "one part in a hundred is for rounding");
+    assert_eq!(open(10_500), Err(DecodeError::Footer { field: "initial capacity", found: 10_500 }));
 }
 
 #[test]
