@@ -118,6 +118,14 @@ fn frontiers_with_different_seeds_drop_different_items() {
 }
 
 #[test]
+fn a_frontier_returns_its_seed() {
+    for make in [Frontier::<String>::with_fpr, Frontier::growing] {
+        let frontier = make(10, 0.1).unwrap();
+        assert_eq!((frontier.seed(), frontier.with_seed(5).seed()), (0, 5));
+    }
+}
+
+#[test]
 #[should_panic(expected = "before its first key")]
 fn the_seed_of_a_frontier_with_items_cannot_be_changed() {
     let _ = sample().with_seed(1);
