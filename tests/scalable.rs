@@ -532,6 +532,13 @@ fn a_union_with_an_empty_filter_changes_nothing() {
 }
 
 #[test]
+fn full_filters_are_united_whatever_their_size() {
+    let mut filter = grown(with_fpr(30_000, 0.1), 30_000);
+    filter.union_with(&filter.clone()).unwrap();
+    assert_eq!((filter.initial_capacity(), filter.inserted_keys()), (20_000, 60_000));
+}
+
+#[test]
 fn a_union_goes_on_with_the_lower_tightening() {
     let of = |tightening| {
         filled(ScalableBloomFilter::with_growth(60, 0.1, 2, tightening).unwrap(), &numbers()[..9])
