@@ -341,6 +341,24 @@ fn a_policy_finds_every_key_of_its_filters() {
 }
 
 #[test]
+fn atomic_and_compact_filters_tell_present_keys_from_absent_ones() {
+    let filter = AtomicBloomFilter::from(BloomFilter::with_blocks(4, 6).unwrap().with_seed(9));
+    assert!(
+        !filter.contains("ant") && filter.insert("ant") && !filter.insert("ant") && filter.contains("ant")
+    );
+    assert_eq!(filter.seed(), 9);
+    let mut bytes = Vec::new();
+    filter_of([mix(1)], 4, 6).write_compact(&mut bytes);
+    let compact = CompactFilter::from_compact(&bytes).unwrap();
+    assert!(compact.contains_hash(mix(1)) && !compact.contains_hash(mix(2)));
+    let debug = format!("{compact:?}");
+    assert!(
+        debug.starts_with("CompactFilter { n_bytes: 257, view: BloomView { n_blocks: 4, k: 6"),
+        "{debug}"
+    );
+}
+
+#[test]
 fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for() {
     for kernel in Kernel::available() {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap().with_kernel(kernel);
