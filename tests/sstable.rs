@@ -411,15 +411,24 @@ fn a_damaged_index_is_an_error() {
         (entry + 8, &[119, 0, 0, 0, 0, 0, 0, 0]),
         (entry + 16, &[108, 0, 0, 0, 0, 0, 0, 0]),
     ];
-    for (at, change) in changes {
-        let mut bytes = good.clone();
+    let forged = |good: &[u8], at: usize, change: &[u8]| {
+        let mut bytes = good.to_vec();
         bytes[at..at + change.len()].copy_from_slice(change);
         let body = bytes.len() - 8;
         let checksum = xxhash_rust::xxh64::xxh64(&bytes[..body], 0).to_le_bytes();
         bytes[body..].copy_from_slice(&checksum);
-        let error = PartitionIndex::new(&bytes).unwrap_err();
+        PartitionIndex::new(&bytes).map(|_| ()).unwrap_err()
+    };
+    for (at, change) in changes {
+        let error = forged(&good, at, change);
         assert_eq!(error, PartitionIndexError::Entries { n_entries: 2 }, "{change:?} at {at}");
     }
+    // A byte that belongs to no key.
+    let mut index = PartitionIndexBuilder::new();
+    index.add("a", 100, 9);
+    index.add("bc", 109, 9);
+    let good = index.finish();
+    assert_eq!(forged(&good, 3 + 24, &[2]), PartitionIndexError::Entries { n_entries: 2 });
 }
 
 #[test]
