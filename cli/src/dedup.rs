@@ -43,7 +43,7 @@ and other values are an error. `bloomline grow FILE` lets one of fixed size take
 any number of lines. FILE is written at the end, on Ctrl-C, and when input
 cannot be read, but not when output cannot be written: what that run printed is
 printed again by the next one, and no line is lost. Another run on FILE waits
-meanwhile; FILE.lock shows it.
+meanwhile.
 
 Examples:
   bloomline dedup log.txt >once.txt
