@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::convert::Infallible;
 use core::fmt;
 
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
@@ -550,10 +549,7 @@ impl BloomFilter {
     /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
         out.reserve(self.standalone_bytes());
-        let Ok(()) = self.encode(|part| {
-            out.extend_from_slice(part);
-            Ok::<(), Infallible>(())
-        });
+        let Ok(()) = self.encode(encoding::append_to(out));
     }
 
     /// Number of bytes that [`write_standalone`](Self::write_standalone) appends.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::convert::Infallible;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
@@ -344,10 +343,7 @@ impl CountingBloomFilter {
     /// size, k, seed and checksums. The bits follow from the counters.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
         out.reserve(size_of_val(self.counters()) + StandaloneFooter::BYTES);
-        let Ok(()) = self.encode(|part| {
-            out.extend_from_slice(part);
-            Ok::<(), Infallible>(())
-        });
+        let Ok(()) = self.encode(encoding::append_to(out));
     }
 
     /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::convert::Infallible;
 use core::{fmt, iter, mem};
 
 use crate::blocks::{BLOCK_BYTES, or_abort, reserve};
@@ -493,10 +492,7 @@ impl ScalableBloomFilter {
     /// number, the number of keys, the requested parameters and a checksum.
     pub fn write_standalone(&self, out: &mut Vec<u8>) {
         out.reserve(self.size_bytes() + StandaloneFooter::BYTES * (self.filters.len() + 1));
-        let Ok(()) = self.encode(|part| {
-            out.extend_from_slice(part);
-            Ok::<(), Infallible>(())
-        });
+        let Ok(()) = self.encode(encoding::append_to(out));
     }
 
     /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
