@@ -84,8 +84,7 @@ pub const FPR: f64 = 1e-6;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
-    let name = |path: &PathBuf| followed(path).map_err(|error| io_error(path.display(), &error));
-    let path = arguments.state.as_ref().map(name).transpose()?;
+    let path = arguments.state.as_deref().map(followed).transpose()?;
     let _lock = path.as_ref().map(|path| claim(path, arguments)).transpose()?;
     let saved = path.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
     let is_saved = saved.is_some();

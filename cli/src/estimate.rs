@@ -73,7 +73,7 @@ impl Number {
     fn at_most(self) -> Option<u64> {
         match self {
             Self::Known(keys) | Self::AtMost(keys) => Some(keys),
-            Self::Estimated(keys) => Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64),
+            Self::Estimated(keys) => numbers::at_most(keys),
         }
     }
 }

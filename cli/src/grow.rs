@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, SizingError, StandaloneKind};
+use bloomline::{SizingError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
 use crate::dedup::{FPR, INITIAL_CAPACITY};
 use crate::filter_file::FilterFile;
 use crate::numbers::{self, counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, followed, io_error, is_stream, note};
+use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, note};
 use crate::state::{Filter, State};
 
 /// Let a state of dedup take any number of lines
@@ -59,9 +59,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
-    let resolved = |path: &PathBuf| followed(path).map_err(|error| io_error(path.display(), &error));
-    let source = &resolved(&arguments.state)?;
-    let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), resolved)?;
+    let source = &followed(&arguments.state)?;
+    let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
     check_json(arguments.json, path)?;
     drop(NewFile::create(path)?);
     let _lock = (!is_stream(path)).then(|| FileLock::of(path, !arguments.no_wait)).transpose()?;
@@ -111,18 +110,11 @@ fn state_of(file: &FilterFile) -> Result<State> {
         return Ok(State { filter: Filter::Growing(filter), capacity, lines, fpr });
     }
     let filter = file.filter()?;
-    let lines = keys_at_most(&filter)
+    let lines = filter
+        .known_keys()
+        .or_else(|| numbers::at_most(filter.estimated_keys()))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
     Ok(State { filter: Filter::Fixed(filter), capacity: lines.max(1), lines, fpr: FPR })
-}
-
-/// The number of keys, or its estimate plus four standard errors.
-fn keys_at_most(filter: &BloomFilter) -> Option<u64> {
-    let estimated = || {
-        let keys = filter.estimated_keys();
-        Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64)
-    };
-    filter.known_keys().or_else(estimated)
 }
 
 fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {

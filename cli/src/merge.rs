@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::{Content, FilterFile, Part, total_bytes};
-use crate::numbers::{counted, percent};
+use crate::numbers::{self, counted, percent};
 use crate::output::{FileLock, NewFile, Printer, check_json, is_stream, note};
 use crate::progress::Progress;
 use crate::state::{Filter, State};
@@ -217,9 +217,7 @@ fn name_of(files: &[(String, Option<usize>)], n_blocks: usize) -> &str {
 
 /// At most this many lines are in the union of two states, almost always: lines of both count once, as the bits show.
 fn lines_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
-    let estimated = union.estimated_keys();
-    let with_errors = |(keys, error): (u64, f64)| keys + (4.0 * error).ceil() as u64;
-    let most = estimated.keys().zip(estimated.standard_error()).map_or(u64::MAX, with_errors);
+    let most = numbers::at_most(union.estimated_keys()).unwrap_or(u64::MAX);
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 

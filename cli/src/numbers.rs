@@ -80,6 +80,11 @@ pub fn estimate(keys: KeyEstimate) -> String {
     }
 }
 
+/// The estimate plus four standard errors: almost never fewer than there are.
+pub fn at_most(keys: KeyEstimate) -> Option<u64> {
+    Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64)
+}
+
 /// 1241728 as 1.24 MB.
 pub fn size(bytes: u64) -> String {
     scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])

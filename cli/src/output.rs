@@ -291,8 +291,9 @@ fn open_lock(path: &Path) -> io::Result<File> {
 }
 
 /// What a symbolic link leads to now; any other path is returned as it is.
-pub fn followed(path: &Path) -> io::Result<PathBuf> {
-    if path.is_symlink() { target_of(path) } else { Ok(path.to_owned()) }
+pub fn followed(path: &Path) -> Result<PathBuf> {
+    let target = if path.is_symlink() { target_of(path) } else { Ok(path.to_owned()) };
+    target.map_err(|error| io_error(path.display(), &error))
 }
 
 /// A lock on a file that is read and then replaced: held by one process at a time.
