@@ -326,7 +326,8 @@ impl<'a> About<'a> {
         self.set("kind", name);
         self.row("kind", text.into());
         let bytes = bytes.len() as u64;
-        self.row("size", format!("{}, {}", counted(bytes, "byte"), size(bytes)));
+        let short = if bytes < 1000 { String::new() } else { format!(", {}", size(bytes)) };
+        self.row("size", counted(bytes, "byte") + &short);
     }
 
     fn blocks(&mut self, view: &BloomView) {

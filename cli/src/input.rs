@@ -32,12 +32,16 @@ pub struct Input {
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
     /// The key is the N-th field of the line, counted from 1
-    #[arg(long, value_name = "N", conflicts_with = "length")]
+    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = column)]
     pub column: Option<NonZeroUsize>,
     /// What separates fields, one byte; a tab by default
     #[arg(long, value_name = "D", requires = "column", value_parser = delimiter)]
     #[arg(default_value = "\t", hide_default_value = true)]
     pub delimiter: u8,
+}
+
+fn column(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "give a field's number, counted from 1".into())
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

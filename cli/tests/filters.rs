@@ -69,7 +69,7 @@ fn info_says_what_a_file_is() {
     all_kinds(&place, &lines(0..1000));
     place.write("blocked", blocks(1, 0..30).to_standalone());
     for (name, texts) in [
-        ("blocked", &["blocked filter", "1 block of 64 bytes, k = 6"][..]),
+        ("blocked", &["blocked filter", "128 bytes\n", "1 block of 64 bytes, k = 6"][..]),
         ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
         (

@@ -277,6 +277,7 @@ fn numbers_as_people_write_them() {
     );
     assert!(error(&place, &["build", "-o", "f", "--keys", "1,5"]).contains("give a whole number"));
     assert!(error(&place, &["build", "-o", "f", "--keys", "0"]).contains("give at least 1"));
+    assert!(error(&place, &["build", "-o", "f", "--column", "0"]).contains("counted from 1"));
     for command in [&["build", "-o", "f"][..], &["dedup"], &["plan", "--keys", "9"]] {
         assert!(error(&place, &[command, &["--fpr", "5"]].concat()).contains("(did you mean 5%?)"));
     }
