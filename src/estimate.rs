@@ -302,6 +302,7 @@ mod tests {
         let about = |keys, standard_error| KeyEstimate::About { keys, standard_error }.to_string();
         assert_eq!(about(100_019, 81.4), "about 100019 ± 81");
         assert_eq!(about(3, 0.289), "about 3 ± 0.3");
+        assert_eq!(about(7, 10.0), "about 7 ± 10");
         assert_eq!(KeyEstimate::Unbounded.to_string(), "unbounded: the filter is too full");
     }
 

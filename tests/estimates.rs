@@ -314,6 +314,17 @@ fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
     }
 }
 
+/// Also documented. Here enough bits are clear.
+#[test]
+fn a_filter_with_more_than_a_quarter_of_its_lanes_full_is_too_full() {
+    for full in 0..8 {
+        let mut compact = [[0xff; 8].repeat(full), [0; 8].repeat(8 - full)].concat();
+        compact.push(0x27);
+        let filter = BloomFilter::from_compact(&compact).unwrap();
+        assert_eq!(filter.keys() == KeyEstimate::Unbounded, full > 2, "{full} of 8 lanes are full");
+    }
+}
+
 #[test]
 fn a_small_part_of_a_sparse_filter() {
     let part = BloomFilter::of(512.0 * 50_000.0, 16, hashes(0, 0..1_000));

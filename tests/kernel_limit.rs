@@ -58,6 +58,22 @@ fn of_this_cpu() -> Vec<String> {
     available::<&str>(&[])
 }
 
+/// A kernel that is missing here costs only time, which no other test notices.
+#[test]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+fn without_a_limit_the_cpu_s_features_decide() {
+    let has_bmi = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    let features = [
+        ("avx512", has_bmi && is_x86_feature_detected!("avx512f")),
+        ("avx2", has_bmi && is_x86_feature_detected!("avx2")),
+        ("sse4.1", is_x86_feature_detected!("sse4.1")),
+        ("portable", true),
+        ("reference", true),
+    ];
+    let expected: Vec<_> = features.into_iter().filter_map(|(name, has)| has.then_some(name)).collect();
+    assert_eq!(of_this_cpu(), expected);
+}
+
 /// Those of this CPU from `limit` on.
 fn limited(limit: &str) -> Vec<String> {
     let allowed = NAMES.iter().skip_while(|&&name| name != limit);

@@ -119,6 +119,22 @@ fn every_kernel_builds_the_same_filter() {
     assert!(built.iter().all(|filter| *filter == built[0]));
 }
 
+/// Batches in one block run a loop of their own where the block fits in registers.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn every_kernel_finds_the_repeats_in_one_block() {
+    for kernel in Kernel::available() {
+        for round in 0..20 {
+            let mut builder = bloomline::FilterBuilder::with_bits_per_key(2.0).unwrap().with_kernel(kernel);
+            // Each key twice. One in eight is a false positive when first added.
+            let hashes = || (0..120).map(|i| mix(round << 32 | i));
+            hashes().chain(hashes()).for_each(|hash| builder.add_hash(hash));
+            let filter = builder.finish();
+            assert_eq!((filter.n_blocks(), filter.known_keys()), (1, Some(120)), "{kernel}");
+        }
+    }
+}
+
 /// Batches on filters larger than the caches run a separate loop, with prefetches.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
