@@ -147,11 +147,12 @@ mutants_c() {
 }
 
 mutants_cli() {
-    mutants_of cli --package bloomline-cli --file 'cli/src/{decompress,dedup,filter_file,output,state}.rs' "$@"
+    mutants_of cli --package bloomline-cli --file 'cli/src/{decompress,dedup,filter_file,grow,output,state}.rs' "$@"
 }
 
 mutants_engines() {
-    mutants_of engines --dir adapters "$@"
+    # Without its feature, no engine's adapter is compiled. In debug builds, the engines take minutes for each mutant.
+    mutants_of engines --dir adapters --all-features --profile release "$@"
 }
 
 # `mutants_of NAME ARGS`
