@@ -128,6 +128,8 @@ mutants() {
     local part parts=(core neon c cli engines) failed=0
     install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
     [ "$#" = 0 ] || { parts=("$1"); shift; }
+    # cargo-mutants makes no parent of the folder for its output.
+    mkdir -p target
     for part in "${parts[@]}"; do
         step "mutants_$part" "$@" || failed=1
     done
@@ -167,7 +169,7 @@ mutants_neon() {
     local toolchain target build
     cross aarch64 aarch64 libc6-dev-arm64-cross || { skip "mutants of the NEON kernel" "its tools are not available"; return; }
     RUSTUP_TOOLCHAIN=$toolchain CARGO_BUILD_TARGET=$target cargo mutants --no-config --output "target/$target" \
-        --file src/kernel/neon.rs -- --release --test goldens --test lockstep
+        --file src/kernel/neon.rs "$@" -- --release --test goldens --test lockstep
 }
 
 coverage() {
