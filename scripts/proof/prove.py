@@ -1,0 +1,192 @@
+"""Proves that the machine code of kernels equals the definition, for every hash and every block: docs/testing.md."""
+
+import argparse
+import functools
+import multiprocessing
+import os
+import subprocess
+import sys
+
+from z3 import BitVec, Concat, If, LShR, Or, SolverFor, sat, simplify, substitute
+
+import aarch64
+import x86_64
+from agree import disagreement
+from definition import high_product, mask, words
+from machine import BLOCK, FILTER, FILTER_BYTES, STACK, Memory, Program, Refused, low, number, value
+
+MACHINES = {"EM_X86_64": x86_64.Machine, "EM_AARCH64": aarch64.Machine}
+HASH = BitVec("hash", 64)
+LANES = [BitVec(f"lane {i}", 64) for i in range(8)]
+# The words of a filter are unknown, but for the fields that choose the kernel and k.
+FIELDS = {FILTER + at: BitVec(f"filter {at}", 64) for at in range(0, FILTER_BYTES, 8)}
+# Where accessors may leave a second answer.
+ANSWER = STACK - 2048
+CODES = range(6)
+
+
+class Kernels:
+    """The functions of a program that look up and insert a hash. Accessors show where a filter has its fields."""
+
+    def __init__(self, path):
+        self.program = Program(path)
+        size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
+        assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size}"
+        self.places = {name: self.place(name) for name in ("kernel", "k", "n_blocks", "keys")}
+        self.block_offset = high_product(HASH, FIELDS[self.places["n_blocks"]]) << 6
+        self.blocks = next(at for at in FIELDS if any(self.has_blocks_at(at, code) for code in CODES))
+
+    def machine(self, fields, second, block=None):
+        memory = Memory(self.program, fields, block)
+        return MACHINES[self.program.architecture](memory, [value(FILTER), second])
+
+    def place(self, accessor):
+        """Where an accessor reads a filter first. `kernel` reads a table next, which needs a known kernel."""
+        machine = self.machine(FIELDS, value(ANSWER))
+        try:
+            machine.run(self.program.symbols[accessor])
+        except Refused:
+            pass
+        return next(at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES))
+
+    def has_blocks_at(self, at, code):
+        self.blocks = at
+        try:
+            self.run(self.fields(code, 1), "contains")
+        except Refused:
+            return False
+        return True
+
+    def fields(self, code, k):
+        memory = Memory(self.program, FIELDS)
+        memory.store(value(self.places["kernel"]), value(code, 8))
+        memory.store(value(self.places["k"]), value(k, 8))
+        return memory.words
+
+    def name(self, code):
+        machine = self.machine(self.fields(code, 1) | {ANSWER: value(0)}, value(ANSWER))
+        start = number(machine.run(self.program.symbols["kernel"]))
+        return self.program.constant(start, number(machine.memory.words[ANSWER])).decode()
+
+    def run(self, fields, function):
+        lanes = {BLOCK + 8 * i: lane for i, lane in enumerate(LANES)}
+        machine = self.machine(fields | lanes, HASH, simplify(FIELDS[self.blocks] + self.block_offset))
+        return machine, low(machine.run(self.program.symbols[function]), 8)
+
+    def results(self, code, k, function):
+        """The answer and the lanes that a function leaves."""
+        before = self.fields(code, k)
+        machine, answer = self.run(before, function)
+        after = machine.memory.words
+        # An insert makes the number of keys unknown, and may change no other field.
+        changed = {at for at in FIELDS if not after[at].eq(before[at])}
+        if changed - ({self.places["keys"]} if function == "insert" else set()):
+            raise Refused(f"writes to the filter's fields at {sorted(at - FILTER for at in changed)}")
+        return [answer] + [after[BLOCK + 8 * i] for i in range(8)]
+
+
+def defined(k, function):
+    """What `results` must equal."""
+    masks, missing = mask(HASH, k), value(0)
+    for bits, lane in zip(masks, LANES):
+        missing |= bits & ~lane
+    is_true = missing == 0 if function == "contains" else missing != 0
+    after = [lane | bits for lane, bits in zip(LANES, masks)] if function == "insert" else LANES
+    return [If(is_true, value(1, 8), value(0, 8)), *after]
+
+
+def refutation(results, expected):
+    """What `as_test` needs to show a difference, or None. Each rotation on its own: that is what tables are indexed by."""
+    x, y = words(HASH)
+    for rotation in range(8):
+        split = x, Concat(value(rotation, 3), BitVec("below", 61))
+        solver = SolverFor("QF_BV")
+        pairs = [(simplify(substitute(term, split)) for term in pair) for pair in zip(results, expected)]
+        solver.add(Or([a != b for a, b in pairs]))
+        if solver.check() == sat:
+            return counterexample(results, expected, x, y)
+    return None
+
+
+def counterexample(results, expected, x, y):
+    """A hash, lanes, and what is defined for them. The second word is the one that the first one really has."""
+    solver = SolverFor("QF_BV")
+    solver.add(Or([a != b for a, b in zip(results, expected)]), y == (x ^ LShR(x, 32)) * 0xD6E8FEB86659FD93)
+    if solver.check() != sat:
+        raise Refused("no counterexample with these two words, so the proof must know more about their products")
+    word, *lanes, answer = (solver.model().eval(term, model_completion=True).as_long() for term in (x, *LANES, expected[0]))
+    after = [solver.model().eval(term, model_completion=True).as_long() for term in expected[1:]]
+    return word * pow(0x9E3779B97F4A7C15, -1, 1 << 64) % (1 << 64), lanes, answer, after
+
+
+def as_test(kernel, k, function, hash, lanes, answer, after):
+    before, after = (", ".join(f"{lane:#018x}" for lane in lanes) for lanes in (lanes, after))
+    return f"""
+#[test]
+fn {function}_by_{kernel.replace(".", "_")}_is_as_defined() {{
+    let kernel = bloomline::Kernel::by_name("{kernel}").expect("this CPU has it");
+    let filter = |lanes: [u64; 8]| {{
+        let mut bytes = lanes.map(u64::to_le_bytes).concat();
+        bytes.push({0x20 | k - 1:#x});
+        bloomline::BloomFilter::from_compact(&bytes).expect("a filter").with_kernel(kernel)
+    }};
+    let mut changed = filter([{before}]);
+    assert_eq!(changed.{function}_hash({hash:#018x}), {"true" if answer else "false"});
+    assert!(changed == filter([{after}]));
+}}"""
+
+
+def check(path, code, function, inputs, runner):
+    """Returns whether a function is proved for each k, and the report."""
+    kernels = load(path)
+    kernel = kernels.name(code)
+    runs = inputs and kernel in available(path, runner)
+    for k in range(1, 17):
+        here = f"{path}: {kernel}, {function}, k = {k}"
+        try:
+            results = kernels.results(code, k, function)
+            found = refutation(results, defined(k, function))
+        except Refused as refused:
+            return False, f"{here}: {refused}"
+        if found:
+            return False, f"{here}: not as defined. As a test:\n{as_test(kernel, k, function, *found)}"
+        if runs and (case := disagreement(results, [*runner, path, kernel, str(k), function], inputs // 32)):
+            return False, f"{here}: the interpreter computes what this CPU does not, {case}"
+    agrees = f"agrees with the CPU on {inputs // 2:,} inputs" if runs else "not compared with a CPU"
+    return True, f"{os.path.basename(path):10} {kernel:10} {function:9} proved for k = 1 to 16; {agrees}"
+
+
+load = functools.cache(Kernels)
+
+
+@functools.cache
+def available(path, runner):
+    try:
+        return subprocess.run([*runner, path], capture_output=True, check=True, text=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM[:KERNEL,...]", help="and which kernels of it")
+    parser.add_argument("--inputs", type=int, default=100_000, help="random inputs on which each kernel is compared with the CPU")
+    parser.add_argument("--runner", default="", help="what runs programs for AArch64")
+    arguments = parser.parse_args()
+    jobs = []
+    for argument in arguments.programs:
+        path, _, chosen = argument.partition(":")
+        kernels = load(path)
+        runner = tuple(arguments.runner.split()) if kernels.program.architecture == "EM_AARCH64" else ()
+        codes = {kernels.name(code): code for code in CODES}
+        for name in chosen.split(",") if chosen else codes:
+            jobs += [(path, codes[name], function, arguments.inputs, runner) for function in ("contains", "insert")]
+    with multiprocessing.Pool() as pool:
+        reports = pool.starmap(check, jobs, chunksize=1)
+    for _, report in reports:
+        print(report)
+    sys.exit(not all(proved for proved, _ in reports))
+
+
+if __name__ == "__main__":
+    main()
