@@ -3,7 +3,7 @@ may choose it."""
 
 from elftools.elf.elffile import ELFFile
 from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Solver, Z3Exception
-from z3 import is_bv_value, is_false, is_true, sat, simplify
+from z3 import is_bv_value, is_false, is_true, sat, simplify, unknown
 
 # Where the stack begins, the filter's own fields are, and the block of the hash is.
 STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0000, 0x2000_0000_0000
@@ -35,6 +35,13 @@ def truth(condition):
     if not is_true(condition) and not is_false(condition):
         raise Refused("the hash or the block decides a branch")
     return is_true(condition)
+
+
+def is_possible(solver):
+    answer = solver.check()
+    if answer == unknown:
+        raise Refused(f"z3 gives up: {solver.reason_unknown()}")
+    return answer == sat
 
 
 def extended(term, bits):
@@ -113,7 +120,7 @@ class Memory:
         if is_bv_value(address):
             return [(BoolVal(True), address.as_long())]
         solver, places = Solver(), []
-        while solver.check() == sat:
+        while is_possible(solver):
             at = solver.model().eval(address, model_completion=True)
             places.append((address == at, at.as_long()))
             solver.add(address != at)

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 
-from z3 import BitVec, Concat, If, LShR, Or, SolverFor, sat, simplify, substitute
+from z3 import BitVec, Concat, If, LShR, Or, SolverFor, simplify, substitute
 
 import aarch64
 import x86_64
 from agree import disagreement
 from definition import high_product, mask, words
-from machine import BLOCK, FILTER, FILTER_BYTES, STACK, Memory, Program, Refused, low, number, value
+from machine import BLOCK, FILTER, FILTER_BYTES, STACK, Memory, Program, Refused, is_possible, low, number, value
 
 MACHINES = {"EM_X86_64": x86_64.Machine, "EM_AARCH64": aarch64.Machine}
 HASH = BitVec("hash", 64)
@@ -103,7 +103,7 @@ def refutation(results, expected):
         solver = SolverFor("QF_BV")
         pairs = [(simplify(substitute(term, split)) for term in pair) for pair in zip(results, expected)]
         solver.add(Or([a != b for a, b in pairs]))
-        if solver.check() == sat:
+        if is_possible(solver):
             return counterexample(results, expected, x, y)
     return None
 
@@ -112,7 +112,7 @@ def counterexample(results, expected, x, y):
     """A hash, lanes, and what is defined for them. The second word is the one that the first one really has."""
     solver = SolverFor("QF_BV")
     solver.add(Or([a != b for a, b in zip(results, expected)]), y == (x ^ LShR(x, 32)) * 0xD6E8FEB86659FD93)
-    if solver.check() != sat:
+    if not is_possible(solver):
         raise Refused("no counterexample with these two words, so the proof must know more about their products")
     word, *lanes, answer = (solver.model().eval(term, model_completion=True).as_long() for term in (x, *LANES, expected[0]))
     after = [solver.model().eval(term, model_completion=True).as_long() for term in expected[1:]]
