@@ -20,6 +20,7 @@ ARRANGEMENTS = {
 class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM), 4
     DISASSEMBLER.detail = True
+    RED_ZONE = 0
 
     def __init__(self, memory, arguments):
         self.memory = memory
@@ -34,6 +35,9 @@ class Machine(machine.Machine):
 
     def answer(self):
         return self.general[0]
+
+    def stack_pointer(self):
+        return self.general[31]
 
     # Operands.
 
@@ -117,6 +121,8 @@ class Machine(machine.Machine):
             self.vector(name, operands)
         else:
             bits = self.bits(first)
+            if name in ("mul", "umulh") and bits != 64:
+                raise Refused(UNKNOWN)
             terms = [self.read(operand, bits) for operand in operands[1:]]
             if name == "movk":
                 field = value(0xFFFF << operands[1].shift.value, bits)
@@ -129,6 +135,8 @@ class Machine(machine.Machine):
 
     def vector(self, name, operands):
         first, last = operands[0], operands[-1]
+        if first.vector_index >= 0:
+            raise Refused(UNKNOWN)
         count, bits = ARRANGEMENTS[first.vas] if first.vas else (1, self.bits(first))
         if name in ("fmov", "mov"):
             self.set(first, low(extended(self.read(last, bits), 128), count * bits))

@@ -67,6 +67,8 @@ def sizes():
         prove(f"the allocation of up to MAX_BLOCKS blocks fits an isize of {bits} bits", fits)
         offset = URem(-address, 64)
         prove(f"its first block begins at most 56 bytes on, with {bits} bits", Implies(address & 7 == 0, ULE(offset, 56)))
+        huge = 2 << 20
+        prove(f"and less than 2 MiB on with huge pages, with {bits} bits", ULT(URem(-address, huge), huge))
         size_bits, bit = BitVecs("size_bits bit", 64)
         n_bytes = (UDiv(size_bits, 64) + If(size_bits & 63 != 0, BitVecVal(1, 64), 0)) * 8
         is_stored = And(ULE(n_bytes, most), ULT(bit, size_bits))

@@ -2,11 +2,11 @@
 may choose it."""
 
 from elftools.elf.elffile import ELFFile
-from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Solver, Z3Exception
+from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Solver
 from z3 import is_bv_value, is_false, is_true, sat, simplify, unknown
 
-# Where the stack begins, the filter's own fields are, and the block of the hash is.
-STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0000, 0x2000_0000_0000
+# Where the stack begins, the filter's own fields are, aligned to 8 bytes, and the block of the hash is.
+STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0008, 0x2000_0000_0000
 FILTER_BYTES = 64
 RETURN = 0xFFFF_FFFF_FFFF_0000
 RELATIVE = (8, 1027)  # relocations by the address that the program is loaded at, of x86-64 and AArch64
@@ -26,14 +26,14 @@ def value(number, bits=64):
 def number(term):
     term = simplify(term)
     if not is_bv_value(term):
-        raise Refused("the hash or the block decides where it goes on, or how")
+        raise Refused("what must be a constant depends on the hash, the block or the filter")
     return term.as_long()
 
 
 def truth(condition):
     condition = simplify(condition)
     if not is_true(condition) and not is_false(condition):
-        raise Refused("the hash or the block decides a branch")
+        raise Refused("the hash, the block or the filter decides a branch")
     return is_true(condition)
 
 
@@ -108,9 +108,10 @@ class Program:
 class Memory:
     """The stack, the filter, the block and the program's constants. All other memory is refused."""
 
-    def __init__(self, program, words, block=None):
-        """`words` by address; `block` is the term of the block's address."""
+    def __init__(self, program, words, writable=(), block=None):
+        """`words` by address; `writable` are ranges besides the stack; `block` is the term of the block's address."""
         self.program, self.words, self.block, self.loaded = program, dict(words), block, []
+        self.writable, self.lowest = (range(STACK - 4096, STACK), *writable), STACK
 
     def places(self, address):
         """All values that an address can have, each with its condition."""
@@ -128,15 +129,18 @@ class Memory:
                 raise Refused(f"an address has more values than there are rotations: {address}")
         return places
 
-    def check_alignment(self, at, size, is_aligned):
-        """Blocks can begin anywhere: views have them where a file does."""
-        if is_aligned and (at % size or at in range(BLOCK, BLOCK + 64)):
+    def check(self, at, size, is_aligned):
+        """Blocks can begin anywhere: views have them where a file does. The stack is aligned to 16 bytes."""
+        is_of_stack = at in self.writable[0]
+        if is_aligned and (at % size or at in range(BLOCK, BLOCK + 64) or is_of_stack and size > 16):
             raise Refused(f"requires alignment, which {at:#x} does not have")
+        if is_of_stack:
+            self.lowest = min(self.lowest, at)
 
     def load(self, address, size, is_aligned=False):
         result = None
         for condition, at in self.places(address):
-            self.check_alignment(at, size, is_aligned)
+            self.check(at, size, is_aligned)
             self.loaded.append(at)
             if at < FILTER:
                 part = value(int.from_bytes(self.program.constant(at, size), "little"), 8 * size)
@@ -152,10 +156,9 @@ class Memory:
     def store(self, address, term, is_aligned=False):
         size = term.size() // 8
         for condition, at in self.places(address):
-            self.check_alignment(at, size, is_aligned)
-            begins = {BLOCK: 64, FILTER: FILTER_BYTES, STACK - 4096: 4096}
-            if not any(begin <= at and at + size <= begin + length for begin, length in begins.items()):
-                raise Refused(f"writes {size} bytes at {at:#x}, outside of the block")
+            self.check(at, size, is_aligned)
+            if not any(at in place and at + size - 1 in place for place in self.writable):
+                raise Refused(f"writes {size} bytes at {at:#x}, which it must not change")
             words = range(at & -8, at + size, 8)
             old = joined([self.words.get(word, BitVec(f"unwritten {word}", 64)) for word in words])
             start = 8 * (at & 7)
@@ -169,17 +172,20 @@ class Memory:
 class Machine:
     def run(self, entry):
         """Runs a function until it returns, and returns its answer."""
-        at, self.trace = entry, []
+        at = entry
         while at != RETURN:
             code = self.memory.program.constant(at, self.LONGEST)
             instruction = next(self.DISASSEMBLER.disasm(code, at, 1), None)
             if instruction is None:
                 raise Refused(f"no instruction at {at:#x}")
             self.instruction, self.next = instruction, at + instruction.size
-            self.trace.append(instruction.mnemonic)
+            self.memory.lowest, stack_pointer = STACK, number(self.stack_pointer())
             try:
                 self.step(instruction.mnemonic, instruction.operands)
-            except (Refused, AttributeError, IndexError, KeyError, ValueError, Z3Exception) as error:
+                # Handlers of signals overwrite what lies below.
+                if self.memory.lowest < min(stack_pointer, number(self.stack_pointer())) - self.RED_ZONE:
+                    raise Refused(f"uses the stack at {self.memory.lowest:#x}, too far below the stack pointer")
+            except Exception as error:
                 reason = error if isinstance(error, Refused) else UNKNOWN
                 raise Refused(f"{at:#x}: {instruction.mnemonic} {instruction.op_str}: {reason}") from error
             at = self.next

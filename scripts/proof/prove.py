@@ -13,7 +13,7 @@ import aarch64
 import x86_64
 from agree import disagreement
 from definition import high_product, mask, words
-from machine import BLOCK, FILTER, FILTER_BYTES, STACK, Memory, Program, Refused, is_possible, low, number, value
+from machine import BLOCK, FILTER, FILTER_BYTES, Memory, Program, Refused, is_possible, low, number, value
 
 MACHINES = {"EM_X86_64": x86_64.Machine, "EM_AARCH64": aarch64.Machine}
 HASH = BitVec("hash", 64)
@@ -21,7 +21,7 @@ LANES = [BitVec(f"lane {i}", 64) for i in range(8)]
 # The words of a filter are unknown, but for the fields that choose the kernel and k.
 FIELDS = {FILTER + at: BitVec(f"filter {at}", 64) for at in range(0, FILTER_BYTES, 8)}
 # Where accessors may leave a second answer.
-ANSWER = STACK - 2048
+ANSWER = range(0x3000_0000_0000, 0x3000_0000_0008)
 CODES = range(6)
 
 
@@ -31,18 +31,20 @@ class Kernels:
     def __init__(self, path):
         self.program = Program(path)
         size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
-        assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size}"
+        assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size!r} bytes"
         self.places = {name: self.place(name) for name in ("kernel", "k", "n_blocks", "keys")}
         self.block_offset = high_product(HASH, FIELDS[self.places["n_blocks"]]) << 6
-        self.blocks = next(at for at in FIELDS if any(self.has_blocks_at(at, code) for code in CODES))
+        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, code) for code in CODES)), None)
+        if self.blocks is None:
+            raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
-    def machine(self, fields, second, block=None):
-        memory = Memory(self.program, fields, block)
+    def machine(self, fields, second, writable=(), block=None):
+        memory = Memory(self.program, fields, writable, block)
         return MACHINES[self.program.architecture](memory, [value(FILTER), second])
 
     def place(self, accessor):
         """Where an accessor reads a filter first. `kernel` reads a table next, which needs a known kernel."""
-        machine = self.machine(FIELDS, value(ANSWER))
+        machine = self.machine(FIELDS, value(ANSWER.start), [ANSWER])
         try:
             machine.run(self.program.symbols[accessor])
         except Refused:
@@ -53,35 +55,36 @@ class Kernels:
         self.blocks = at
         try:
             self.run(self.fields(code, 1), "contains")
-        except Refused:
+        except Refused as refused:
+            self.refused = refused
             return False
         return True
 
     def fields(self, code, k):
-        memory = Memory(self.program, FIELDS)
+        memory = Memory(self.program, FIELDS, [range(FILTER, FILTER + FILTER_BYTES)])
         memory.store(value(self.places["kernel"]), value(code, 8))
         memory.store(value(self.places["k"]), value(k, 8))
         return memory.words
 
     def name(self, code):
-        machine = self.machine(self.fields(code, 1) | {ANSWER: value(0)}, value(ANSWER))
+        machine = self.machine(self.fields(code, 1), value(ANSWER.start), [ANSWER])
         start = number(machine.run(self.program.symbols["kernel"]))
-        return self.program.constant(start, number(machine.memory.words[ANSWER])).decode()
+        return self.program.constant(start, number(machine.memory.words[ANSWER.start])).decode()
 
     def run(self, fields, function):
+        """The answer, and memory afterwards."""
         lanes = {BLOCK + 8 * i: lane for i, lane in enumerate(LANES)}
-        machine = self.machine(fields | lanes, HASH, simplify(FIELDS[self.blocks] + self.block_offset))
-        return machine, low(machine.run(self.program.symbols[function]), 8)
+        keys = self.places["keys"]
+        writable = [range(BLOCK, BLOCK + 64), range(keys, keys + 8)] if function == "insert" else []
+        block = simplify(FIELDS[self.blocks] + self.block_offset)
+        machine = self.machine(fields | lanes, HASH, writable, block)
+        return low(machine.run(self.program.symbols[function]), 8), machine.memory.words
 
     def results(self, code, k, function):
         """The answer and the lanes that a function leaves."""
-        before = self.fields(code, k)
-        machine, answer = self.run(before, function)
-        after = machine.memory.words
-        # An insert makes the number of keys unknown, and may change no other field.
-        changed = {at for at in FIELDS if not after[at].eq(before[at])}
-        if changed - ({self.places["keys"]} if function == "insert" else set()):
-            raise Refused(f"writes to the filter's fields at {sorted(at - FILTER for at in changed)}")
+        answer, after = self.run(self.fields(code, k), function)
+        if function == "insert" and number(low(self.machine(after, value(0)).run(self.program.symbols["keys"]), 8)) != 0:
+            raise Refused("leaves a number of keys, which is unknown after an insert")
         return [answer] + [after[BLOCK + 8 * i] for i in range(8)]
 
 
@@ -176,10 +179,15 @@ def main():
     jobs = []
     for argument in arguments.programs:
         path, _, chosen = argument.partition(":")
-        kernels = load(path)
+        try:
+            kernels = load(path)
+        except Refused as refused:
+            sys.exit(str(refused))
         runner = tuple(arguments.runner.split()) if kernels.program.architecture == "EM_AARCH64" else ()
         codes = {kernels.name(code): code for code in CODES}
         for name in chosen.split(",") if chosen else codes:
+            if name not in codes:
+                parser.error(f"{path} has no kernel {name!r}, only {', '.join(codes)}")
             jobs += [(path, codes[name], function, arguments.inputs, runner) for function in ("contains", "insert")]
     with multiprocessing.Pool() as pool:
         reports = pool.starmap(check, jobs, chunksize=1)

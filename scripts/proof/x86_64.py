@@ -22,6 +22,7 @@ for name in GENERAL:
 class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64), 15
     DISASSEMBLER.detail = True
+    RED_ZONE = 128
 
     def __init__(self, memory, arguments):
         self.memory = memory
@@ -29,7 +30,11 @@ class Machine(machine.Machine):
         self.general = self.initial | dict(zip(("rdi", "rsi"), arguments), rsp=value(STACK))
         self.vectors = [BitVec(f"initial zmm{index}", 512) for index in range(32)]
         self.masks = [BitVec(f"initial k{index}", 64) for index in range(8)]
+        self.zero = self.carry = None
         self.push(value(RETURN))
+
+    def stack_pointer(self):
+        return self.general["rsp"]
 
     def preserved(self):
         return [(name, self.initial[name]) for name in ("rbx", "rbp", *GENERAL[12:])] + [("rsp", value(STACK))]
@@ -102,6 +107,8 @@ class Machine(machine.Machine):
 
     def condition(self, suffix):
         zero, carry = self.zero, self.carry
+        if zero is None:
+            raise Refused("depends on flags that the instructions before it leave undefined")
         return {"e": zero, "ne": Not(zero), "b": carry, "ae": Not(carry), "a": Not(Or(carry, zero))}[suffix]
 
     # Instructions.
@@ -140,7 +147,7 @@ class Machine(machine.Machine):
             self.write(second, product(a, b))
             self.write(first, high_product(a, b))
         elif name == "push":
-            self.push(self.read(first))
+            self.push(self.read(first, 64))
         elif name == "pop":
             self.write(first, self.pop())
         elif name == "call":
@@ -168,7 +175,9 @@ class Machine(machine.Machine):
     def vector(self, name, operands):
         first, last = operands[0], operands[-1]
         mask = next((name for name in map(self.name_of, operands[1:]) if name.startswith("k")), None)
-        if name in ("movdqa", "movdqu", "movdqa64", "movdqu64", "movaps") and not mask:
+        if mask and (name not in VECTOR or name[-1] != "q" or "{z}" in self.instruction.op_str):
+            raise Refused(UNKNOWN)
+        if name in ("movdqa", "movdqu", "movdqa64", "movdqu64", "movaps"):
             self.write(first, self.read(last))
         elif name == "movq" and self.name_of(last) in NAMES:
             self.write(first, extended(self.read(last), 128))
@@ -180,7 +189,7 @@ class Machine(machine.Machine):
             self.zero, self.carry = a & b == 0, ~a & b == 0
         elif name == "pbroadcastq":
             self.write(first, joined([low(self.read(last), 64)] * (first.size // 8)))
-        elif (relation := re.fullmatch("p(cmp|test)(.*)([bdq])", name)) and not mask:
+        elif (relation := re.fullmatch("p(cmp|test)(.*)([bdq])", name)):
             bits, holds = {"b": 8, "d": 32, "q": 64}[relation[3]], RELATION[relation[2]]
             pairs = zip(*(parts_of(self.read(operand), bits) for operand in operands[-2:]), strict=True)
             bits = 1 if self.name_of(first).startswith("k") else bits
@@ -191,8 +200,6 @@ class Machine(machine.Machine):
             sources = [first] * reads_first + [operand for operand in operands[1:] if self.name_of(operand) != mask]
             result = VECTOR[name](*map(self.read, sources))
             if mask:
-                if "{z}" in self.instruction.op_str or name[-1] != "q":
-                    raise Refused(UNKNOWN)
                 triples = zip(parts_of(self.read_register(mask), 1), parts_of(result, 64), parts_of(self.read(first), 64))
                 result = joined([If(bit == 1, new, old) for bit, new, old in triples])
             self.write(first, result)
@@ -209,6 +216,13 @@ def shuffled_bytes(table, control):
 def shuffled_singles(a, b, control):
     sources = [parts_of(source, 32) for source in (a, a, b, b)]
     return joined([source[number(control) >> 2 * i & 3] for i, source in enumerate(sources)])
+
+
+def shifted_words(a, count):
+    # An immediate, not a vector.
+    if count.size() != 8:
+        raise Refused(UNKNOWN)
+    return each(16, lambda part: LShR(part, number(count)))(a)
 
 
 def blended_words(a, b, control):
@@ -235,10 +249,10 @@ RELATION = {
 VECTOR = {
     "psrlvq": each(64, LShR), "psllvq": each(64, lambda a, b: a << b), "psllvw": each(16, lambda a, b: a << b),
     "prolvq": each(64, RotateLeft), "prorvq": each(64, RotateRight), "pmullw": each(16, lambda a, b: a * b),
-    "psrlw": lambda a, count: each(16, lambda part: LShR(part, number(count)))(a),
+    "psrlw": shifted_words,
     "pshufb": each_128_bits(shuffled_bytes), "shufps": each_128_bits(shuffled_singles),
     "punpcklqdq": each_128_bits(lambda a, b: Concat(low(b, 64), low(a, 64))),
-    "pblendw": blended_words, "pternlogq": ternary, "pand": lambda a, b: a & b, "pandn": lambda a, b: ~a & b,
+    "pblendw": each_128_bits(blended_words), "pternlogq": ternary, "pand": lambda a, b: a & b, "pandn": lambda a, b: ~a & b,
     "por": lambda a, b: a | b, "pxor": lambda a, b: a ^ b,
 }
 VECTOR |= {"pandq": VECTOR["pand"], "porq": VECTOR["por"], "xorps": VECTOR["pxor"]}
