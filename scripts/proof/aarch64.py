@@ -20,7 +20,7 @@ ARRANGEMENTS = {
 class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM), 4
     DISASSEMBLER.detail = True
-    RED_ZONE = 0
+    RED_ZONE, STACK_ALIGNMENT = 0, 16
 
     def __init__(self, memory, arguments):
         self.memory = memory

@@ -27,7 +27,7 @@ def lanes_of_short_filters():
     """By trying all: a hash only chooses the block, which is below n_blocks."""
     avx2 = avx512 = True
     for n_lanes in (n for n in range(1, 64) if n % 8):
-        stride = min(n_lanes & -n_lanes, 8)
+        stride = n_lanes & -n_lanes
         for first in range(0, n_lanes, stride):
             for i in range(8):
                 defined = (first + i) % n_lanes
@@ -67,8 +67,6 @@ def sizes():
         prove(f"the allocation of up to MAX_BLOCKS blocks fits an isize of {bits} bits", fits)
         offset = URem(-address, 64)
         prove(f"its first block begins at most 56 bytes on, with {bits} bits", Implies(address & 7 == 0, ULE(offset, 56)))
-        huge = 2 << 20
-        prove(f"and less than 2 MiB on with huge pages, with {bits} bits", ULT(URem(-address, huge), huge))
         size_bits, bit = BitVecs("size_bits bit", 64)
         n_bytes = (UDiv(size_bits, 64) + If(size_bits & 63 != 0, BitVecVal(1, 64), 0)) * 8
         is_stored = And(ULE(n_bytes, most), ULT(bit, size_bits))

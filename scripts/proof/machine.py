@@ -5,8 +5,8 @@ from elftools.elf.elffile import ELFFile
 from z3 import BitVec, BitVecVal, BoolVal, Concat, Extract, If, LShR, Solver
 from z3 import is_bv_value, is_false, is_true, sat, simplify, unknown
 
-# Where the stack begins, the filter's own fields are, aligned to 8 bytes, and the block of the hash is.
-STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0008, 0x2000_0000_0000
+# Where the stack begins, the filter's own fields are, and the block of the hash is.
+STACK, FILTER, BLOCK = 0x7FFF_0000_0000, 0x1000_0000_0000, 0x2000_0000_0000
 FILTER_BYTES = 64
 RETURN = 0xFFFF_FFFF_FFFF_0000
 RELATIVE = (8, 1027)  # relocations by the address that the program is loaded at, of x86-64 and AArch64
@@ -87,9 +87,9 @@ class Program:
                 self.bytes[segment["p_vaddr"] : segment["p_vaddr"] + len(data)] = data
             for section in elf.iter_sections():
                 for entry in section.iter_relocations() if section["sh_type"] == "SHT_RELA" else ():
-                    if entry["r_info_type"] in RELATIVE:
-                        at = entry["r_offset"]
-                        self.bytes[at : at + 8] = entry["r_addend"].to_bytes(8, "little")
+                    # What depends on other libraries becomes an address that cannot be read.
+                    at, is_relative = entry["r_offset"], entry["r_info_type"] in RELATIVE
+                    self.bytes[at : at + 8] = (entry["r_addend"] if is_relative else (1 << 64) - 1).to_bytes(8, "little")
             # Not writable, or only until relocated.
             self.constants = [
                 range(segment["p_vaddr"], segment["p_vaddr"] + segment["p_memsz"])
@@ -130,9 +130,9 @@ class Memory:
         return places
 
     def check(self, at, size, is_aligned):
-        """Blocks can begin anywhere: views have them where a file does. The stack is aligned to 16 bytes."""
+        """Blocks can begin anywhere, filters at 8 bytes. The stack is aligned to 16 bytes, constants as in the program."""
         is_of_stack = at in self.writable[0]
-        if is_aligned and (at % size or at in range(BLOCK, BLOCK + 64) or is_of_stack and size > 16):
+        if is_aligned and (at % size or at >= FILTER and not (is_of_stack and size == 16)):
             raise Refused(f"requires alignment, which {at:#x} does not have")
         if is_of_stack:
             self.lowest = min(self.lowest, at)
@@ -182,11 +182,13 @@ class Machine:
             self.memory.lowest, stack_pointer = STACK, number(self.stack_pointer())
             try:
                 self.step(instruction.mnemonic, instruction.operands)
+                if number(self.stack_pointer()) % self.STACK_ALIGNMENT:
+                    raise Refused("leaves the stack pointer unaligned")
                 # Handlers of signals overwrite what lies below.
                 if self.memory.lowest < min(stack_pointer, number(self.stack_pointer())) - self.RED_ZONE:
                     raise Refused(f"uses the stack at {self.memory.lowest:#x}, too far below the stack pointer")
             except Exception as error:
-                reason = error if isinstance(error, Refused) else UNKNOWN
+                reason = error if isinstance(error, Refused) else f"{UNKNOWN} ({error!r})"
                 raise Refused(f"{at:#x}: {instruction.mnemonic} {instruction.op_str}: {reason}") from error
             at = self.next
         for name, term in self.preserved():

@@ -14,15 +14,15 @@ GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split(
 # The register and the bits that each name stands for.
 NAMES = {}
 for name in GENERAL:
-    old = ["e" + name[1:], name[1:], name[1:].rstrip("x") + "l"]
-    shorter = [name + "d", name + "w", name + "b"] if name[1:].isdigit() else old
-    NAMES |= {shorter: (name, bits) for shorter, bits in zip([name, *shorter], (64, 32, 16, 8))}
+    of_8086 = ["e" + name[1:], name[1:], name[1:].rstrip("x") + "l"]
+    parts = [name + "d", name + "w", name + "b"] if name[1:].isdigit() else of_8086
+    NAMES |= {part: (name, bits) for part, bits in zip([name, *parts], (64, 32, 16, 8))}
 
 
 class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64), 15
     DISASSEMBLER.detail = True
-    RED_ZONE = 128
+    RED_ZONE, STACK_ALIGNMENT = 128, 8
 
     def __init__(self, memory, arguments):
         self.memory = memory
@@ -174,8 +174,8 @@ class Machine(machine.Machine):
 
     def vector(self, name, operands):
         first, last = operands[0], operands[-1]
-        mask = next((name for name in map(self.name_of, operands[1:]) if name.startswith("k")), None)
-        if mask and (name not in VECTOR or name[-1] != "q" or "{z}" in self.instruction.op_str):
+        writemask = next((name for name in map(self.name_of, operands[1:]) if name.startswith("k")), None)
+        if writemask and (name not in VECTOR or name[-1] != "q" or "{z}" in self.instruction.op_str):
             raise Refused(UNKNOWN)
         if name in ("movdqa", "movdqu", "movdqa64", "movdqu64", "movaps"):
             self.write(first, self.read(last))
@@ -197,10 +197,10 @@ class Machine(machine.Machine):
         else:
             # Those of AVX do not read what they write, with one exception.
             reads_first = self.instruction.mnemonic[0] != "v" or name == "pternlogq"
-            sources = [first] * reads_first + [operand for operand in operands[1:] if self.name_of(operand) != mask]
+            sources = [first] * reads_first + [operand for operand in operands[1:] if self.name_of(operand) != writemask]
             result = VECTOR[name](*map(self.read, sources))
-            if mask:
-                triples = zip(parts_of(self.read_register(mask), 1), parts_of(result, 64), parts_of(self.read(first), 64))
+            if writemask:
+                triples = zip(parts_of(self.read_register(writemask), 1), parts_of(result, 64), parts_of(self.read(first), 64))
                 result = joined([If(bit == 1, new, old) for bit, new, old in triples])
             self.write(first, result)
 
