@@ -53,6 +53,19 @@ fn too_many_lines_are_an_error() {
 }
 
 #[test]
+fn a_full_state_takes_repeats() {
+    let place = Place::new();
+    let dedup = ["dedup", "-q", "--state", "s", "--keys", "1000"];
+    let refused = place.bloomline(&dedup).write_stdin(lines(0..2000)).assert().code(2);
+    let error = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    let most = error.split("more than ").nth(1).unwrap().split(' ').next().unwrap();
+    let most = most.replace(',', "").parse().unwrap();
+    place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout(lines(0..most));
+    place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout("");
+    refuses(&place, &dedup, &lines(most..most + 1), &["s: ", "`bloomline grow s`"]);
+}
+
+#[test]
 fn a_state_takes_what_it_was_made_for() {
     let place = Place::new();
     for (keys, fpr) in [(1, "1e-6"), (500, "0.1"), (3000, "1.263e-8"), (20_000, "1%"), (100, "0.5")] {
@@ -95,7 +108,7 @@ fn more_lines_are_taken_when_allowed() {
     assert!(allowed.get_output().stdout.len() < many.len());
     assert_eq!(allowed.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
     place.bloomline(&dedup).write_stdin("").assert().success().stderr(warning());
-    // The summary does not claim that more new lines were dropped than lines.
+    // All that were dropped are new, and the summary does not claim more.
     let dedup = ["dedup", "--allow-overfull", "--keys", "1000"];
     let dedup = place.bloomline(&dedup).write_stdin(&many[..]).assert().success();
     let summary = std::str::from_utf8(&dedup.get_output().stderr).unwrap();
@@ -104,7 +117,7 @@ fn more_lines_are_taken_when_allowed() {
         let at = words.iter().position(|word| *word == before).expect("the word");
         words[at - 1].replace(',', "").parse().unwrap()
     };
-    assert!(number("of") <= number("dropped,"), "{summary}");
+    assert_eq!(number("of"), number("dropped,"), "{summary}");
     refuses(
         &place,
         &["dedup", "--state", "s"],
@@ -213,10 +226,21 @@ fn a_state_is_a_file_of_its_own() {
     assert!(place.read("s") == state);
 }
 
+#[test]
+fn what_was_printed_before_an_error_is_in_the_state() {
+    let place = Place::new();
+    // Nothing: a state would bind the next run to these options.
+    refuses(&place, &["dedup", "--state", "s", "--keys", "9", "no"], "", &["no: No such file"]);
+    place.write("in", "ant\n");
+    place.bloomline(&["dedup", "-q", "--state", "s", "in", "no"]).assert().code(2).stdout("ant\n");
+    place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success().stdout("");
+}
+
 /// While it is read for the second time, after its lines were counted.
 #[test]
 fn a_file_that_grows_loses_nothing() {
-    for (n_more, is_taken) in [(1000, true), (20_000, false)] {
+    // A 64th, and 1,000 more.
+    for (n_more, is_taken) in [(1300, true), (20_000, false)] {
         let place = Place::new();
         place.write("in", lines(0..20_000));
         let mut command = Command::new(program());
