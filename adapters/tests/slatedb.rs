@@ -857,6 +857,7 @@ fn filters_answer_only_for_whole_keys() {
 #[test]
 fn standard_filters_have_every_key_and_checksums() {
     let policy = BloomlineStandard::with_bits_per_key(10.0).unwrap();
+    assert_eq!(policy.name(), "bloomline.Standard2");
     assert!(!policy.supports_prefix_queries() && !policy.supports_range_queries());
     for n in (0..70).chain([1000, 10_000]) {
         let versions = keys(n).flat_map(|key| [key.clone(), key]);

@@ -571,6 +571,7 @@ fn partitions_have_the_size_that_was_asked_for() {
 #[test]
 fn hashes_make_the_filter_that_their_keys_make() {
     let policy = bloomline().unwrap();
+    assert_eq!(policy.name(), bloomline::sstable::FilterPolicy::NAME);
     for n_keys in [0, 1, 2, 33, 50, 51, 1000, 20_000] {
         let mut keys: Vec<Vec<u8>> = (0..n_keys).map(key).collect();
         let distinct = policy.create_filter(&keys);
