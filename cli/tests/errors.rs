@@ -111,7 +111,7 @@ fn files_that_are_no_filters() {
         ("cut", filter[..end - 1].into(), &["not standalone bytes of this type, or cut short"]),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(rebuild it"]),
         ("footer", changed(end - 60), &["the footer is damaged", "(rebuild it"]),
-        ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter"]),
+        ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter\n"]),
         ("standard", changed(end - 5), &["not standalone bytes"]),
         ("damaged", changed(100), &["the bytes are damaged", "(rebuild it"]),
     ];
