@@ -73,7 +73,7 @@ fn a_full_state_takes_repeats() {
     place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout(lines(0..most));
     place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout("");
     refuses(&place, &dedup, &lines(most..most + 1), &["s: ", "`bloomline grow s`"]);
-    // Of a large one, only the number of lines counts.
+    // So does a state for a million lines.
     let filter = BloomFilter::with_bits_per_key(1_000_000, bits_per_key).unwrap();
     place.write("s", [filter.to_standalone(), footer(1_000_000, 1_000_000, 1e-6)].concat());
     place.bloomline(&["dedup", "-q", "--state", "s"]).write_stdin("ant\n").assert().success().stdout("ant\n");
@@ -133,6 +133,10 @@ fn more_lines_are_taken_when_allowed() {
         words[at - 1].replace(',', "").parse().unwrap()
     };
     assert_eq!(number("of"), number("dropped,"), "{summary}");
+    let all_different: String = (0..60).map(|i| format!("{i}\n")).collect();
+    let dedup =
+        place.bloomline(&["dedup", "--keys", "1000", "--fpr", "0.5"]).write_stdin(all_different).assert();
+    dedup.success().stderr(contains("59 printed, 1 dropped, at most about 1 of them new"));
     refuses(
         &place,
         &["dedup", "--state", "s"],
@@ -244,7 +248,7 @@ fn a_state_is_a_file_of_its_own() {
 #[test]
 fn what_was_printed_before_an_error_is_in_the_state() {
     let place = Place::new();
-    // Nothing: a state would bind the next run to these options.
+    // Nothing was printed: a state would bind the next run to its options.
     refuses(&place, &["dedup", "--state", "s", "--keys", "9", "no"], "", &["no: No such file"]);
     place.write("in", "ant\n");
     place.bloomline(&["dedup", "-q", "--state", "s", "in", "no"]).assert().code(2).stdout("ant\n");
@@ -254,7 +258,7 @@ fn what_was_printed_before_an_error_is_in_the_state() {
 /// While it is read for the second time, after its lines were counted.
 #[test]
 fn a_file_that_grows_loses_nothing() {
-    // A 64th, and 1,000 more.
+    // The filter takes a 64th more lines than were counted, and 1,000.
     for (n_more, is_taken) in [(1300, true), (20_000, false)] {
         let place = Place::new();
         place.write("in", lines(0..20_000));
