@@ -186,3 +186,29 @@ pub extern "C" fn bloomline_clear_error() {
     MESSAGE.set(Message::EMPTY);
     STATUS.set(Status::BLOOMLINE_OK);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_are_cut_between_characters_before_a_nul() {
+        for (text, expected) in [("a", 255), ("ä", 254), ("€", 255)] {
+            let mut message = Message::EMPTY;
+            (0..300).for_each(|_| message.write_str(text).unwrap());
+            assert_eq!(message.length, expected);
+            assert!(message.bytes.starts_with(text.repeat(expected / text.len()).as_bytes()));
+            assert_eq!(message.bytes[expected], 0);
+            let mut at_once = Message::EMPTY;
+            at_once.write_str(&text.repeat(300)).unwrap();
+            assert_eq!(at_once.bytes, message.bytes);
+        }
+    }
+
+    #[test]
+    fn too_little_memory_for_a_file_is_too_little_memory() {
+        let status = |kind: io::ErrorKind| Error::Io(kind.into()).status() as i32;
+        assert_eq!(status(io::ErrorKind::OutOfMemory), Status::BLOOMLINE_OUT_OF_MEMORY as i32);
+        assert_eq!(status(io::ErrorKind::NotFound), Status::BLOOMLINE_IO as i32);
+    }
+}
