@@ -1,4 +1,4 @@
-"""Proves that the machine isa of kernels equals the definition, for every hash and every block: docs/testing.md."""
+"""Proves that the machine code of kernels equals the definition, for every hash and every block: docs/testing.md."""
 
 import argparse
 import functools
@@ -96,9 +96,9 @@ def defined(k, function):
     masks, missing = mask(HASH, k), value(0)
     for bits, lane in zip(masks, LANES):
         missing |= bits & ~lane
-    is_true = missing == 0 if function == "contains" else missing != 0
+    answer = missing == 0 if function == "contains" else missing != 0
     after = [lane | bits for lane, bits in zip(LANES, masks)] if function == "insert" else LANES
-    return [If(is_true, value(1, 8), value(0, 8)), *after]
+    return [If(answer, value(1, 8), value(0, 8)), *after]
 
 
 def refutation(results, expected):
