@@ -21,23 +21,15 @@ class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM), 4
     DISASSEMBLER.detail = True
     RED_ZONE, STACK_ALIGNMENT = 0, 16
+    ANSWER, STACK_POINTER = "x0", "sp"
+    PRESERVED = ["sp", *(f"x{index}" for index in range(19, 30)), *(f"d{index}" for index in range(8, 16))]
 
     def __init__(self, memory, arguments):
         self.memory = memory
-        self.initial = [BitVec(f"initial x{index}", 64) for index in range(30)]
-        self.initial_vectors = [BitVec(f"initial v{index}", 128) for index in range(32)]
-        self.general = [*arguments, *self.initial[len(arguments) :], value(RETURN), value(STACK)]
-        self.vectors = list(self.initial_vectors)
-
-    def preserved(self):
-        preserved = [(f"x{index}", self.initial[index]) for index in range(19, 30)] + [("sp", value(STACK))]
-        return preserved + [(f"d{index}", low(self.initial_vectors[index], 64)) for index in range(8, 16)]
-
-    def answer(self):
-        return self.general[0]
-
-    def stack_pointer(self):
-        return self.general[31]
+        self.general = [BitVec(f"initial x{index}", 64) for index in range(30)] + [value(RETURN), value(STACK)]
+        self.general[: len(arguments)] = arguments
+        self.vectors = [BitVec(f"initial v{index}", 128) for index in range(32)]
+        self.before = self.preserved()
 
     # Operands.
 

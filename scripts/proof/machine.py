@@ -179,19 +179,22 @@ class Machine:
             if instruction is None:
                 raise Refused(f"no instruction at {at:#x}")
             self.instruction, self.next = instruction, at + instruction.size
-            self.memory.lowest, stack_pointer = STACK, number(self.stack_pointer())
+            self.memory.lowest, stack_pointer = STACK, number(self.read_register(self.STACK_POINTER))
             try:
                 self.step(instruction.mnemonic, instruction.operands)
-                if number(self.stack_pointer()) % self.STACK_ALIGNMENT:
+                if number(self.read_register(self.STACK_POINTER)) % self.STACK_ALIGNMENT:
                     raise Refused("leaves the stack pointer unaligned")
                 # Handlers of signals overwrite what lies below.
-                if self.memory.lowest < min(stack_pointer, number(self.stack_pointer())) - self.RED_ZONE:
+                if self.memory.lowest < min(stack_pointer, number(self.read_register(self.STACK_POINTER))) - self.RED_ZONE:
                     raise Refused(f"uses the stack at {self.memory.lowest:#x}, too far below the stack pointer")
             except Exception as error:
                 reason = error if isinstance(error, Refused) else f"{UNKNOWN} ({error!r})"
                 raise Refused(f"{at:#x}: {instruction.mnemonic} {instruction.op_str}: {reason}") from error
             at = self.next
-        for name, term in self.preserved():
-            if not self.read_register(name).eq(term):
+        for name, term in self.preserved().items():
+            if not term.eq(self.before[name]):
                 raise Refused(f"{name} is not what it was before the call")
-        return self.answer()
+        return self.read_register(self.ANSWER)
+
+    def preserved(self):
+        return {name: self.read_register(name) for name in self.PRESERVED}

@@ -23,24 +23,17 @@ class Machine(machine.Machine):
     DISASSEMBLER, LONGEST = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64), 15
     DISASSEMBLER.detail = True
     RED_ZONE, STACK_ALIGNMENT = 128, 8
+    ANSWER, STACK_POINTER, PRESERVED = "rax", "rsp", ["rbx", "rbp", "rsp", *GENERAL[12:]]
 
     def __init__(self, memory, arguments):
         self.memory = memory
-        self.initial = {name: BitVec(f"initial {name}", 64) for name in GENERAL}
-        self.general = self.initial | dict(zip(("rdi", "rsi"), arguments), rsp=value(STACK))
+        self.general = {name: BitVec(f"initial {name}", 64) for name in GENERAL}
+        self.general |= dict(zip(("rdi", "rsi"), arguments), rsp=value(STACK))
         self.vectors = [BitVec(f"initial zmm{index}", 512) for index in range(32)]
         self.masks = [BitVec(f"initial k{index}", 64) for index in range(8)]
         self.zero = self.carry = None
+        self.before = self.preserved()
         self.push(value(RETURN))
-
-    def stack_pointer(self):
-        return self.general["rsp"]
-
-    def preserved(self):
-        return [(name, self.initial[name]) for name in ("rbx", "rbp", *GENERAL[12:])] + [("rsp", value(STACK))]
-
-    def answer(self):
-        return self.general["rax"]
 
     def push(self, term):
         self.general["rsp"] = simplify(self.general["rsp"] - 8)
