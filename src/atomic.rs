@@ -1,15 +1,24 @@
 //! `AtomicBloomFilter`: concurrent inserts and lookups.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::Ordering;
 
-use crate::blocks::{SharedBlocks, or_abort};
-use crate::error::SizingError;
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
+use crate::encoding::{self, StandaloneFooter, StandaloneKind};
+use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::key::Key;
 use crate::mask::ProbeCount;
+use crate::short::MOST_LANES;
+use crate::sizing::{self, Sizing};
+use crate::view::{BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
@@ -19,8 +28,8 @@ use crate::mask::ProbeCount;
 /// threads that have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a
 /// moment.
 ///
-/// Converting from and to a [`BloomFilter`] does not copy. For methods that are missing here, such as those for bytes
-/// and estimates, convert it to a filter, or take a [copy](Self::to_filter) while other threads continue.
+/// Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
+/// inserts that run at the same time. Converting from and to a [`BloomFilter`], which can be folded, does not copy.
 ///
 /// # Examples
 ///
@@ -36,9 +45,9 @@ use crate::mask::ProbeCount;
 ///     }
 /// });
 /// assert!(seen.contains("3/999"));
-/// let filter = BloomFilter::from(seen);
-/// assert!(filter.contains("0/0"));
-/// # Ok::<(), bloomline::SizingError>(())
+/// let file = seen.to_standalone();
+/// assert!(BloomFilter::from_standalone(&file)?.contains("0/0"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct AtomicBloomFilter {
     blocks: SharedBlocks,
@@ -76,11 +85,55 @@ impl AtomicBloomFilter {
         BloomFilter::with_blocks(n_blocks, k).map(Self::from)
     }
 
+    /// An empty filter of this size.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the filter cannot be allocated.
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+        BloomFilter::with_sizing(sizing).map(Self::from)
+    }
+
+    /// Copies standalone bytes, after comparing all of them with their checksums.
+    ///
+    /// # Errors
+    ///
+    /// See [`BloomFilter::from_standalone`].
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+        BloomFilter::from_standalone(bytes).map(Self::from)
+    }
+
+    encoding::standalone_io!(read);
+
+    /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
+    ///
+    /// # Errors
+    ///
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted. Reads the whole filter to find out.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let seed = Seed::of_empty(seed, self.lanes().all(|lanes| lanes == [0; 8]))?;
+        Ok(Self { seed, ..self })
+    }
+
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
+    }
+
     /// Inserts `key`. Returns whether a bit changed. If several threads insert the same new key at once, at least one
     /// of them gets `true`.
+    #[doc(alias("add", "put"))]
     #[inline]
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.seed.hash(key.as_ref()))
+    pub fn insert(&self, key: impl Key) -> bool {
+        self.insert_hash(self.seed.hash(key))
     }
 
     /// [`insert`](Self::insert) by hash.
@@ -96,14 +149,17 @@ impl AtomicBloomFilter {
 
     /// Returns whether `key` is possibly present. `false` means definitely absent, unless another thread inserted the
     /// key and this thread has not synchronised with it since. See [`BloomFilter::contains`].
+    #[doc(alias("might_contain", "may_contain"))]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     // Inlined for the same reason as `BloomFilter::contains_hash`.
     #[inline(always)]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains_shared(self.blocks.block_of(hash), hash, self.k)
     }
@@ -130,18 +186,34 @@ impl AtomicBloomFilter {
         kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
     }
 
-    /// Copies the filter: the copy has all keys of inserts that this thread has synchronised with, and perhaps some
-    /// bits of inserts that run at the same time.
-    pub fn to_filter(&self) -> BloomFilter {
-        or_abort(self.try_to_filter())
+    /// Inserts all keys of `other`: a filter, a view or an owned view. Other threads may insert and look up meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
+    #[doc(alias = "merge")]
+    pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+        let other = other.into();
+        check_match((self.n_blocks(), self.k, self.seed), &other)?;
+        other.lanes.with_blocks(|theirs| {
+            for (ours, theirs) in self.blocks.as_slice().iter().zip(theirs.as_slice()) {
+                kernel::set_shared(ours, theirs);
+            }
+        });
+        Ok(())
     }
 
-    /// [`to_filter`](Self::to_filter), with an error if memory runs out.
+    /// Removes all keys. Size, k and seed stay.
+    pub fn clear(&mut self) {
+        self.blocks.get_mut().as_mut_slice().fill([0; BLOCK_BYTES]);
+    }
+
+    /// Copies the filter, while other threads continue.
     ///
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn try_to_filter(&self) -> Result<BloomFilter, SizingError> {
+    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
         Ok(BloomFilter::from_parts(self.blocks.try_copy()?, self.k, self.kernel, self.seed, None))
     }
 
@@ -159,7 +231,7 @@ impl AtomicBloomFilter {
 
     /// Bytes of memory that the blocks take.
     #[inline]
-    pub fn size_bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         size_of_val(self.blocks.as_slice())
     }
 
@@ -175,12 +247,74 @@ impl AtomicBloomFilter {
         self.kernel
     }
 
-    /// Fraction of bits that are set, 0 to 1. Each lane is read at some time during the call. The best filters are a
-    /// little below one half full. Reads the whole filter.
+    /// The lanes of each block, each as it is at some time during the call.
+    fn lanes(&self) -> impl Iterator<Item = [u64; 8]> {
+        let blocks = self.blocks.as_slice().iter();
+        blocks.map(|block| block.each_ref().map(|lane| u64::from_le(lane.load(Ordering::Relaxed))))
+    }
+
+    /// Copies so few blocks that they may share lanes, as those of a short filter do, to `room`.
+    fn few<'r>(&self, room: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
+        let copies = room.get_mut(..self.n_blocks())?;
+        self.blocks.copy_to(0, copies);
+        BlockSlice::new(copies)
+    }
+
+    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole filter.
+    #[must_use]
     pub fn fill_ratio(&self) -> f64 {
-        let lanes = self.blocks.as_slice().as_flattened();
-        let ones: u64 = lanes.iter().map(|lane| u64::from(lane.load(Ordering::Relaxed).count_ones())).sum();
-        ones as f64 / (8 * self.size_bytes()) as f64
+        let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();
+        ones as f64 / (8 * self.byte_len()) as f64
+    }
+
+    /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
+    /// whole filter.
+    #[must_use]
+    pub fn estimated_keys(&self) -> KeyEstimate {
+        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        match self.few(room) {
+            Some(blocks) => {
+                encoding::with_fewest_lanes(blocks, |lanes| estimate::keys(lanes.iter(), self.k()))
+            }
+            None => estimate::keys(self.lanes().flatten(), self.k()),
+        }
+    }
+
+    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// the whole filter.
+    #[must_use]
+    pub fn estimated_fpr(&self) -> f64 {
+        sizing::estimated_fpr(self.lanes(), self.k)
+    }
+
+    /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
+    pub fn standalone_len(&self) -> usize {
+        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        let lanes_len = self.few(room).map_or(self.byte_len(), |blocks| encoding::compact_len(blocks) - 1);
+        lanes_len + StandaloneFooter::LEN
+    }
+
+    encoding::standalone_io!(write);
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other. What is written is what the checksum
+    /// is of, whatever other threads insert.
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        if let Some(blocks) = self.few(room) {
+            let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
+            return encoding::with_standalone(blocks, self.k, self.seed, None, write);
+        }
+        let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
+        for start in (0..n_blocks).step_by(MOST_LANES) {
+            let copies = &mut room[..MOST_LANES.min(n_blocks - start)];
+            self.blocks.copy_to(start, copies);
+            checksum.update(copies.as_flattened());
+            write(copies.as_flattened())?;
+        }
+        let (n_lanes, k, seed) = (8 * n_blocks as u64, self.k(), self.seed());
+        let footer =
+            StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, None, checksum.digest());
+        write(&footer.to_bytes())
     }
 }
 
@@ -207,7 +341,6 @@ impl fmt::Debug for AtomicBloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.kernel)
-            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(target_os = "linux", feature = "huge-pages"))]
 use memmap2::{Advice, MmapMut};
 
-use crate::error::SizingError;
+use crate::error::OutOfMemory;
 use crate::mask::block_index;
 
 /// Bytes in a block: one cache line.
@@ -107,17 +107,15 @@ fn layout(n_blocks: usize) -> Option<Layout> {
 impl Blocks {
     /// `n_blocks` blocks of zeros. If the system provides zeroed pages, those of a large filter stay untouched until a
     /// key is inserted.
-    pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, SizingError> {
-        let Some(layout) = layout(n_blocks) else {
-            return Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 });
-        };
+    pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, OutOfMemory> {
+        let layout = layout(n_blocks).ok_or(OutOfMemory { bytes: n_blocks.saturating_mul(BLOCK_BYTES) })?;
         #[cfg(all(target_os = "linux", feature = "huge-pages"))]
         if n_blocks * BLOCK_BYTES >= HUGE_PAGE {
             return Self::mapped(n_blocks);
         }
         // SAFETY: `layout` gives sizes of at least one block, never zero.
         let Some(allocation) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            return Err(SizingError::OutOfMemory { bytes: layout.size() });
+            return Err(OutOfMemory { bytes: layout.size() });
         };
         let offset = allocation.as_ptr().align_offset(BLOCK_BYTES);
         // SAFETY: the address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout`
@@ -126,17 +124,12 @@ impl Blocks {
         Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
     }
 
-    /// [`zeroed`](Self::zeroed) for a size that is not user input.
-    pub(crate) fn zeroed_or_abort(n_blocks: usize) -> Self {
-        or_abort(Self::zeroed(n_blocks))
-    }
-
     /// Blocks of zeros in huge pages if the system grants them, else in normal pages.
     #[cfg(all(target_os = "linux", feature = "huge-pages"))]
-    fn mapped(n_blocks: usize) -> Result<Self, SizingError> {
+    fn mapped(n_blocks: usize) -> Result<Self, OutOfMemory> {
         // Only whole, aligned huge pages are backed by one.
         let bytes = (n_blocks * BLOCK_BYTES).saturating_add(HUGE_PAGE);
-        let mut map = MmapMut::map_anon(bytes).map_err(|_| SizingError::OutOfMemory { bytes })?;
+        let mut map = MmapMut::map_anon(bytes).map_err(|_| OutOfMemory { bytes })?;
         // Before the first access, because pages that exist already stay small. A refusal only costs speed.
         let _ = map.advise(Advice::HugePage);
         let first = NonNull::from(&mut map[..]).cast::<u8>();
@@ -190,13 +183,22 @@ impl SharedBlocks {
         self.0
     }
 
+    pub(crate) fn get_mut(&mut self) -> &mut Blocks {
+        &mut self.0
+    }
+
     /// A copy. Each lane is read at some time during the call.
-    pub(crate) fn try_copy(&self) -> Result<Blocks, SizingError> {
+    pub(crate) fn try_copy(&self) -> Result<Blocks, OutOfMemory> {
         let mut copy = Blocks::zeroed(self.0.n_blocks)?;
-        for (copy, block) in copy.as_mut_slice().iter_mut().zip(self.as_slice()) {
+        self.copy_to(0, copy.as_mut_slice());
+        Ok(copy)
+    }
+
+    /// Copies the blocks from `start` on.
+    pub(crate) fn copy_to(&self, start: usize, copies: &mut [Block]) {
+        for (copy, block) in copies.iter_mut().zip(&self.as_slice()[start..]) {
             *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
         }
-        Ok(copy)
     }
 
     #[inline]
@@ -223,47 +225,34 @@ impl Clone for Blocks {
 }
 
 impl Blocks {
-    pub(crate) fn try_from_slice(blocks: BlockSlice<'_>) -> Result<Self, SizingError> {
+    pub(crate) fn try_from_slice(blocks: BlockSlice<'_>) -> Result<Self, OutOfMemory> {
         Self::try_from_bytes(blocks.as_slice().as_flattened())
     }
 
-    /// A copy of at least one byte, padded with zeros to whole blocks.
-    pub(crate) fn try_from_bytes(bytes: &[u8]) -> Result<Self, SizingError> {
-        let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES))?;
+    /// A copy, padded with zeros to whole blocks, at least one.
+    pub(crate) fn try_from_bytes(bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES).max(1))?;
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
         Ok(copy)
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        or_abort(Self::try_from_bytes(bytes))
-    }
-}
-
-impl AsRef<[u8]> for Blocks {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        self.as_slice().as_slice().as_flattened()
     }
 }
 
 /// Aborts if memory could not be allocated, as `Vec` does.
 #[inline]
-pub(crate) fn or_abort<T>(allocated: Result<T, SizingError>) -> T {
+pub(crate) fn or_abort<T>(allocated: Result<T, OutOfMemory>) -> T {
     allocated.unwrap_or_else(|error| abort(error))
 }
 
 #[cold]
-fn abort(error: SizingError) -> ! {
-    let bytes = if let SizingError::OutOfMemory { bytes } = error { bytes } else { usize::MAX };
+fn abort(OutOfMemory { bytes }: OutOfMemory) -> ! {
     handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<Block>()))
 }
 
 /// Reserves memory for `n` more items.
 #[inline]
-pub(crate) fn reserve<T>(items: &mut Vec<T>, n: usize) -> Result<(), SizingError> {
-    items.try_reserve(n).map_err(|_| SizingError::OutOfMemory {
-        bytes: items.len().saturating_add(n).saturating_mul(size_of::<T>()),
-    })
+pub(crate) fn reserve<T>(items: &mut Vec<T>, n: usize) -> Result<(), OutOfMemory> {
+    let bytes = items.len().saturating_add(n).saturating_mul(size_of::<T>());
+    items.try_reserve(n).map_err(|_| OutOfMemory { bytes })
 }
 
 impl Drop for Blocks {
@@ -311,6 +300,6 @@ mod tests {
             blocks.as_mut_slice().fill([1; BLOCK_BYTES]);
             assert!(blocks.clone().as_slice().as_slice().iter().all(|block| *block == [1; BLOCK_BYTES]));
         }
-        assert!(matches!(Blocks::zeroed(MAX_BLOCKS), Err(SizingError::OutOfMemory { .. })));
+        assert!(matches!(Blocks::zeroed(MAX_BLOCKS), Err(OutOfMemory { .. })));
     }
 }

@@ -2,26 +2,27 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::mem;
+use core::{fmt, mem};
 
 use crate::blocks::{Blocks, LANES, or_abort, reserve};
 use crate::encoding::{self, LANE_BYTES};
-use crate::error::SizingError;
+use crate::error::{OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
+use crate::key::Key;
 use crate::mask::ProbeCount;
 use crate::short;
 use crate::sizing::{self, Sizing};
 
 /// Collects keys, then makes a filter of the right size: for writers of SSTables.
 ///
-/// Uses 8 bytes per key until it is finished. You may add a key any number of times: the size depends on the distinct
+/// Uses 8 bytes per key until it is finished. You may insert a key any number of times: the size depends on the distinct
 /// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
 /// is empty and can be used again.
 ///
-/// If memory runs out, the methods that start with `try_` return an error and leave the builder as it was; the others
-/// abort the process, as `Vec` does.
+/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `reserve` abort the process, as `Vec` does. All other
+/// methods return an error and leave the builder as it was.
 ///
 /// # Examples
 ///
@@ -30,18 +31,20 @@ use crate::sizing::{self, Sizing};
 ///
 /// let mut builder = FilterBuilder::with_bits_per_key(10.0)?;
 /// for key in ["ant", "bee", "bee", "cat"] {
-///     builder.add(key);
+///     builder.insert(key);
 /// }
 /// let mut table = Vec::new();
-/// builder.finish_compact(&mut table);
+/// builder.finish_compact(&mut table)?;
 /// assert_eq!(table.len(), 9);
 /// assert!(BloomView::from_compact(&table)?.contains("bee"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FilterBuilder {
     /// In pieces of at least [`PIECE`], because a single vector would take twice its memory just after it has grown.
     full: Vec<Vec<u64>>,
+    /// Hashes in `full`.
+    n_full: usize,
     hashes: Vec<u64>,
     bits_per_key: f64,
     seed: Seed,
@@ -61,7 +64,7 @@ impl FilterBuilder {
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
         let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
         let (full, hashes) = (Vec::new(), Vec::new());
-        Ok(Self { full, hashes, bits_per_key, seed: Seed::DEFAULT, kernel: Kernel::active() })
+        Ok(Self { full, n_full: 0, hashes, bits_per_key, seed: Seed::DEFAULT, kernel: Kernel::active() })
     }
 
     /// A builder of filters with a false-positive rate of at most `fpr`.
@@ -75,13 +78,12 @@ impl FilterBuilder {
 
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If keys have been added.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        assert!(self.is_empty(), "the seed of a filter is set before its first key");
-        Self { seed: Seed::new(seed), ..self }
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let seed = Seed::of_empty(seed, self.is_empty())?;
+        Ok(Self { seed, ..self })
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
@@ -94,7 +96,7 @@ impl FilterBuilder {
     /// which is a third of the cost of a filter of 20 to 34 keys (Zen 4, 2026-11). A builder that is used again keeps
     /// its memory.
     pub fn reserve(&mut self, keys: usize) {
-        or_abort(self.try_reserve(keys));
+        or_abort(self.make_room(keys));
     }
 
     /// [`reserve`](Self::reserve), with an error if memory runs out.
@@ -103,40 +105,63 @@ impl FilterBuilder {
     ///
     /// If memory cannot be allocated.
     pub fn try_reserve(&mut self, keys: usize) -> Result<(), SizingError> {
+        Ok(self.make_room(keys)?)
+    }
+
+    fn make_room(&mut self, keys: usize) -> Result<(), OutOfMemory> {
         let room = PIECE.saturating_sub(self.hashes.len());
         reserve(&mut self.hashes, keys.min(room))
     }
 
-    /// Adds a key. Keys may repeat.
+    /// Hashes `key` under the builder's seed, for the `*_hash` methods.
     #[inline]
-    pub fn add(&mut self, key: impl AsRef<[u8]>) {
-        or_abort(self.try_add(key));
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
     }
 
-    /// [`add`](Self::add), with an error if memory runs out.
+    /// Inserts a key. Keys may repeat.
+    #[doc(alias("add", "add_key"))]
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) {
+        self.insert_hash(self.seed.hash(key));
+    }
+
+    /// [`insert`](Self::insert), with an error if memory runs out.
     ///
     /// # Errors
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_add(&mut self, key: impl AsRef<[u8]>) -> Result<(), SizingError> {
-        self.try_add_hash(self.seed.hash(key.as_ref()))
+    pub fn try_insert(&mut self, key: impl Key) -> Result<(), SizingError> {
+        self.try_insert_hash(self.seed.hash(key))
     }
 
-    /// [`add`](Self::add) by hash.
+    /// [`insert`](Self::insert) by hash.
+    #[doc(alias = "add_hash")]
     #[inline]
-    pub fn add_hash(&mut self, hash: u64) {
-        or_abort(self.try_add_hash(hash));
+    pub fn insert_hash(&mut self, hash: u64) {
+        or_abort(self.push(hash));
     }
 
-    /// [`try_add`](Self::try_add) by hash.
+    /// [`try_insert`](Self::try_insert) by hash.
     ///
     /// # Errors
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_add_hash(&mut self, hash: u64) -> Result<(), SizingError> {
-        // Databases add keys in sorted order, each as often as it has versions.
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), SizingError> {
+        Ok(self.push(hash)?)
+    }
+
+    /// Inserts many keys by hash.
+    pub fn insert_batch(&mut self, hashes: &[u64]) {
+        hashes.iter().for_each(|&hash| self.insert_hash(hash));
+    }
+
+    #[inline]
+    fn push(&mut self, hash: u64) -> Result<(), OutOfMemory> {
+        // Databases insert keys in sorted order, each as often as it has versions.
         if self.hashes.last() != Some(&hash) {
             if self.hashes.len() == self.hashes.capacity() {
                 self.grow()?;
@@ -148,83 +173,66 @@ impl FilterBuilder {
 
     /// Makes room for a hash.
     #[cold]
-    fn grow(&mut self) -> Result<(), SizingError> {
+    fn grow(&mut self) -> Result<(), OutOfMemory> {
         let n = self.hashes.len();
         if n < PIECE {
-            return self.try_reserve(n.max(4));
+            return self.make_room(n.max(4));
         }
         let mut next = Vec::new();
         reserve(&mut next, PIECE)?;
         reserve(&mut self.full, 1)?;
         self.full.push(mem::replace(&mut self.hashes, next));
+        self.n_full += n;
         Ok(())
     }
 
-    /// Number of keys added. A key that was added several times may count more than once.
+    /// Number of keys inserted. A key that was inserted several times may count more than once.
     pub fn len(&self) -> usize {
-        self.hashes().map(<[u64]>::len).sum()
+        self.n_full + self.hashes.len()
     }
 
-    /// Returns whether no key has been added.
+    /// Returns whether no key has been inserted.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Makes a filter of the added keys, in whole blocks, and empties the builder. For few keys,
+    /// Makes a filter of the inserted keys, in whole blocks, and empties the builder. For few keys,
     /// [`finish_compact`](Self::finish_compact) makes a shorter one.
     ///
-    /// Takes two passes over the keys, and a third if some were added more than once.
-    pub fn finish(&mut self) -> BloomFilter {
-        or_abort(self.try_finish())
-    }
-
-    /// [`finish`](Self::finish), with an error if memory runs out.
+    /// Takes two passes over the keys, and a third if some were inserted more than once.
     ///
     /// # Errors
     ///
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
-    pub fn try_finish(&mut self) -> Result<BloomFilter, SizingError> {
+    #[doc(alias = "build")]
+    pub fn finish(&mut self) -> Result<BloomFilter, SizingError> {
         let Made { blocks, k, keys, .. } = self.make(|keys, bits_per_key| {
             let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
-            (sizing.n_blocks * LANES, ProbeCount::new(sizing.k).expect("valid"))
+            (sizing.n_blocks() * LANES, sizing.probe_count())
         })?;
         self.clear();
         Ok(BloomFilter::from_parts(blocks, k, self.kernel, self.seed, Some(keys as u64)))
     }
 
-    /// Makes the filter, appends its compact bytes and empties the builder. Appends at most 1.25 × keys + 65 bytes at
-    /// 10 bits per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads them, or
+    /// Makes the filter, appends its compact bytes to `out` and empties the builder. Appends at most 1.25 × keys + 65
+    /// bytes at 10 bits per key. [`BloomView::from_compact`](crate::BloomView::from_compact) reads them, or
     /// [`from_compact_with_seed`](crate::BloomView::from_compact_with_seed) if this builder's seed is not 0.
     ///
     /// A filter of fewer than 64 lanes of 8 bytes has just as many lanes as it needs, in blocks that overlap. A larger
     /// one is rounded up to whole blocks.
-    pub fn finish_compact(&mut self, out: &mut Vec<u8>) {
-        // Not by `try_finish_compact`, which keeps the hashes until the bytes are written.
-        let Made { blocks, n_lanes, k, .. } = or_abort(self.make(sizing::lanes_for));
-        self.clear();
-        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
-    }
-
-    /// [`finish_compact`](Self::finish_compact), with an error if memory runs out.
     ///
     /// # Errors
     ///
-    /// Those of [`try_finish`](Self::try_finish), or if `out` cannot grow. The builder then keeps its keys, and `out`
-    /// its bytes.
-    pub fn try_finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), SizingError> {
-        self.try_write_compact(out)?;
-        self.clear();
-        Ok(())
+    /// As [`finish`](Self::finish), or if `out` cannot grow. The builder then keeps its keys, and `out` its bytes.
+    pub fn finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), SizingError> {
+        Ok(self.write_compact(out)?)
     }
 
-    /// [`try_finish_compact`](Self::try_finish_compact) that does not empty the builder.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`try_finish_compact`](Self::try_finish_compact).
-    pub fn try_write_compact(&self, out: &mut Vec<u8>) -> Result<(), SizingError> {
+    pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for)?;
         reserve(out, n_lanes * LANE_BYTES + 1)?;
+        // Before the bytes are written, so that hashes and bytes do not take memory at once.
+        self.clear();
         encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
         Ok(())
     }
@@ -232,6 +240,7 @@ impl FilterBuilder {
     /// Removes all keys. Keeps at most 128 KiB of memory.
     pub fn clear(&mut self) {
         self.full.clear();
+        self.n_full = 0;
         self.hashes.clear();
     }
 
@@ -240,14 +249,14 @@ impl FilterBuilder {
         self.bits_per_key
     }
 
-    /// The hashes of the keys added, in slices: for other filters of the same keys.
+    /// The hashes of the keys inserted, in slices: for other filters of the same keys.
     pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
         self.full.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
     /// bits per key.
-    fn make(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Made, SizingError> {
+    fn make(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Made, OutOfMemory> {
         let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
         let mut blocks = self.build(n_lanes, k, |hash| {
@@ -273,7 +282,7 @@ impl FilterBuilder {
         n_lanes: usize,
         k: ProbeCount,
         mut on_unchanged: impl FnMut(u64),
-    ) -> Result<Blocks, SizingError> {
+    ) -> Result<Blocks, OutOfMemory> {
         // Takes at most eight times the memory of the hashes.
         let mut blocks = Blocks::zeroed(short::n_blocks(n_lanes))?;
         for hashes in self.hashes() {
@@ -282,17 +291,19 @@ impl FilterBuilder {
         Ok(blocks)
     }
 
-    /// Counts the repeats among the added keys, given the hashes whose insert changed no bit. Those include all
+    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit. Those include all
     /// repeats, and some keys that were false positives at the time.
     ///
     /// It is enough to sort the keys whose hash is among the unchanged ones, which are few: sorting all keys takes
     /// twice as long as everything else. A filter selects them. It misses none, and a key that it selects wrongly is
     /// selected each time that it occurs.
-    fn count_repeats(&self, unchanged: Vec<u64>) -> Result<usize, SizingError> {
+    fn count_repeats(&self, unchanged: Vec<u64>) -> Result<usize, OutOfMemory> {
         if unchanged.is_empty() {
             return Ok(0);
         }
-        let mut suspects = BloomFilter::with_bits_per_key(unchanged.len(), 12.0)?;
+        let sizing = Sizing::for_bits_per_key(unchanged.len(), 12.0).expect("no larger than the hashes");
+        let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
+        let mut suspects = BloomFilter::from_parts(blocks, k, Kernel::active(), self.seed, None);
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -319,12 +330,20 @@ struct Made {
     keys: usize,
 }
 
-impl<K: AsRef<[u8]>> Extend<K> for FilterBuilder {
+impl<K: Key> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let keys = keys.into_iter();
         self.reserve(keys.size_hint().0);
-        for key in keys {
-            self.add(key);
-        }
+        keys.for_each(|key| self.insert(key));
+    }
+}
+
+impl fmt::Debug for FilterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterBuilder")
+            .field("len", &self.len())
+            .field("bits_per_key", &self.bits_per_key)
+            .field("seed", &self.seed.get())
+            .finish_non_exhaustive()
     }
 }

@@ -1,27 +1,30 @@
 //! What can go wrong: each error has the numbers and says what to do.
 #![forbid(unsafe_code)]
 
-use alloc::string::String;
 use core::error::Error;
 use core::fmt;
 
-use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K};
+use crate::encoding::StandaloneKind;
+use crate::limits::MAX_BITS_PER_KEY;
 
-/// No filter can have the requested size or false-positive rate.
+/// No filter can be made as requested.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizingError {
     /// Bits per key must be above 0 and at most 64.
+    #[non_exhaustive]
     BitsPerKey {
         /// The value given.
         value: f64,
     },
     /// A false-positive rate must be between 0 and 1, both excluded.
+    #[non_exhaustive]
     Fpr {
         /// The value given.
         value: f64,
     },
     /// The false-positive rate is below what 64 bits per key reach. Raise it, or use an exact structure.
+    #[non_exhaustive]
     FprTooLow {
         /// The value given.
         value: f64,
@@ -29,48 +32,61 @@ pub enum SizingError {
         lowest: f64,
     },
     /// The false-positive rate is below what the filters of a scalable filter can keep together.
+    #[non_exhaustive]
     ScalableFpr {
         /// The value given.
         value: f64,
         /// The lowest false-positive rate that can be requested.
         lowest: f64,
     },
-    /// Each filter of a scalable filter must hold 2 to 16 times as many keys as the previous one.
-    Growth {
-        /// The value given.
-        value: u8,
-    },
-    /// The false-positive rate of each filter of a scalable filter must be at least half that of the previous one, and
-    /// below it.
-    Tightening {
-        /// The value given.
-        value: f64,
-    },
-    /// Probes per key must be 1 to 16.
+    /// Probes per key must be 1 to 16; in a standard filter 1 to 64.
+    #[non_exhaustive]
     Probes {
         /// The value given.
         k: u32,
-    },
-    /// Probes per key of a standard filter must be 1 to 64.
-    StandardProbes {
-        /// The value given.
-        k: u32,
+        /// The highest value.
+        most: u32,
     },
     /// A filter has at least one block, and no more than fit in the address space.
+    #[non_exhaustive]
     Blocks {
-        /// The number given or computed.
+        /// The number given.
         n_blocks: u64,
         /// The highest number on this machine.
         most: u64,
     },
+    /// A standard filter has at least one bit, and no more than fit in the address space.
+    #[non_exhaustive]
+    Bits {
+        /// The number given.
+        bit_len: u64,
+        /// The highest number on this machine.
+        most: u64,
+    },
+    /// A filter of so many keys exceeds the address space. Split the keys over several filters.
+    #[non_exhaustive]
+    Keys {
+        /// The number given.
+        expected_keys: usize,
+        /// Bits per key, given or computed.
+        bits_per_key: f64,
+    },
     /// The fold factor must be at least 1 and divide the number of blocks.
+    #[non_exhaustive]
     FoldFactor {
         /// The value given.
         factor: usize,
         /// Blocks of the filter to be folded.
         n_blocks: usize,
     },
-    /// The allocator refused. Use fewer bits per key, or split the keys over several filters.
+    /// The seed must be set before the first key: keys that are in the filter would no longer be found.
+    #[non_exhaustive]
+    SeedAfterKeys {
+        /// The seed given.
+        seed: u64,
+    },
+    /// The allocator refused.
+    #[non_exhaustive]
     OutOfMemory {
         /// Bytes requested.
         bytes: usize,
@@ -96,55 +112,45 @@ impl fmt::Display for SizingError {
                 "a scalable filter cannot keep a false-positive rate of {value:e} as it grows: request at least \
                  {lowest:e}, or use a filter of fixed size"
             ),
-            Self::Growth { value } => write!(f, "a scalable filter's growth must be 2 to 16, not {value}"),
-            Self::Tightening { value } => {
-                write!(f, "the tightening of a scalable filter must be at least 0.5 and below 1, not {value}")
+            Self::Probes { k, most } => write!(f, "probes per key must be 1 to {most}, not {k}"),
+            Self::Blocks { n_blocks, most } => {
+                write!(f, "a filter has 1 to {most} blocks of 64 bytes on this machine, not {n_blocks}")
             }
-            Self::Probes { k } => write!(f, "probes per key must be 1 to 16, not {k}"),
-            Self::StandardProbes { k } => {
-                write!(f, "probes per key of a standard filter must be 1 to {STANDARD_MAX_K}, not {k}")
+            Self::Bits { bit_len, most } => {
+                write!(f, "a standard filter has 1 to {most} bits on this machine, not {bit_len}")
             }
-            Self::Blocks { n_blocks: 0, .. } => write!(f, "a filter needs at least one block"),
-            Self::Blocks { n_blocks, most } => write!(
+            Self::Keys { expected_keys, bits_per_key } => write!(
                 f,
-                "{n_blocks} blocks of 64 bytes exceed this machine's address space, which holds {most}"
+                "{expected_keys} keys of {bits_per_key:.1} bits each exceed this machine's address space: split the \
+                 keys over several filters"
             ),
             Self::FoldFactor { factor, n_blocks } => write!(
                 f,
                 "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}"
             ),
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "cannot allocate {bytes} bytes: use fewer bits per key, or split the keys over several filters"
-            ),
+            Self::SeedAfterKeys { seed } => {
+                write!(
+                    f,
+                    "seed {seed:#x} comes too late: set the seed before the first key, or after `clear`"
+                )
+            }
+            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
         }
     }
 }
 
 impl Error for SizingError {}
 
-/// No kernel has this name, on any CPU.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKernelError {
-    /// The name given.
-    pub name: String,
+fn out_of_memory(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+    write!(f, "out of memory: cannot allocate {bytes} bytes")
 }
-
-impl fmt::Display for UnknownKernelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        write!(f, "unknown kernel {name:?}: the names are avx512, avx2, sse4.1, neon, portable and reference")
-    }
-}
-
-impl Error for UnknownKernelError {}
 
 /// Two filters cannot be combined, mostly because they place keys differently. Both are unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
     /// The numbers of blocks differ. Fold the larger filter if its number is a multiple of the other's.
+    #[non_exhaustive]
     Blocks {
         /// Blocks of the filter that the method was called on.
         ours: usize,
@@ -152,6 +158,7 @@ pub enum MismatchError {
         theirs: usize,
     },
     /// The sizes of two standard filters differ. They cannot be folded.
+    #[non_exhaustive]
     Bits {
         /// Bits of the filter that the method was called on.
         ours: u64,
@@ -159,6 +166,7 @@ pub enum MismatchError {
         theirs: u64,
     },
     /// The probes per key differ.
+    #[non_exhaustive]
     Probes {
         /// k of the filter that the method was called on.
         ours: u32,
@@ -166,6 +174,7 @@ pub enum MismatchError {
         theirs: u32,
     },
     /// The seeds differ.
+    #[non_exhaustive]
     Seed {
         /// Seed of the filter that the method was called on.
         ours: u64,
@@ -174,6 +183,7 @@ pub enum MismatchError {
     },
     /// Two scalable filters are made of too many filters for their keys: the next would be larger than all of them. Insert
     /// the keys into a filter with a higher initial capacity.
+    #[non_exhaustive]
     Filters {
         /// Filters of both.
         n_filters: usize,
@@ -185,11 +195,14 @@ pub enum MismatchError {
 impl fmt::Display for MismatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Blocks { ours, theirs } => write!(
-                f,
-                "filters of {ours} and {theirs} blocks cannot be combined: fold the larger if its number of blocks is \
-                 a multiple of the other's"
-            ),
+            Self::Blocks { ours, theirs } => {
+                let (more, fewer) = (ours.max(theirs), ours.min(theirs));
+                write!(f, "filters of {ours} and {theirs} blocks cannot be combined: ")?;
+                match more.checked_rem(fewer) {
+                    Some(0) => write!(f, "fold the larger one by {}", more / fewer),
+                    _ => write!(f, "build both with one number of blocks"),
+                }
+            }
             Self::Bits { ours, theirs } => write!(
                 f,
                 "standard filters of {ours} and {theirs} bits cannot be combined: build both with one size"
@@ -218,11 +231,30 @@ impl Error for MismatchError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// No compact filter has this many bytes: they were cut, or are something else.
+    #[non_exhaustive]
     Length {
         /// Bytes given.
         found: usize,
     },
+    /// No compact filter ends in this byte: the bytes were cut or damaged, are something else, or a newer version of
+    /// this crate wrote them.
+    #[non_exhaustive]
+    Trailer {
+        /// The last byte.
+        found: u8,
+    },
+    /// A slice does not lie within its bytes.
+    #[non_exhaustive]
+    Slice {
+        /// Where the slice starts.
+        start: usize,
+        /// Where it ends.
+        end: usize,
+        /// Bytes that there are.
+        found: usize,
+    },
     /// Too few bytes for standalone bytes of this type: they were cut, or are something else.
+    #[non_exhaustive]
     TooShort {
         /// Bytes given.
         found: usize,
@@ -230,12 +262,14 @@ pub enum DecodeError {
         least: usize,
     },
     /// The last eight bytes are not those of standalone bytes of this type.
+    #[non_exhaustive]
     Magic {
         /// The last eight bytes.
         found: [u8; 8],
     },
     /// Written by a newer version of this crate or a development build, or damaged: upgrade the reader, or rebuild the
     /// filter.
+    #[non_exhaustive]
     Version {
         /// Version in the bytes.
         found: u8,
@@ -243,6 +277,7 @@ pub enum DecodeError {
         newest: u8,
     },
     /// The footer does not match its own checksum: the bytes are damaged.
+    #[non_exhaustive]
     FooterChecksum {
         /// Checksum in the footer.
         stored: u64,
@@ -250,6 +285,7 @@ pub enum DecodeError {
         computed: u64,
     },
     /// The footer holds a value that no version of this format writes.
+    #[non_exhaustive]
     Footer {
         /// Which field.
         field: &'static str,
@@ -257,6 +293,7 @@ pub enum DecodeError {
         found: u64,
     },
     /// The size in the footer does not match the number of bytes before it: they were cut or joined.
+    #[non_exhaustive]
     Size {
         /// Size in the footer.
         stored: u64,
@@ -266,6 +303,7 @@ pub enum DecodeError {
         found_bytes: usize,
     },
     /// The bytes before the footer do not match their checksum: they are damaged.
+    #[non_exhaustive]
     BodyChecksum {
         /// Checksum in the footer.
         stored: u64,
@@ -273,6 +311,7 @@ pub enum DecodeError {
         computed: u64,
     },
     /// Another hash function than this crate's placed the filter's keys: the writer is faulty. Rebuild the filter.
+    #[non_exhaustive]
     HashValue {
         /// Check value in the footer.
         stored: u64,
@@ -280,6 +319,7 @@ pub enum DecodeError {
         expected: u64,
     },
     /// The queue of a frontier contradicts its footer, though the checksums match: a faulty writer, or forged bytes.
+    #[non_exhaustive]
     Queue {
         /// Items, by the footer.
         items: u64,
@@ -290,9 +330,16 @@ pub enum DecodeError {
     },
     /// An item of a frontier's queue cannot be made from its bytes, because another type wrote them, or the frontier's
     /// filter does not contain it.
+    #[non_exhaustive]
     Item {
         /// Position in the queue, from 0.
         index: u64,
+    },
+    /// The bytes are a filter, but the allocator refused memory for a copy.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// Bytes requested.
+        bytes: usize,
     },
 }
 
@@ -301,27 +348,46 @@ impl fmt::Display for DecodeError {
         match *self {
             Self::Length { found } => write!(
                 f,
-                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}"
+                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}: the bytes were \
+                 cut, or are something else"
             ),
-            Self::TooShort { found, least } => write!(f, "too short: {found} bytes, at least {least} needed"),
-            Self::Magic { found } => {
-                write!(f, "not standalone bytes of this type, or cut short: they end in {found:02x?}")
+            Self::Trailer { found } => write!(
+                f,
+                "a compact filter ends in a byte from 0x20 to 0x2f, not {found:#04x}: the bytes were cut or damaged, \
+                 or are of a newer version"
+            ),
+            Self::Slice { start, end, found } => write!(f, "bytes {start} to {end} of {found} do not exist"),
+            Self::TooShort { found, least } => {
+                write!(
+                    f,
+                    "not a filter's standalone bytes, or cut short: {found} bytes, at least {least} needed"
+                )
             }
+            Self::Magic { found } => match StandaloneKind::of(&found) {
+                Some(kind) => write!(f, "these are the bytes of a {kind}: open them as one"),
+                None => write!(f, "not a filter's standalone bytes, or cut short: they end in {found:02x?}"),
+            },
             Self::Version { found, newest } if found < newest => {
                 write!(f, "the bytes are of version {found}, which no release wrote: rebuild the filter")
             }
             Self::Version { found, newest } => write!(
                 f,
-                "the bytes are of version {found}, and this crate reads up to {newest}: upgrade it, or rebuild the \
-                 filter"
+                "the bytes are of version {found}, or damaged, and this release reads up to {newest}: upgrade \
+                 bloomline, or rebuild the filter"
             ),
             Self::FooterChecksum { stored, computed } => {
                 write!(f, "the footer is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
             }
-            Self::Footer { field, found } => write!(f, "the footer's {field} cannot be {found}"),
+            Self::Footer { field, found } => {
+                write!(
+                    f,
+                    "the footer's {field} cannot be {found}: a faulty or newer program wrote the filter"
+                )
+            }
             Self::Size { stored, unit, found_bytes } => write!(
                 f,
-                "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it"
+                "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it: the bytes \
+                 were cut or joined"
             ),
             Self::BodyChecksum { stored, computed } => {
                 write!(f, "the bytes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
@@ -337,35 +403,55 @@ impl fmt::Display for DecodeError {
                  before it"
             ),
             Self::Item { index } => write!(f, "queue item {index} is of another type or not in the filter"),
+            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
         }
     }
 }
 
 impl Error for DecodeError {}
 
-/// A frontier could not be restored. The [`source`](Error::source) says why.
+/// Only running out of memory can prevent a copy of a valid filter.
+impl From<OutOfMemory> for DecodeError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
+
+impl From<OutOfMemory> for SizingError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
+
+/// The allocator refused this many bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutOfMemory {
+    pub(crate) bytes: usize,
+}
+
+/// A filter could not be read. The [`source`](Error::source) says why.
 #[cfg(feature = "std")]
 #[non_exhaustive]
 #[derive(Debug)]
-pub enum RestoreError {
+pub enum ReadError {
     /// The input could not be read.
     Io(std::io::Error),
-    /// The input is not a frontier of this type, or is damaged: go back to an older copy.
+    /// What was read is no filter of this type, or is damaged: go back to an older copy, or rebuild the filter.
     Decode(DecodeError),
 }
 
 #[cfg(feature = "std")]
-impl fmt::Display for RestoreError {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Io(_) => "the frontier could not be read",
-            Self::Decode(_) => "the bytes read are not a frontier that can be restored",
+            Self::Io(_) => "the filter could not be read",
+            Self::Decode(_) => "what was read is not a filter of this type",
         })
     }
 }
 
 #[cfg(feature = "std")]
-impl Error for RestoreError {
+impl Error for ReadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
@@ -375,15 +461,171 @@ impl Error for RestoreError {
 }
 
 #[cfg(feature = "std")]
-impl From<std::io::Error> for RestoreError {
+impl From<std::io::Error> for ReadError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }
 }
 
 #[cfg(feature = "std")]
-impl From<DecodeError> for RestoreError {
+impl From<DecodeError> for ReadError {
     fn from(error: DecodeError) -> Self {
         Self::Decode(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn impossible_sizes_are_explained() {
+        for (error, text) in [
+            (SizingError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
+            (
+                SizingError::BitsPerKey { value: f64::NAN },
+                "bits per key must be above 0 and at most 64, not NaN",
+            ),
+            (
+                SizingError::Fpr { value: 1.5 },
+                "a false-positive rate must be between 0 and 1, both excluded, not 1.5",
+            ),
+            (
+                SizingError::FprTooLow { value: 1e-12, lowest: 1.263e-8 },
+                "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, which takes 64 bits per \
+                 key, or use an exact structure",
+            ),
+            (
+                SizingError::ScalableFpr { value: 1e-7, lowest: 8e-7 },
+                "a scalable filter cannot keep a false-positive rate of 1e-7 as it grows: request at least 8e-7, or \
+                 use a filter of fixed size",
+            ),
+            (SizingError::Probes { k: 17, most: 16 }, "probes per key must be 1 to 16, not 17"),
+            (
+                SizingError::Blocks { n_blocks: 0, most: 9 },
+                "a filter has 1 to 9 blocks of 64 bytes on this machine, not 0",
+            ),
+            (
+                SizingError::Bits { bit_len: 0, most: 9 },
+                "a standard filter has 1 to 9 bits on this machine, not 0",
+            ),
+            (
+                SizingError::Keys { expected_keys: 10, bits_per_key: 9.933 },
+                "10 keys of 9.9 bits each exceed this machine's address space: split the keys over several filters",
+            ),
+            (
+                SizingError::FoldFactor { factor: 3, n_blocks: 10 },
+                "10 blocks cannot be folded by 3: use a factor that divides 10",
+            ),
+            (
+                SizingError::SeedAfterKeys { seed: 9 },
+                "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
+            ),
+            (SizingError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn mismatches_are_explained() {
+        for (error, text) in [
+            (
+                MismatchError::Blocks { ours: 8, theirs: 9 },
+                "filters of 8 and 9 blocks cannot be combined: build both with one number of blocks",
+            ),
+            (
+                MismatchError::Blocks { ours: 8, theirs: 24 },
+                "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
+            ),
+            (
+                MismatchError::Bits { ours: 500, theirs: 501 },
+                "standard filters of 500 and 501 bits cannot be combined: build both with one size",
+            ),
+            (
+                MismatchError::Probes { ours: 6, theirs: 7 },
+                "filters with k = 6 and k = 7 cannot be combined: build both with one k",
+            ),
+            (
+                MismatchError::Seed { ours: 0, theirs: 9 },
+                "filters with seeds 0x0 and 0x9 cannot be combined: build both with one seed",
+            ),
+            (
+                MismatchError::Filters { n_filters: 17, keys: 9 },
+                "17 filters are too many to combine for 9 keys: insert the keys into a filter with a higher initial \
+                 capacity",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_bytes_are_explained() {
+        for (error, text) in [
+            (
+                DecodeError::Length { found: 63 },
+                "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not 63: the bytes were cut, \
+                 or are something else",
+            ),
+            (
+                DecodeError::Trailer { found: 0x35 },
+                "a compact filter ends in a byte from 0x20 to 0x2f, not 0x35: the bytes were cut or damaged, or are \
+                 of a newer version",
+            ),
+            (DecodeError::Slice { start: 3, end: 9, found: 7 }, "bytes 3 to 9 of 7 do not exist"),
+            (
+                DecodeError::TooShort { found: 3, least: 72 },
+                "not a filter's standalone bytes, or cut short: 3 bytes, at least 72 needed",
+            ),
+            (
+                DecodeError::Magic { found: *b"\x00bloom\r\n" },
+                "not a filter's standalone bytes, or cut short: they end in [00, 62, 6c, 6f, 6f, 6d, 0d, 0a]",
+            ),
+            (
+                DecodeError::Magic { found: *b"\x89blstd\r\n" },
+                "these are the bytes of a standard filter: open them as one",
+            ),
+            (
+                DecodeError::Version { found: 3, newest: 2 },
+                "the bytes are of version 3, or damaged, and this release reads up to 2: upgrade bloomline, or \
+                 rebuild the filter",
+            ),
+            (
+                DecodeError::Version { found: 1, newest: 2 },
+                "the bytes are of version 1, which no release wrote: rebuild the filter",
+            ),
+            (
+                DecodeError::FooterChecksum { stored: 1, computed: 2 },
+                "the footer is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
+            ),
+            (
+                DecodeError::Footer { field: "k", found: 17 },
+                "the footer's k cannot be 17: a faulty or newer program wrote the filter",
+            ),
+            (
+                DecodeError::Size { stored: 8, unit: "bits", found_bytes: 63 },
+                "the footer's size of 8 bits does not match the 63 bytes before it: the bytes were cut or joined",
+            ),
+            (
+                DecodeError::BodyChecksum { stored: 1, computed: 2 },
+                "the bytes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001",
+            ),
+            (
+                DecodeError::HashValue { stored: 1, expected: 2 },
+                "another hash function placed the keys (check value 0x0000000000000001, ours 0x0000000000000002): \
+                 rebuild the filter",
+            ),
+            (
+                DecodeError::Queue { items: 3, queue_bytes: 22, found_bytes: 150 },
+                "the footer's queue of 3 items in 22 bytes does not match the 150 bytes before it",
+            ),
+            (DecodeError::Item { index: 3 }, "queue item 3 is of another type or not in the filter"),
+            (DecodeError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
     }
 }

@@ -4,23 +4,24 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, combined, lanes, or_abort, reserve};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes, reserve};
 use crate::encoding::{self, Lanes, StandaloneFooter};
-use crate::error::{DecodeError, MismatchError, SizingError};
-use crate::estimate::{self, KeyEstimate};
+use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
+use crate::estimate::KeyEstimate;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::key::Key;
 use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
-use crate::view::BloomView;
+use crate::view::{BloomView, check_match, groups};
 
 /// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
 /// Keys cannot be listed or removed; a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove them.
 /// Memory is fixed at construction: with more keys than it was sized for, the filter still finds every key, but its
-/// false-positive rate rises. Methods that end in `_hash` take the key's 64-bit hash instead of the key. Use
-/// [`hash_key`](crate::hash_key), or any other hash whose 64 bits are all well mixed ([`mix`](crate::mix) repairs weak
-/// ones), and the same one for every insert and lookup.
+/// false-positive rate rises. A [`Key`] is text, a byte string or an integer. Methods that end in `_hash` take the key's
+/// 64-bit hash instead: that of [`hash_key`](Self::hash_key), or any other hash whose 64 bits are all well mixed
+/// ([`mix`](crate::mix) repairs weak ones), and the same one for every insert and lookup.
 ///
 /// # Examples
 ///
@@ -81,15 +82,10 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the number of blocks or k is out of range, or memory for the filter cannot be allocated.
+    /// If memory for the filter cannot be allocated.
     pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
-        Ok(Self {
-            k: ProbeCount::new(sizing.k)?,
-            blocks: Blocks::zeroed(sizing.n_blocks)?,
-            kernel: Kernel::active(),
-            seed: Seed::DEFAULT,
-            keys: Some(0),
-        })
+        let blocks = Blocks::zeroed(sizing.n_blocks())?;
+        Ok(Self::from_parts(blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -97,26 +93,28 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_compact`].
+    /// If no filter has this length or last byte, or memory for the copy cannot be allocated. Compact bytes rely on the
+    /// length and checksum of their container: not every cut or flipped bit is detected here.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
-        BloomView::from_compact(bytes).map(|view| view.to_filter())
+        Self::from_compact_with_seed(bytes, 0)
     }
 
     /// [`from_compact`](Self::from_compact) of a filter that was made with `seed`.
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_compact_with_seed`].
+    /// As [`from_compact`](Self::from_compact). A wrong seed is not detected.
     pub fn from_compact_with_seed(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
-        BloomView::from_compact_with_seed(bytes, seed).map(|view| view.to_filter())
+        Ok(BloomView::from_compact_with_seed(bytes, seed)?.copy()?)
     }
 
     /// Copies standalone bytes into a filter that you can change. [`BloomView::from_standalone`] reads them in place.
-    /// Both checksums are verified before memory is allocated.
+    /// All bytes are compared with their checksums before memory is allocated.
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_standalone`] and [`BloomView::verify`].
+    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
+    /// build's, or if memory for the copy cannot be allocated.
     ///
     /// # Examples
     ///
@@ -130,11 +128,12 @@ impl BloomFilter {
     /// assert!(copy.contains("user4291"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let view = BloomView::from_standalone(bytes)?;
-        view.verify()?;
-        Ok(view.to_filter())
+        Ok(BloomView::from_standalone(bytes)?.copy()?)
     }
+
+    encoding::standalone_io!(read);
 
     pub(crate) fn from_parts(
         blocks: Blocks,
@@ -146,19 +145,13 @@ impl BloomFilter {
         Self { blocks, k, kernel, seed, keys }
     }
 
-    /// The hash of a key under this filter's seed.
-    #[inline]
-    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        self.seed.hash(key)
-    }
-
     #[cfg(target_has_atomic = "64")]
     pub(crate) fn into_parts(self) -> (Blocks, ProbeCount, Kernel, Seed) {
         (self.blocks, self.k, self.kernel, self.seed)
     }
 
     /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed.
-    pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, SizingError> {
+    pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
         let Self { k, kernel, seed, .. } = *self;
         Ok(Self { blocks: Blocks::zeroed(n_blocks)?, k, kernel, seed, keys: Some(0) })
     }
@@ -166,21 +159,20 @@ impl BloomFilter {
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
     /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If keys have been inserted.
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
     ///
     /// # Examples
     ///
     /// ```
-    /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?.with_seed(0x5eed);
+    /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?.with_seed(0x5eed)?;
     /// assert_eq!(filter.seed(), 0x5eed);
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        assert!(self.keys == Some(0), "the seed of a filter is set before its first key");
-        Self { seed: Seed::new(seed), ..self }
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let seed = Seed::of_empty(seed, self.keys == Some(0))?;
+        Ok(Self { seed, ..self })
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
@@ -189,10 +181,18 @@ impl BloomFilter {
         Self { kernel, ..self }
     }
 
-    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) already returned `true`.
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
+    }
+
+    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) already returned `true`.
+    #[doc(alias("add", "put"))]
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        self.insert_hash(self.seed.hash(key))
     }
 
     /// [`insert`](Self::insert) by hash.
@@ -215,14 +215,17 @@ impl BloomFilter {
     ///
     /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
     /// the key and reads one cache line; does not allocate.
+    #[doc(alias("might_contain", "may_contain"))]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     // Inlined for the same reason as `insert_hash`.
     #[inline(always)]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
@@ -257,7 +260,10 @@ impl BloomFilter {
         kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
     }
 
-    /// Inserts all keys of `other`. The bits are the same as if each key had been inserted here.
+    /// Inserts all keys of `other`: a filter, a view or an owned view. The bits are the same as if each key had been
+    /// inserted here. Reads `other` in place.
+    ///
+    /// There is no `|`: filters of two sizes have no union, and an operator cannot return an error.
     ///
     /// # Errors
     ///
@@ -287,31 +293,9 @@ impl BloomFilter {
     /// assert!(filter == build(&hashes));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.union_with_view(&other.as_view())
-    }
-
-    /// [`union_with`](Self::union_with) a filter that is read in place, without copying it. The lanes are not compared
-    /// with their checksum: call [`verify`](BloomView::verify) first if they may be damaged.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::{BloomFilter, BloomView};
-    ///
-    /// let (mut today, mut week) = (BloomFilter::with_blocks(64, 6)?, BloomFilter::with_blocks(64, 6)?);
-    /// today.insert("ant");
-    /// let file = today.to_standalone(); // a mapped file, say
-    /// week.union_with_view(&BloomView::from_standalone(&file)?)?;
-    /// assert!(week.contains("ant"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn union_with_view(&mut self, other: &BloomView<'_>) -> Result<(), MismatchError> {
-        self.combine(other, |ours, theirs| ours | theirs)
+    #[doc(alias = "merge")]
+    pub fn union_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+        self.combine(&other.into(), |ours, theirs| ours | theirs)
     }
 
     /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
@@ -322,21 +306,8 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
-    pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
-        self.combine(&other.as_view(), |ours, theirs| ours & theirs)
-    }
-
-    fn check_match(&self, other: &BloomView<'_>) -> Result<(), MismatchError> {
-        if self.n_blocks() != other.n_blocks() {
-            return Err(MismatchError::Blocks { ours: self.n_blocks(), theirs: other.n_blocks() });
-        }
-        if self.k != other.k {
-            return Err(MismatchError::Probes { ours: self.k(), theirs: other.k() });
-        }
-        if self.seed != other.seed {
-            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
-        }
-        Ok(())
+    pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
+        self.combine(&other.into(), |ours, theirs| ours & theirs)
     }
 
     fn combine(
@@ -344,7 +315,7 @@ impl BloomFilter {
         other: &BloomView<'_>,
         combine: impl Fn(u8, u8) -> u8,
     ) -> Result<(), MismatchError> {
-        self.check_match(other)?;
+        check_match((self.n_blocks(), self.k, self.seed), other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {
             for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.as_slice()) {
@@ -439,7 +410,7 @@ impl BloomFilter {
 
     /// Bytes of memory that the blocks take.
     #[inline]
-    pub fn size_bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         self.blocks.as_slice().as_slice().as_flattened().len()
     }
 
@@ -464,6 +435,7 @@ impl BloomFilter {
 
     /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
     /// filter.
+    #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         self.as_view().fill_ratio()
     }
@@ -471,6 +443,7 @@ impl BloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
+    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         self.as_view().estimated_keys()
     }
@@ -482,10 +455,8 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
-    pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.compare(other, |ours, theirs| {
-            estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
-        })
+    pub fn estimated_union<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<KeyEstimate, MismatchError> {
+        self.as_view().estimated_union(other)
     }
 
     /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
@@ -499,97 +470,71 @@ impl BloomFilter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::{BloomFilter, mix};
+    /// use bloomline::BloomFilter;
     ///
     /// let mut monday = BloomFilter::with_bits_per_key(200_000, 10.0)?;
     /// let mut tuesday = monday.clone();
-    /// for visitor in 0..200_000 {
-    ///     monday.insert_hash(mix(visitor));
-    ///     tuesday.insert_hash(mix(visitor + 150_000));
-    /// }
+    /// monday.extend(0..200_000);
+    /// tuesday.extend(150_000..350_000);
     /// let both_days = monday.estimated_intersection(&tuesday)?;
-    /// assert_eq!(both_days.to_string(), "about 50176 ± 150");
+    /// assert_eq!(both_days.to_string(), "about 50082 ± 150");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        self.compare(other, |ours, theirs| estimate::common_keys(ours.iter().zip(theirs.iter()), self.k()))
-    }
-
-    fn compare<T>(
+    pub fn estimated_intersection<'a>(
         &self,
-        other: &Self,
-        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
-    ) -> Result<T, MismatchError> {
-        self.check_match(&other.as_view())?;
-        Ok(encoding::with_fewest_lanes_of_both(self.blocks.as_slice(), other.blocks.as_slice(), read))
+        other: impl Into<BloomView<'a>>,
+    ) -> Result<KeyEstimate, MismatchError> {
+        self.as_view().estimated_intersection(other)
     }
 
     /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
     /// the whole filter.
+    #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.as_view().estimated_fpr()
     }
 
-    /// Appends the filter's compact bytes, its lanes and one more byte: for containers with lengths and checksums of
+    /// Returns the filter's compact bytes, its lanes and one more byte: for containers with lengths and checksums of
     /// their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored; the reader
     /// must supply it.
     ///
     /// Blocks that share lanes, as [`BloomView::to_filter`] makes them from a short filter, are written as the lanes
     /// that they share.
-    pub fn write_compact(&self, out: &mut Vec<u8>) {
-        encoding::write_compact(out, self.blocks.as_slice(), self.k);
+    #[must_use]
+    pub fn to_compact(&self) -> Vec<u8> {
+        encoding::with_compact(self.blocks.as_slice(), self.k, |lanes, trailer| [lanes, trailer].concat())
     }
 
-    /// Number of bytes that [`write_compact`](Self::write_compact) appends.
-    pub fn compact_bytes(&self) -> usize {
-        encoding::compact_bytes(self.blocks.as_slice())
-    }
-
-    /// Appends the filter's standalone bytes: its lanes and a footer of 64 bytes with version, k, seed, number of keys
-    /// if known, and checksums. [`BloomView::from_standalone`] reads them in place.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        out.reserve(self.standalone_bytes());
-        let Ok(()) = self.encode(encoding::append_to(out));
-    }
-
-    /// Number of bytes that [`write_standalone`](Self::write_standalone) appends.
-    pub fn standalone_bytes(&self) -> usize {
-        // A footer in place of the compact form's last byte.
-        self.compact_bytes() - 1 + StandaloneFooter::BYTES
-    }
-
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
-    pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
-    }
-
-    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
+    /// Writes the [compact bytes](Self::to_compact) to a `Vec` or another writer, without copying them in memory.
     /// Requires the feature `std`.
     ///
     /// # Errors
     ///
     /// The writer's errors.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?;
-    /// let mut file = Vec::new(); // a `std::fs::File`, say: what is written is large, so no `BufWriter` is needed
-    /// filter.write_standalone_to(&mut file)?;
-    /// assert_eq!(file, filter.to_standalone());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[cfg(feature = "std")]
-    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.encode(|part| out.write_all(part))
+    pub fn write_compact(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        let write = |lanes: &[u8], trailer: &[u8]| out.write_all(lanes).and_then(|()| out.write_all(trailer));
+        encoding::with_compact(self.blocks.as_slice(), self.k, write)
     }
 
-    /// Returns the bytes that [`write_standalone`](Self::write_standalone) appends.
-    pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.write_standalone(&mut bytes);
-        bytes
+    /// Length of the [compact bytes](Self::to_compact).
+    pub fn compact_len(&self) -> usize {
+        encoding::compact_len(self.blocks.as_slice())
+    }
+
+    /// Length of the standalone bytes: the lanes, and a footer of 64 bytes with version, k, seed, number of keys if
+    /// known, and checksums.
+    pub fn standalone_len(&self) -> usize {
+        // A footer in place of the compact form's last byte.
+        self.compact_len() - 1 + StandaloneFooter::LEN
+    }
+
+    encoding::standalone_io!(write);
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
+        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
     /// Borrows the filter as a view.
@@ -599,91 +544,24 @@ impl BloomFilter {
     }
 }
 
-impl BloomView<'_> {
-    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
-    ///
-    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
-    /// they lie side by side. Once the copy is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
-    #[must_use]
-    pub fn to_filter(&self) -> BloomFilter {
-        or_abort(self.try_to_filter())
+impl<'a> From<&'a BloomFilter> for BloomView<'a> {
+    fn from(filter: &'a BloomFilter) -> Self {
+        filter.as_view()
     }
-
-    /// [`to_filter`](Self::to_filter), with an error if memory runs out.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the copy cannot be allocated.
-    pub fn try_to_filter(&self) -> Result<BloomFilter, SizingError> {
-        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.with_own(blocks))
-    }
-
-    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
-    /// See [`BloomFilter::fold`].
-    ///
-    /// # Errors
-    ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::{BloomFilter, BloomView};
-    ///
-    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
-    /// filter.insert("ant");
-    /// let file = filter.to_standalone(); // a mapped file, say
-    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
-    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
-        let n_blocks = self.n_blocks();
-        if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(SizingError::FoldFactor { factor, n_blocks });
-        }
-        let mut folded = Blocks::zeroed(n_blocks / factor)?;
-        self.lanes.with_blocks(|blocks| {
-            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
-                *block = group;
-            }
-        });
-        Ok(self.with_own(folded))
-    }
-
-    fn with_own(&self, blocks: Blocks) -> BloomFilter {
-        let Self { k, kernel, seed, keys, .. } = *self;
-        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
-        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
-    }
-}
-
-/// The blocks after folding: each is the union of `factor` neighbours.
-fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
-    blocks.as_slice().chunks_exact(factor).map(|neighbours| {
-        let united = |union: Block, block| combined(&union, block, |a, b| a | b);
-        neighbours.iter().fold([0; size_of::<Block>()], united)
-    })
 }
 
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.k == other.k
-            && self.seed == other.seed
-            && self.blocks.as_slice().as_slice() == other.blocks.as_slice().as_slice()
+        self.as_view() == other.as_view()
     }
 }
 
 impl Eq for BloomFilter {}
 
-impl<K: AsRef<[u8]>> Extend<K> for BloomFilter {
+impl<K: Key> Extend<K> for BloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 
@@ -694,7 +572,6 @@ impl fmt::Debug for BloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.kernel)
-            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }

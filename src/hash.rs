@@ -1,6 +1,9 @@
 //! From key bytes to the 64-bit hash that determines everything else.
 #![forbid(unsafe_code)]
 
+use crate::error::SizingError;
+use crate::key::Key;
+
 /// Identifies the hash below in standalone bytes: wyhash final version 3 with the mixed seed.
 pub(crate) const HASH_ID: u8 = 2;
 
@@ -134,6 +137,11 @@ impl Seed {
         if seed == 0 { Self::DEFAULT } else { Self::mixed(seed) }
     }
 
+    /// The seed of a filter, which must not have keys yet: they would no longer be found.
+    pub(crate) fn of_empty(seed: u64, is_empty: bool) -> Result<Self, SizingError> {
+        is_empty.then(|| Self::new(seed)).ok_or(SizingError::SeedAfterKeys { seed })
+    }
+
     const fn mixed(seed: u64) -> Self {
         Self { given: seed, mixed: wyhash(&seed.to_le_bytes(), 0x9E37_79B9_7F4A_7C15) }
     }
@@ -143,18 +151,18 @@ impl Seed {
     }
 
     #[inline]
-    pub(crate) fn hash(self, key: &[u8]) -> u64 {
-        wyhash(key, self.mixed)
+    pub(crate) fn hash(self, key: impl Key) -> u64 {
+        wyhash(key.key_bytes().as_ref(), self.mixed)
     }
 }
 
 /// Hashes `key` as a filter with this `seed` does: 64 well-mixed bits, the same on every CPU.
 ///
-/// In filters shared with other languages, the key of an integer `n` of any type is `(n as u64).to_le_bytes()`:
-/// `docs/format.md`, "Keys of other types".
+/// The `hash_key` method of a filter, view or builder hashes under that filter's own seed, and so cannot be called with
+/// a wrong one. This function is for a key whose filters are not open yet, and for many filters with one seed, 0 by
+/// default: hash the key once, then use the `*_hash` methods.
 ///
-/// To probe many filters with one key, hash it once, then use the `*_hash` methods. The default seed of every filter is
-/// 0. Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
+/// Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
 /// secret: some keys have the same hash under every seed.
 ///
 /// # Examples
@@ -166,25 +174,27 @@ impl Seed {
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[inline]
-pub fn hash_key(key: impl AsRef<[u8]>, seed: u64) -> u64 {
-    Seed::new(seed).hash(key.as_ref())
+#[must_use]
+pub fn hash_key(key: impl Key, seed: u64) -> u64 {
+    Seed::new(seed).hash(key)
 }
 
-/// Mixes a weak 64-bit hash, or an integer key, for use with the `*_hash` methods.
+/// Mixes a weak 64-bit hash, for use with the `*_hash` methods.
 ///
-/// These methods need 64 well-mixed bits, and the high bits pick the block: plain integers, identity hashes or
-/// zero-extended 32-bit hashes would put every key into one block. Different inputs give different outputs. One step of
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); takes about 1 ns.
+/// These methods need 64 well-mixed bits, and the high bits pick the block: identity hashes or zero-extended 32-bit
+/// hashes would put every key into one block. Different inputs give different outputs. One step of SplitMix64 (Steele,
+/// Lea and Flood, "Fast splittable pseudorandom number generators", 2014); takes about 1 ns.
 ///
-/// The command line and the Python package hash integers by [`hash_key`] instead, and do not find keys inserted by this
-/// hash.
+/// Not for integer keys: `insert(42)` and `insert_hash(mix(42))` set different bits, and filters of mixed integers are
+/// useless to Python, SQL and the command line, which hash integers as [`hash_key`] does.
 ///
 /// # Examples
 ///
 /// ```
 /// let mut rows = bloomline::BloomFilter::with_fpr(1_000, 0.01)?;
-/// rows.insert_hash(bloomline::mix(42));
-/// assert!(rows.contains_hash(bloomline::mix(42)));
+/// let hash_of_the_join = 0x2a; // 64 bits that your program has already, of unknown quality
+/// rows.insert_hash(bloomline::mix(hash_of_the_join));
+/// assert!(rows.contains_hash(bloomline::mix(hash_of_the_join)));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[inline]

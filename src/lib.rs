@@ -15,21 +15,38 @@
 //! # Ok::<(), bloomline::SizingError>(())
 //! ```
 //!
-//! A key is anything that is `AsRef<[u8]>`. Methods that end in `_hash` or `_batch` take 64-bit hashes, from
-//! [`hash_key`] or from [`mix`] for integers.
-//!
 //! # Choose a type
 //!
 //! | type | use it to |
 //! |---|---|
 //! | [`BloomFilter`] | insert and look up keys; their number is known, roughly |
 //! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
-//! | [`BloomView`] | look up keys in bytes that you own, without copying them |
-//! | [`OwnedView`] | the same, in an `Arc`, a memory map or other bytes that the view keeps |
-//! | [`CompactFilter`] | keep compact bytes in a cache, aligned and checked |
+//! | [`BloomView`] | look up keys in bytes that you borrow, without copying them |
+//! | [`OwnedView`] | the same in bytes that the view keeps: a part of a map ([`SharedSlice`]), a cache entry ([`AlignedBytes`]) |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
+//!
+//! # Keys
+//!
+//! A [`Key`] is text, a byte string or an integer of up to 64 bits, in whatever holds it. Integers of all types are one
+//! key if their values are equal, here and in C, Python, SQL and on the command line:
+//!
+//! ```
+//! # use bloomline::{BloomFilter, hash_key};
+//! # let mut filter = BloomFilter::with_fpr(1_000, 1e-6)?;
+//! filter.insert(42_u64);
+//! filter.insert("user4291".to_string());
+//! assert!(filter.contains(42_i32) && filter.contains(b"user4291"));
+//! assert!(!filter.contains("42"));
+//!
+//! let hash = filter.hash_key(42); // hash once, look up in many filters of one seed
+//! assert!(filter.contains_hash(hash));
+//! # Ok::<(), bloomline::SizingError>(())
+//! ```
+//!
+//! Methods that end in `_hash` or `_batch` take 64-bit hashes: those of `hash_key`, or your own if all their bits are
+//! well mixed ([`mix`] repairs weak ones).
 //!
 //! # Size a filter
 //!
@@ -42,7 +59,7 @@
 //! ```
 //! # use bloomline::BloomFilter;
 //! let mut filter = BloomFilter::with_blocks(1 << 14, 6)?; // a power of two can be halved again and again
-//! filter.extend((0..20_000_u32).map(u32::to_le_bytes));
+//! filter.extend(0..20_000);
 //! filter.shrink_to_fpr(0.01)?;
 //! assert_eq!(filter.n_blocks(), 512);
 //! assert!(filter.estimated_fpr() < 0.01);
@@ -56,10 +73,10 @@
 //!
 //! let mut builder = FilterBuilder::with_bits_per_key(10.0)?;
 //! for key in ["ant", "bee", "bee", "cat"] {
-//!     builder.add(key); // versions of a key may repeat
+//!     builder.insert(key); // versions of a key may repeat
 //! }
 //! let mut table = Vec::new();
-//! builder.finish_compact(&mut table);
+//! builder.finish_compact(&mut table)?;
 //!
 //! assert!(BloomView::from_compact(&table)?.contains("bee"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,9 +102,9 @@
 //! # Look up many keys in one filter
 //!
 //! ```
-//! # use bloomline::{BloomFilter, hash_key};
+//! # use bloomline::BloomFilter;
 //! # let filter = BloomFilter::with_fpr(1_000, 0.01)?;
-//! let hashes = ["ant", "bee", "cat"].map(|key| hash_key(key, 0));
+//! let hashes = ["ant", "bee", "cat"].map(|key| filter.hash_key(key));
 //! let mut found = [false; 3];
 //! filter.contains_batch(&hashes, &mut found); // overlaps the waits for memory
 //! # assert_eq!(found, [false; 3]);
@@ -108,17 +125,17 @@
 //! # use bloomline::{BloomFilter, BloomView};
 //! # let filter = BloomFilter::with_fpr(1_000, 0.01)?;
 //! let mut file = Vec::new(); // or a `std::fs::File`
-//! filter.write_standalone_to(&mut file)?;
+//! filter.write_standalone(&mut file)?;
 //!
-//! let view = BloomView::from_standalone(&file)?; // checks the footer, does not read the lanes
-//! view.verify()?; // compares all lanes with their checksum: damage can hide keys
-//! let copy = BloomFilter::from_standalone(&file)?; // verified and owned, to be changed
-//! # assert!(copy == filter);
+//! let view = BloomView::from_standalone(&file)?; // compares all bytes with their checksums
+//! let copy = BloomFilter::from_standalone(&file)?; // the same, and owned, to be changed
+//! # assert!(copy == filter && copy.as_view() == view);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The standalone form is for files and networks. The compact form ([`BloomFilter::write_compact`]) adds one byte to
-//! the blocks and relies on the length and the checksum of its container. [`mod@format`] specifies both.
+//! The standalone form is for files and networks. [`BloomView::from_standalone_unverified`] is for maps too large to
+//! read: damaged bits then lose keys. The compact form ([`BloomFilter::to_compact`]) adds one byte to the blocks, has
+//! no checksum, and relies on the length and the checksum of its container. [`mod@format`] specifies both.
 //!
 //! # Count keys, in one filter or in two
 //!
@@ -140,14 +157,15 @@
 //!
 //! - An inserted key is always found: after union, fold, shrinking or encoding, on any CPU, and by any later release.
 //! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version 2.
-//! - Malformed bytes are an error or "possibly present", never a panic, a read out of bounds or an allocation out of
-//!   proportion to them.
+//! - Malformed standalone bytes are an error. Malformed compact bytes are an error or "possibly present" as long as their
+//!   container's length and checksum hold: they have no checksum of their own. Neither is ever a panic, a read out of
+//!   bounds or an allocation out of proportion to the bytes. Running out of memory is an error, in decoding too.
 //! - The minimum Rust version is 1.89. A patch release never raises it.
 //!
 //! # Features
 //!
-//! - `std` (default): chooses the kernel at run time. Without it, the crate is `no_std` with `alloc`, and the build's
-//!   target features choose.
+//! - `std` (default): readers and writers, and the environment variable [`BLOOMLINE_KERNEL`](Kernel#the-environment).
+//!   Without it, the crate is `no_std` with `alloc`. The kernel is chosen at run time with and without it.
 //! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
 //! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.
@@ -162,41 +180,47 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod aligned_bytes;
 #[cfg(target_has_atomic = "64")]
 mod atomic;
 mod blocks;
 mod builder;
-mod compact;
 mod encoding;
 mod error;
 mod estimate;
 mod filter;
 mod hash;
 mod kernel;
+mod key;
 mod limits;
 mod mask;
 mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;
+#[cfg(target_has_atomic = "ptr")]
+mod shared_slice;
 mod short;
 pub mod sizing;
 pub mod sstable;
 pub mod variants;
 mod view;
 
+pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
-pub use compact::CompactFilter;
 pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]
-pub use error::RestoreError;
-pub use error::{DecodeError, MismatchError, SizingError, UnknownKernelError};
+pub use error::ReadError;
+pub use error::{DecodeError, MismatchError, SizingError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
 pub use hash::{hash_key, mix};
 pub use kernel::Kernel;
+pub use key::Key;
 pub use owned_view::OwnedView;
+#[cfg(target_has_atomic = "ptr")]
+pub use shared_slice::SharedSlice;
 pub use sizing::Sizing;
 pub use view::BloomView;
 

@@ -17,7 +17,7 @@ pub(crate) struct ProbeCount(u8);
 
 impl ProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
-        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(SizingError::Probes { k }) }
+        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(SizingError::Probes { k, most: 16 }) }
     }
 
     /// From the four lowest bits, which are k − 1.

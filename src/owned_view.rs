@@ -5,120 +5,146 @@ use core::fmt;
 
 use crate::encoding::Lanes;
 use crate::error::DecodeError;
+use crate::key::Key;
 use crate::view::BloomView;
 
-/// A [`BloomView`] that keeps its bytes: for a table that holds its file in an `Arc<[u8]>`, a `Bytes` or a memory map,
-/// beside which a view that borrows from it could not live.
+/// A [`BloomView`] that keeps its bytes, for a struct that cannot borrow them: a table that holds its file, or an entry
+/// of a cache.
 ///
-/// The bytes are checked once and not copied. A lookup in an `Arc<[u8]>` takes 0.2 ns longer than one by a view (Zen 4,
-/// 2026-11). If the bytes are not aligned to 64, a [`CompactFilter`](crate::CompactFilter), which copies them, may be
-/// faster.
+/// | the bytes are | `B` |
+/// |---|---|
+/// | a part of a mapped file or of other shared bytes | [`SharedSlice`](crate::SharedSlice) |
+/// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`](crate::AlignedBytes) |
+/// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `bytes::Bytes`, `Vec<u8>` |
+///
+/// The bytes are checked once and not copied. OWNED_VIEW_COST
 ///
 /// `as_ref` must return the same bytes each time. If it does not, lookups return wrong answers, but nothing panics and
 /// nothing else is read. If it returns fewer bytes than the filter has, every key is possibly present.
 ///
 /// # Examples
 ///
-/// The filter is a part of a file. A type of yours says which part:
-///
 /// ```
-/// use std::{ops::Range, sync::Arc};
-/// use bloomline::{FilterBuilder, OwnedView};
+/// use bloomline::{AlignedBytes, BloomFilter, OwnedView};
 ///
-/// /// A part of a file, which stays in memory as long as this does.
-/// struct Part {
-///     file: Arc<[u8]>, // or an `Arc<memmap2::Mmap>`; a `bytes::Bytes` needs no such type
-///     range: Range<usize>,
-/// }
-///
-/// impl AsRef<[u8]> for Part {
-///     fn as_ref(&self) -> &[u8] {
-///         &self.file[self.range.clone()]
-///     }
-/// }
-///
-/// struct Table {
-///     filter: OwnedView<Part>,
-/// }
-///
-/// let (mut file, mut builder) = (b"data".to_vec(), FilterBuilder::with_bits_per_key(10.0)?);
-/// builder.extend(["ant", "bee"]);
-/// builder.finish_compact(&mut file);
-///
-/// let part = Part { range: 4..file.len(), file: file.into() };
-/// let table = Table { filter: OwnedView::from_compact(part)? };
-/// assert!(table.filter.contains("ant"));
-/// assert!(!table.filter.contains("cat"));
+/// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+/// filter.insert("ant");
+/// let cached = OwnedView::from_standalone(AlignedBytes::copy_of(&filter.to_standalone())?)?;
+/// assert!(cached.contains("ant"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct OwnedView<B> {
     bytes: B,
     /// The lanes are these first bytes.
-    lane_bytes: usize,
+    lanes_len: usize,
     /// The view, but with lanes that contain every key: the answer if `bytes` no longer has as many bytes.
     full: BloomView<'static>,
 }
 
 impl<B: AsRef<[u8]>> OwnedView<B> {
-    /// Opens compact bytes of a filter with seed 0.
+    /// Opens compact bytes of a filter with seed 0. See [`BloomView::from_compact`].
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_compact`].
+    /// If no filter has this length or last byte.
     pub fn from_compact(bytes: B) -> Result<Self, DecodeError> {
         Self::from_compact_with_seed(bytes, 0)
     }
 
-    /// Opens compact bytes of a filter that was made with `seed`.
+    /// Opens compact bytes of a filter that was made with `seed`. See [`BloomView::from_compact_with_seed`].
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_compact_with_seed`].
+    /// If no filter has this length or last byte. A wrong seed is not detected.
     pub fn from_compact_with_seed(bytes: B, seed: u64) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| BloomView::from_compact_with_seed(bytes, seed))
     }
 
-    /// Opens standalone bytes. Checks the footer but not the lanes: [`verify`](BloomView::verify) of the view does.
+    /// Opens standalone bytes, and compares all of them with their checksums. See [`BloomView::from_standalone`].
     ///
     /// # Errors
     ///
-    /// Those of [`BloomView::from_standalone`].
+    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than
+    /// this build's.
+    #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| BloomView::from_standalone(bytes))
+    }
+
+    /// Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. **Damaged
+    /// bits lose keys**: see [`BloomView::from_standalone_unverified`].
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
+    /// function than this build's.
+    pub fn from_standalone_unverified(bytes: B) -> Result<Self, DecodeError> {
+        Self::open(bytes, |bytes| BloomView::from_standalone_unverified(bytes))
     }
 
     fn open(
         bytes: B,
         open: impl FnOnce(&[u8]) -> Result<BloomView<'_>, DecodeError>,
     ) -> Result<Self, DecodeError> {
-        let (lane_bytes, full) = without_bytes(open(bytes.as_ref())?);
-        Ok(Self { bytes, lane_bytes, full })
+        let view = open(bytes.as_ref())?;
+        let BloomView { k, kernel, seed, keys, lanes_checksum, .. } = view;
+        let (lanes_len, lanes) = (view.byte_len(), Lanes::new(&[0xff; 64]).expect("one block"));
+        let full = BloomView { lanes, k, kernel, seed, keys, lanes_checksum };
+        Ok(Self { bytes, lanes_len, full })
     }
 
-    /// A view of a copy of the view's lanes, which `bytes` starts with.
-    pub(crate) fn of_copy(view: BloomView<'_>, bytes: B) -> Self {
-        let (lane_bytes, full) = without_bytes(view);
-        Self { bytes, lane_bytes, full }
+    /// Compares the filter's bits with their checksum. See [`BloomView::verify`].
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::BodyChecksum`] if the bits are damaged.
+    pub fn verify(&self) -> Result<(), DecodeError> {
+        self.as_view().verify()
+    }
+
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.full.seed.hash(key)
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent. See
     /// [`BloomFilter::contains`](crate::BloomFilter::contains).
+    #[doc(alias = "might_contain")]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.full.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.hash_key(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     #[inline]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.as_view().contains_hash(hash)
     }
 
-    /// Borrows the filter as a view, for batches of lookups and everything else that a view can do.
+    /// Looks up many keys by hash. See [`BloomView::contains_batch`].
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.as_view().contains_batch(hashes, found);
+    }
+
+    /// Starts loading the cache line of a hash. See [`BloomView::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.as_view().prefetch(hash);
+    }
+
+    /// Borrows the filter as a view, for everything else that a view can do.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
-        let lanes = self.bytes.as_ref().get(..self.lane_bytes).and_then(Lanes::new);
+        let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);
         BloomView { lanes: lanes.unwrap_or(self.full.lanes), ..self.full }
     }
 
@@ -129,11 +155,10 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     }
 }
 
-/// The number of bytes of the view's lanes, and the view with full lanes in their place.
-fn without_bytes(view: BloomView<'_>) -> (usize, BloomView<'static>) {
-    let BloomView { k, kernel, seed, keys, lanes_checksum, .. } = view;
-    let lanes = Lanes::new(&[0xff; 64]).expect("one block");
-    (view.size_bytes(), BloomView { lanes, k, kernel, seed, keys, lanes_checksum })
+impl<'a, B: AsRef<[u8]>> From<&'a OwnedView<B>> for BloomView<'a> {
+    fn from(view: &'a OwnedView<B>) -> Self {
+        view.as_view()
+    }
 }
 
 impl<B: AsRef<[u8]>> fmt::Debug for OwnedView<B> {

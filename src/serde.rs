@@ -11,18 +11,19 @@ use serde_core::ser::{Serialize, Serializer};
 use crate::atomic::AtomicBloomFilter;
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
+use crate::key::Key;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
 /// Serializes a filter with its `to_standalone`, and deserializes it with its `from_standalone`.
 macro_rules! as_standalone_bytes {
     ($filter:ident $(<$item:ident>)?) => {
-        impl $(<$item: AsRef<[u8]>>)? Serialize for $filter $(<$item>)? {
+        impl $(<$item: Key>)? Serialize for $filter $(<$item>)? {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_bytes(&self.to_standalone())
             }
         }
 
-        impl<'de $(, $item: AsRef<[u8]> + TryFrom<Vec<u8>>)?> Deserialize<'de> for $filter $(<$item>)? {
+        impl<'de $(, $item: Key + TryFrom<Vec<u8>>)?> Deserialize<'de> for $filter $(<$item>)? {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: Self::from_standalone })
             }
@@ -30,25 +31,13 @@ macro_rules! as_standalone_bytes {
     };
 }
 
+#[cfg(target_has_atomic = "64")]
+as_standalone_bytes!(AtomicBloomFilter);
 as_standalone_bytes!(BloomFilter);
 as_standalone_bytes!(CountingBloomFilter);
 as_standalone_bytes!(Frontier<T>);
 as_standalone_bytes!(ScalableBloomFilter);
 as_standalone_bytes!(StandardBloomFilter);
-
-#[cfg(target_has_atomic = "64")]
-impl Serialize for AtomicBloomFilter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_filter().serialize(serializer)
-    }
-}
-
-#[cfg(target_has_atomic = "64")]
-impl<'de> Deserialize<'de> for AtomicBloomFilter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BloomFilter::deserialize(deserializer).map(Self::from)
-    }
-}
 
 /// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {

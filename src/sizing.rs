@@ -54,11 +54,8 @@ mod given_k;
 mod standard;
 
 pub(crate) use given_k::{bits_per_key_of, lowest_fpr};
-pub use standard::{
-    Parameters, StandardSizing, parameters, standard_best_k, standard_bits_per_key, standard_fpr,
-    standard_fpr_approximate, standard_parameters,
-};
 pub(crate) use standard::{StandardProbeCount, minus_ln_of_one_less, power_of};
+pub use standard::{StandardSizing, standard_best_k, standard_fpr, standard_fpr_approximate};
 
 use core::iter;
 
@@ -85,18 +82,15 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// use bloomline::{BloomFilter, Sizing};
 ///
 /// let sizing = Sizing::for_fpr(1_000_000, 0.01)?;
-/// assert_eq!((sizing.n_blocks, sizing.k), (19_402, 6));
+/// assert_eq!((sizing.n_blocks(), sizing.k()), (19_402, 6));
 /// let filter = BloomFilter::with_sizing(sizing)?;
-/// assert_eq!((filter.size_bytes(), sizing.compact_bytes()), (1_241_728, 1_241_729));
+/// assert_eq!((filter.byte_len(), filter.byte_len()), (1_241_728, sizing.byte_len()));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
-#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
-    /// Number of blocks of 64 bytes, at least 1.
-    pub n_blocks: usize,
-    /// Probes per key, 1 to 16.
-    pub k: u32,
+    n_blocks: usize,
+    k: ProbeCount,
 }
 
 impl Sizing {
@@ -106,8 +100,25 @@ impl Sizing {
     ///
     /// If `n_blocks` is 0, the filter is larger than the address space, or `k` is not 1 to 16.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        ProbeCount::new(k)?;
-        Ok(Self { n_blocks: checked_blocks(n_blocks as u64)?, k })
+        let k = ProbeCount::new(k)?;
+        match n_blocks {
+            1..=MAX_BLOCKS => Ok(Self { n_blocks, k }),
+            _ => Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 }),
+        }
+    }
+
+    /// Number of blocks of 64 bytes, at least 1.
+    pub fn n_blocks(self) -> usize {
+        self.n_blocks
+    }
+
+    /// Probes per key, 1 to 16.
+    pub fn k(self) -> u32 {
+        self.k.get()
+    }
+
+    pub(crate) fn probe_count(self) -> ProbeCount {
+        self.k
     }
 
     /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys`
@@ -132,11 +143,13 @@ impl Sizing {
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the
     /// address space.
     pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+        let too_many = SizingError::Keys { expected_keys, bits_per_key };
         let bits_per_key = checked_bits_per_key(bits_per_key)?;
         // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
         let bits_per_key = n_blocks as f64 * BLOCK_BITS / expected_keys.max(1) as f64;
-        Ok(Self { n_blocks: checked_blocks(n_blocks)?, k: best_k_clamped(bits_per_key) })
+        let n_blocks = usize::try_from(n_blocks).ok().filter(|&n_blocks| n_blocks <= MAX_BLOCKS);
+        Ok(Self { n_blocks: n_blocks.ok_or(too_many)?, k: best_probe_count(bits_per_key) })
     }
 
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
@@ -153,8 +166,8 @@ impl Sizing {
     /// use bloomline::{BloomFilter, Sizing};
     ///
     /// let sizing = Sizing::for_bits_per_key(5_000_000, 9.9335)?;
-    /// assert_eq!(sizing.n_blocks, 97_007, "a prime");
-    /// assert_eq!(sizing.foldable().n_blocks, 97_200);
+    /// assert_eq!(sizing.n_blocks(), 97_007, "a prime");
+    /// assert_eq!(sizing.foldable().n_blocks(), 97_200);
     /// let mut filter = BloomFilter::with_sizing(sizing.foldable())?;
     /// filter.fold(9)?;
     /// # Ok::<(), bloomline::SizingError>(())
@@ -165,27 +178,23 @@ impl Sizing {
         let doubled = iter::successors(Some(5_040_usize), |step| step.checked_mul(2));
         let steps = [2, 4, 12, 24, 120, 720].into_iter().chain(doubled);
         let step = steps.take_while(|step| step - 1 <= self.n_blocks / 100).last().unwrap_or(2);
-        Self { n_blocks: self.n_blocks.checked_next_multiple_of(step).unwrap_or(usize::MAX), ..self }
+        Self { n_blocks: self.n_blocks.next_multiple_of(step).min(MAX_BLOCKS), ..self }
     }
 
-    /// The most bytes that the filter's [compact form](crate::BloomFilter::write_compact) takes: 64 per block, plus 1.
-    /// It takes fewer only if blocks can share lanes, as in an empty filter of an odd number of blocks up to 63.
+    /// Bytes of the blocks, 64 for each: the memory that the filter takes. Its compact form is at most one byte longer,
+    /// its standalone form 64 bytes.
     ///
     /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
-    pub fn compact_bytes(self) -> usize {
-        self.n_blocks * BLOCK_BYTES + 1
+    pub fn byte_len(self) -> usize {
+        self.n_blocks * BLOCK_BYTES
     }
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
     ///
     /// Costs as much as [`fpr`](fpr()).
-    ///
-    /// # Errors
-    ///
-    /// If `k` is not 1 to 16.
-    pub fn fpr(self, keys: usize) -> Result<f64, SizingError> {
-        let bits_per_key = self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64;
-        ProbeCount::new(self.k).map(|k| model(bits_per_key, k))
+    #[must_use]
+    pub fn fpr(self, keys: usize) -> f64 {
+        model(self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64, self.k)
     }
 }
 
@@ -274,14 +283,6 @@ pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
         Err(SizingError::FprTooLow { value, lowest })
     } else {
         Ok(value)
-    }
-}
-
-/// `n_blocks`, if a filter can have that many.
-fn checked_blocks(n_blocks: u64) -> Result<usize, SizingError> {
-    match usize::try_from(n_blocks) {
-        Ok(n_blocks @ 1..=MAX_BLOCKS) => Ok(n_blocks),
-        _ => Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
     }
 }
 

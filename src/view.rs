@@ -3,19 +3,21 @@
 
 use core::fmt;
 
-use crate::blocks::lanes;
+use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
 use crate::encoding::{self, Lanes};
-use crate::error::DecodeError;
+use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
 use crate::estimate::{self, KeyEstimate};
+use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::key::Key;
 use crate::mask::ProbeCount;
 use crate::sizing;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
-/// Opening compact bytes checks their length and last byte; opening standalone bytes checks their footer. Neither
-/// allocates nor reads the lanes.
+/// Opening standalone bytes reads and checks all of them. Opening compact bytes checks their length and last byte only:
+/// they rely on the checksum of their container. Neither allocates.
 ///
 /// # Examples
 ///
@@ -27,7 +29,6 @@ use crate::sizing;
 ///
 /// let bytes = filter.to_standalone();
 /// let view = BloomView::from_standalone(&bytes)?;
-/// view.verify()?;
 /// assert!(view.contains("user4291"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -43,15 +44,14 @@ pub struct BloomView<'a> {
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes, as written by [`BloomFilter::write_compact`](crate::BloomFilter::write_compact), of a
+    /// Opens compact bytes, as written by [`BloomFilter::write_compact`], of a
     /// filter with seed 0.
     ///
     /// Compact bytes rely on the length and checksum of their container: not every cut or flipped bit is detected here.
     ///
     /// # Errors
     ///
-    /// If no filter has this length, or the version is unknown. A caller that must answer treats the key as possibly
-    /// present.
+    /// If no filter has this length or last byte. A caller that must answer treats the key as possibly present.
     #[inline]
     pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         Self::from_compact_with_seed(bytes, 0)
@@ -61,9 +61,8 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return
-    /// `false`, even for inserted keys: store the seed where it cannot be lost, such as in the name of the filter
-    /// policy.
+    /// See [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return `false`,
+    /// even for inserted keys: store the seed where it cannot be lost, such as in the name of the filter policy.
     #[inline]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
         let (lanes, k) = encoding::read_compact(bytes)?;
@@ -71,25 +70,42 @@ impl<'a> BloomView<'a> {
         Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
-    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone). Checks
-    /// the footer but not the lanes: see [`verify`](Self::verify).
+    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`]. Compares all of them with their checksums,
+    /// at about 10 GB/s from cache.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than
+    /// this build's.
+    #[doc(alias = "from_bytes")]
+    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let view = Self::from_standalone_unverified(bytes)?;
+        view.verify().map(|()| view)
+    }
+
+    /// Opens standalone bytes without reading the filter's bits: only the footer, the last 64 bytes, is checked. For
+    /// mapped files that are too large to read.
+    ///
+    /// **Damaged bits lose keys**: lookups then return `false` for keys that were inserted, with no other sign. Call
+    /// [`verify`](Self::verify) when there is time, or rely on a checksum of your own.
     ///
     /// # Errors
     ///
     /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
     /// function than this build's.
-    pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, footer) = encoding::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
         let (keys, lanes_checksum) = (footer.known_keys, Some(footer.body_checksum));
         Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
     }
 
-    /// Reads all lanes and compares them with their checksum. Returns `Ok` if there is none, as in compact bytes.
+    /// Compares the filter's bits with their checksum, if they were opened from standalone bytes; compact bytes have
+    /// none. Reads the whole filter.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::BodyChecksum`] if the lanes are damaged: lookups may then return `false` for keys that were
+    /// [`DecodeError::BodyChecksum`] if the bits are damaged: lookups may then return `false` for keys that were
     /// inserted.
     pub fn verify(&self) -> Result<(), DecodeError> {
         self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
@@ -101,15 +117,24 @@ impl<'a> BloomView<'a> {
         Self { kernel, ..self }
     }
 
-    /// Returns whether `key` is possibly present. `false` means definitely absent. See
-    /// [`BloomFilter::contains`](crate::BloomFilter::contains).
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
+    }
+
+    /// Returns whether `key` is possibly present. `false` means definitely absent. See [`BloomFilter::contains`].
+    #[doc(alias = "might_contain")]
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     #[inline]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.lanes {
             Lanes::Blocks(blocks) => self.kernel.contains(blocks, hash, self.k),
@@ -136,7 +161,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// Starts loading the cache line of a hash that you will look up a little later. See
-    /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
+    /// [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
@@ -166,7 +191,7 @@ impl<'a> BloomView<'a> {
 
     /// Bytes of the lanes: the filter's bytes without the trailer or footer.
     #[inline]
-    pub fn size_bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         self.lanes.as_bytes().len()
     }
 
@@ -183,30 +208,169 @@ impl<'a> BloomView<'a> {
     }
 
     /// Number of distinct keys, if the bytes contain it. See
-    /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
+    /// [`BloomFilter::known_keys`].
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }
 
     /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
     /// filter.
+    #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         let ones: u64 = self.lanes.iter().map(|lane| u64::from(lane.count_ones())).sum();
-        ones as f64 / (8 * self.size_bytes()) as f64
+        ones as f64 / (8 * self.byte_len()) as f64
     }
 
-    /// Estimates how many distinct keys were inserted, from the bits. See
-    /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
+    /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
+    /// whole filter.
+    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
         let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
         self.lanes.with_blocks(|blocks| encoding::with_fewest_lanes(blocks, keys))
     }
 
+    /// Estimates how many distinct keys are in at least one of two filters. See [`BloomFilter::estimated_union`].
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in the number of blocks, k or seed.
+    pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<KeyEstimate, MismatchError> {
+        self.compare(&other.into(), |ours, theirs| {
+            estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
+        })
+    }
+
+    /// Estimates how many distinct keys are in both of two filters. See [`BloomFilter::estimated_intersection`].
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in the number of blocks, k or seed.
+    pub fn estimated_intersection<'b>(
+        &self,
+        other: impl Into<BloomView<'b>>,
+    ) -> Result<KeyEstimate, MismatchError> {
+        self.compare(&other.into(), |ours, theirs| {
+            estimate::common_keys(ours.iter().zip(theirs.iter()), self.k())
+        })
+    }
+
+    fn compare<T>(
+        &self,
+        other: &BloomView<'_>,
+        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+    ) -> Result<T, MismatchError> {
+        check_match((self.n_blocks(), self.k, self.seed), other)?;
+        Ok(self.lanes.with_blocks(|ours| {
+            other.lanes.with_blocks(|theirs| encoding::with_fewest_lanes_of_both(ours, theirs, read))
+        }))
+    }
+
     /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
     /// the whole filter.
+    #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
+    }
+
+    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
+    ///
+    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
+    /// they lie side by side. Once the copy is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
+        Ok(self.copy()?)
+    }
+
+    pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
+        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.with_own(blocks))
+    }
+
+    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
+    /// See [`BloomFilter::fold`].
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView};
+    ///
+    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
+    /// filter.insert("ant");
+    /// let file = filter.to_standalone(); // a mapped file, say
+    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
+    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
+        let n_blocks = self.n_blocks();
+        if factor == 0 || !n_blocks.is_multiple_of(factor) {
+            return Err(SizingError::FoldFactor { factor, n_blocks });
+        }
+        let mut folded = Blocks::zeroed(n_blocks / factor)?;
+        self.lanes.with_blocks(|blocks| {
+            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
+                *block = group;
+            }
+        });
+        Ok(self.with_own(folded))
+    }
+
+    fn with_own(&self, blocks: Blocks) -> BloomFilter {
+        let Self { k, kernel, seed, keys, .. } = *self;
+        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
+        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
+    }
+}
+
+/// Fails if two filters place keys differently.
+pub(crate) fn check_match(
+    (n_blocks, k, seed): (usize, ProbeCount, Seed),
+    other: &BloomView<'_>,
+) -> Result<(), MismatchError> {
+    if n_blocks != other.n_blocks() {
+        return Err(MismatchError::Blocks { ours: n_blocks, theirs: other.n_blocks() });
+    }
+    if k != other.k {
+        return Err(MismatchError::Probes { ours: k.get(), theirs: other.k() });
+    }
+    if seed != other.seed {
+        return Err(MismatchError::Seed { ours: seed.get(), theirs: other.seed() });
+    }
+    Ok(())
+}
+
+/// The blocks after folding: each is the union of `factor` neighbours.
+pub(crate) fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
+    blocks.as_slice().chunks_exact(factor).map(|neighbours| {
+        let united = |union: Block, block| combined(&union, block, |a, b| a | b);
+        neighbours.iter().fold([0; size_of::<Block>()], united)
+    })
+}
+
+/// Equal filters have the same blocks, bits, k and seed, and return the same answers.
+impl PartialEq for BloomView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        check_match((self.n_blocks(), self.k, self.seed), other).is_ok()
+            && self
+                .lanes
+                .with_blocks(|ours| other.lanes.with_blocks(|theirs| ours.as_slice() == theirs.as_slice()))
+    }
+}
+
+impl Eq for BloomView<'_> {}
+
+impl<'a> From<&BloomView<'a>> for BloomView<'a> {
+    fn from(view: &BloomView<'a>) -> Self {
+        *view
     }
 }
 

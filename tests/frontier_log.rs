@@ -24,7 +24,7 @@ impl Log for Warnings {
 /// Pushes this number of new items.
 fn push(frontier: &mut Frontier<String>, items: u64) {
     let last = frontier.accepted() + items;
-    (frontier.accepted()..last).for_each(|i| assert!(frontier.push(i.to_string())));
+    (frontier.accepted()..last).for_each(|i| assert!(frontier.insert(i.to_string())));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_frontier_over_capacity_warns_once() {
              or let it grow"
         ]
     );
-    assert!(!frontier.push("0".to_owned()));
+    assert!(!frontier.insert("0".to_owned()));
     push(&mut frontier, 50);
     push(&mut restored(&frontier), 50);
     assert_eq!(warnings().len(), 1, "warned again");

@@ -110,7 +110,7 @@ fn every_kernel_builds_the_same_filter() {
         // Each key twice, and enough keys that some are false positives when first added.
         let keys = || (0..10_000).map(|i: u32| i.to_le_bytes());
         builder.extend(keys().chain(keys()));
-        let filter = builder.finish();
+        let filter = builder.finish().unwrap();
         assert_eq!(filter.known_keys(), Some(10_000), "{kernel}");
         assert_eq!(filter.kernel(), kernel);
         filter
@@ -128,8 +128,8 @@ fn every_kernel_finds_the_repeats_in_one_block() {
             let mut builder = bloomline::FilterBuilder::with_bits_per_key(2.0).unwrap().with_kernel(kernel);
             // Each key twice. One in eight is a false positive when first added.
             let hashes = || (0..120).map(|i| mix(round << 32 | i));
-            hashes().chain(hashes()).for_each(|hash| builder.add_hash(hash));
-            let filter = builder.finish();
+            hashes().chain(hashes()).for_each(|hash| builder.insert_hash(hash));
+            let filter = builder.finish().unwrap();
             assert_eq!((filter.n_blocks(), filter.known_keys()), (1, Some(120)), "{kernel}");
         }
     }

@@ -84,26 +84,3 @@ fn every_thread_gets_the_same_choice() {
         assert!(matches!(chosen, 1 | 2), "chosen {chosen} times by two threads");
     });
 }
-
-/// A thread limits the choice to the third item, as `Kernel::limit` does, while another one chooses the first. Neither
-/// sees an earlier item after a later one, and the limit holds in the end.
-#[test]
-fn a_limit_holds_while_another_thread_chooses() {
-    loom::model(|| {
-        let choice = Arc::new(Choice(AtomicU8::new(UNMADE)));
-        const LIST: [u8; 4] = [0, 1, 2, 3];
-        let other = {
-            let choice = Arc::clone(&choice);
-            thread::spawn(move || {
-                let seen = [choice.get(&LIST, || 0), choice.get(&LIST, || 0)];
-                assert!(seen.is_sorted(), "{seen:?}");
-            })
-        };
-        assert_eq!(choice.get(&LIST, || 0), 0);
-        assert_eq!(choice.make(&LIST, || 2), 2);
-        assert_eq!(choice.get(&LIST, || 0), 2);
-        other.join().expect("no panic");
-        assert_eq!(choice.get(&LIST, || 0), 2);
-        assert_eq!(choice.make(&LIST, || 1), 2, "a weaker limit changes nothing");
-    });
-}

@@ -1,12 +1,15 @@
-//! Every allocation of the `try_` methods is refused in turn: each must be reported, and the object stay as it was.
+//! Every allocation of the methods that return errors is refused in turn: each must be reported, and the object stay
+//! as it was.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::ptr;
 
-use bloomline::variants::ScalableBloomFilter;
-use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, SizingError, mix};
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, SizingError, mix,
+};
 
 thread_local! {
     /// Allocations of this thread until one is refused, and all after it.
@@ -49,15 +52,31 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
+trait Refused: Debug {
+    fn is_out_of_memory(&self) -> bool;
+}
+
+impl Refused for SizingError {
+    fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory { bytes: 1.., .. })
+    }
+}
+
+impl Refused for DecodeError {
+    fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory { bytes: 1.., .. })
+    }
+}
+
 /// Calls `work` with 0, 1, 2, ... allocations allowed, until it succeeds. Returns its result and how often it failed.
-fn sweep<T: Debug>(mut work: impl FnMut() -> Result<T, SizingError>) -> (T, usize) {
+fn sweep<T: Debug, E: Refused>(mut work: impl FnMut() -> Result<T, E>) -> (T, usize) {
     for failures in 0.. {
         ALLOWED.set(failures);
         let result = work();
         ALLOWED.set(usize::MAX);
         match result {
             Ok(done) => return (done, failures),
-            Err(error) => assert!(matches!(error, SizingError::OutOfMemory { bytes: 1.. }), "{error:?}"),
+            Err(error) => assert!(error.is_out_of_memory(), "{error:?}"),
         }
     }
     unreachable!()
@@ -66,7 +85,7 @@ fn sweep<T: Debug>(mut work: impl FnMut() -> Result<T, SizingError>) -> (T, usiz
 fn builder_of(keys: u64) -> FilterBuilder {
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
     // Some keys twice, which takes more memory.
-    (0..keys).chain(0..keys / 2).for_each(|key| builder.add_hash(mix(key)));
+    (0..keys).chain(0..keys / 2).for_each(|key| builder.insert_hash(mix(key)));
     builder
 }
 
@@ -78,21 +97,21 @@ fn a_builder_keeps_its_keys() {
         let mut out = b"kept".to_vec();
         let ((), failures) = sweep(|| {
             assert_eq!((builder.len(), &*out), (n, b"kept".as_slice()));
-            builder.try_finish_compact(&mut out)
+            builder.finish_compact(&mut out)
         });
         assert!(failures >= if keys < 2 { 2 } else { 5 }, "{keys} keys: only {failures} allocations");
         let mut expected = b"kept".to_vec();
-        same.clone().finish_compact(&mut expected);
+        same.clone().finish_compact(&mut expected).unwrap();
         assert_eq!(out, expected);
         assert!(builder.is_empty());
 
         let mut builder = same.clone();
         let (filter, failures) = sweep(|| {
             assert_eq!(builder.len(), n);
-            builder.try_finish()
+            builder.finish()
         });
         assert!(failures != 0 && builder.is_empty());
-        assert_eq!((filter.known_keys(), filter), (Some(keys), same.clone().finish()));
+        assert_eq!((filter.known_keys(), filter), (Some(keys), same.clone().finish().unwrap()));
     }
 }
 
@@ -103,21 +122,21 @@ fn a_builder_grows_or_reports() {
     for key in 0..20_000 {
         let ((), failed) = sweep(|| {
             assert_eq!(builder.len(), key);
-            builder.try_add_hash(mix(key as u64))
+            builder.try_insert_hash(mix(key as u64))
         });
         failures += failed;
     }
     // 4, 8, ... 8192, then two pieces, the first of which needs the list of pieces too.
     assert_eq!(failures, 12 + 3);
-    assert_eq!(builder.finish(), {
+    assert_eq!(builder.finish().unwrap(), {
         let mut same = FilterBuilder::with_bits_per_key(10.0).unwrap();
-        (0..20_000).for_each(|key| same.add_hash(mix(key)));
-        same.finish()
+        (0..20_000).for_each(|key| same.insert_hash(mix(key)));
+        same.finish().unwrap()
     });
 
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
     assert_eq!(sweep(|| builder.try_reserve(1_000)).1, 1);
-    assert_eq!(sweep(|| (0..1_000).try_for_each(|key: u32| builder.try_add(key.to_le_bytes()))).1, 0);
+    assert_eq!(sweep(|| (0..1_000).try_for_each(|key| builder.try_insert(key))).1, 0);
 }
 
 #[test]
@@ -125,14 +144,14 @@ fn filters_are_copied_or_not() {
     for n_blocks in [1, 7, 100] {
         let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
         (0..100).for_each(|key| _ = filter.insert_hash(mix(key)));
-        assert_eq!(sweep(|| filter.as_view().try_to_filter()), (filter.clone(), 1));
+        assert_eq!(sweep(|| filter.as_view().to_filter()), (filter.clone(), 1));
         let shared = AtomicBloomFilter::from(filter.clone());
-        assert_eq!(sweep(|| shared.try_to_filter()), (filter.clone(), 1));
+        assert_eq!(sweep(|| shared.to_filter()), (filter.clone(), 1));
     }
     let mut short = Vec::new();
-    builder_of(34).finish_compact(&mut short);
+    builder_of(34).finish_compact(&mut short).unwrap();
     let view = BloomView::from_compact(&short).unwrap();
-    assert_eq!(sweep(|| view.try_to_filter()), (view.to_filter(), 1));
+    assert_eq!(sweep(|| view.to_filter()), (view.to_filter().unwrap(), 1));
 }
 
 #[test]
@@ -152,7 +171,7 @@ fn a_scalable_filter_grows_or_stays() {
     assert!(filter.filters().len() == 5 && (5..=8).contains(&failures), "{failures}");
     let filter = BloomFilter::with_blocks(8, 6).unwrap();
     let (growing, failures) = sweep(|| {
-        let filter = filter.as_view().try_to_filter()?;
+        let filter = filter.as_view().to_filter()?;
         ScalableBloomFilter::from_filter(filter, 10, 0.01)
     });
     assert_eq!((growing.filters().len(), failures), (2, 3));
@@ -168,4 +187,39 @@ fn a_filter_is_folded_or_stays() {
         filter.shrink_to_fpr(0.01)
     });
     assert!(failures >= 2 && filter.n_blocks() < 32 && filter.contains("ant"));
+}
+
+/// A forged length cannot make a decoder allocate; a filter that is merely large must not abort the process.
+#[test]
+fn every_decoder_reports_that_memory_ran_out() {
+    let mut filter = BloomFilter::with_blocks(100, 6).unwrap();
+    filter.insert("ant");
+    let (standalone, compact) = (filter.to_standalone(), filter.to_compact());
+    assert_eq!(sweep(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
+    assert_eq!(sweep(|| BloomFilter::from_compact(&compact)), (filter, 1));
+    assert_eq!(sweep(|| AtomicBloomFilter::from_standalone(&standalone)).1, 1);
+    assert_eq!(sweep(|| AlignedBytes::copy_of(&compact)).1, 1);
+
+    let mut standard = StandardBloomFilter::with_fpr(100, 0.01).unwrap();
+    standard.insert("ant");
+    let bytes = standard.to_standalone();
+    assert_eq!(sweep(|| StandardBloomFilter::from_standalone(&bytes)), (standard, 1));
+
+    let mut counting = CountingBloomFilter::with_fpr(100, 0.01).unwrap();
+    counting.insert("ant");
+    let bytes = counting.to_standalone();
+    assert_eq!(sweep(|| CountingBloomFilter::from_standalone(&bytes)), (counting, 2));
+
+    let mut scalable = ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
+    scalable.extend(0..100);
+    let bytes = scalable.to_standalone();
+    let n_filters = scalable.filters().len();
+    assert_eq!(sweep(|| ScalableBloomFilter::from_standalone(&bytes)), (scalable, 1 + n_filters));
+
+    for mut frontier in [Frontier::with_fpr(100, 0.01).unwrap(), Frontier::growing(100, 0.01).unwrap()] {
+        frontier.extend((0..10).map(|i| i.to_string()));
+        let bytes = frontier.to_standalone();
+        let (copy, failures) = sweep(|| Frontier::<String>::from_standalone(&bytes));
+        assert!(copy.iter().eq(&frontier) && failures > 10, "{failures}");
+    }
 }

@@ -28,7 +28,7 @@ fn false_positives(filter: &BloomFilter, probes: u64) -> u64 {
 fn measure(sizing: Sizing, keys: u64, filters: u64, probes: u64) -> (u64, u64) {
     let mut positives = 0;
     for round in 0..filters {
-        let mut filter = BloomFilter::with_blocks(sizing.n_blocks, sizing.k).unwrap();
+        let mut filter = BloomFilter::with_blocks(sizing.n_blocks(), sizing.k()).unwrap();
         let hashes: Vec<u64> = (0..keys).map(|i| mix((round << 32) | i)).collect();
         filter.insert_batch(&hashes);
         positives += false_positives(&filter, probes);
@@ -41,7 +41,7 @@ fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, probes: u64)
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;
     let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
     let (positives, probes) = measure(sizing, keys, filters, probes);
-    let expected = sizing.fpr(keys as usize).unwrap() * probes as f64;
+    let expected = sizing.fpr(keys as usize) * probes as f64;
     let ratio = positives as f64 / expected;
     let tolerance = 0.03 + 3.0 / expected.sqrt();
     println!("{bits_per_key:>4} bits, k {k:>2}: {ratio:.4} of the model's FPR, tolerance {tolerance:.4}");
@@ -91,7 +91,7 @@ fn varying_lengths(lengths: impl Iterator<Item = u32>) {
     for length in lengths {
         builder.extend((0..length).map(u32::to_le_bytes));
         let mut bytes = Vec::new();
-        builder.finish_compact(&mut bytes);
+        builder.finish_compact(&mut bytes).unwrap();
         assert!(
             bytes.len() as f64 <= 1.25 * f64::from(length) + 133.0,
             "{length} keys: {} bytes",
@@ -133,9 +133,9 @@ fn assert_requested(fpr: f64, keys: u64, filters: u64, probes: u64) {
     assert!((0.5..=1.05).contains(&ratio), "{fpr}, {keys} keys: {ratio} of the requested FPR");
 
     let mut builder = FilterBuilder::with_fpr(fpr).unwrap();
-    (0..keys).for_each(|i| builder.add_hash(mix(i)));
-    let built = builder.finish();
-    assert_eq!((built.n_blocks(), built.k()), (sizing.n_blocks, sizing.k), "the builder agrees");
+    (0..keys).for_each(|i| builder.insert_hash(mix(i)));
+    let built = builder.finish().unwrap();
+    assert_eq!((built.n_blocks(), built.k()), (sizing.n_blocks(), sizing.k()), "the builder agrees");
 }
 
 #[test]
@@ -197,22 +197,23 @@ fn assert_random(seed: u64, keys: u64, filters: u64, bits_per_key: f64, deviatio
         let sizing = Sizing::for_bits_per_key(keys as usize, bits_per_key).unwrap();
         let (mut chi_squared, mut positives) = (0.0, 0);
         for round in 0..filters {
-            let mut filter = BloomFilter::with_blocks(sizing.n_blocks, sizing.k).unwrap().with_seed(seed);
-            let mut loads = vec![0_u32; sizing.n_blocks];
+            let mut filter =
+                BloomFilter::with_blocks(sizing.n_blocks(), sizing.k()).unwrap().with_seed(seed).unwrap();
+            let mut loads = vec![0_u32; sizing.n_blocks()];
             let first = 3 * round * keys;
             for key in (first..first + keys).map(key) {
                 let hash = hash_key(&key, seed);
-                loads[((u128::from(hash) * sizing.n_blocks as u128) >> 64) as usize] += 1;
+                loads[((u128::from(hash) * sizing.n_blocks() as u128) >> 64) as usize] += 1;
                 filter.insert_hash(hash);
             }
-            let mean = keys as f64 / sizing.n_blocks as f64;
+            let mean = keys as f64 / sizing.n_blocks() as f64;
             chi_squared += loads.iter().map(|&load| (f64::from(load) - mean).powi(2) / mean).sum::<f64>();
             positives += (first + keys..first + 3 * keys).filter(|&i| filter.contains(key(i))).count();
         }
-        let freedom = (filters as usize * (sizing.n_blocks - 1)) as f64;
+        let freedom = (filters as usize * (sizing.n_blocks() - 1)) as f64;
         let loads = (chi_squared / freedom - 1.0, (2.0 / freedom).sqrt());
-        let expected = (2 * filters * keys) as f64 * sizing.fpr(keys as usize).unwrap();
-        let n_blocks = (filters as usize * sizing.n_blocks) as f64;
+        let expected = (2 * filters * keys) as f64 * sizing.fpr(keys as usize);
+        let n_blocks = (filters as usize * sizing.n_blocks()) as f64;
         let fpr = (positives as f64 / expected - 1.0, (1.0 / expected + deviation.powi(2) / n_blocks).sqrt());
         println!("{name}, seed {seed:#x}: loads {loads:.3?} and FPR {fpr:.3?} off, with their deviations");
         for (off, deviation) in [loads, fpr] {
@@ -259,7 +260,7 @@ fn the_estimates_are_accurate() {
         );
 
         let mut bytes = Vec::new();
-        filter.write_compact(&mut bytes);
+        filter.write_compact(&mut bytes).unwrap();
         let ones: u32 = bytes[..bytes.len() - 1].iter().map(|byte| byte.count_ones()).sum();
         assert_eq!(filter.fill_ratio(), f64::from(ones) / (400.0 * 512.0));
     }
@@ -275,16 +276,16 @@ fn assert_short(n_lanes: usize, bits_per_key: f64) {
     let (mut rate, filters) = (0.0, 20_000 / keys);
     let mut k = 0;
     for round in 0..filters {
-        (0..keys).for_each(|i| builder.add_hash(mix((round << 32) | i)));
+        (0..keys).for_each(|i| builder.insert_hash(mix((round << 32) | i)));
         let mut bytes = Vec::new();
-        builder.finish_compact(&mut bytes);
+        builder.finish_compact(&mut bytes).unwrap();
         assert_eq!(bytes.len(), 8 * n_lanes + 1);
         let view = BloomView::from_compact(&bytes).unwrap();
         // Exact for the bits that are set, so it replaces millions of lookups.
-        rate += view.to_filter().estimated_fpr() / filters as f64;
+        rate += view.to_filter().unwrap().estimated_fpr() / filters as f64;
         k = view.k();
 
-        let owned = view.to_filter();
+        let owned = view.to_filter().unwrap();
         let estimate = owned.estimated_keys().keys().unwrap() as f64;
         let error = (estimate - keys as f64) / (keys as f64).sqrt();
         assert!(error.abs() < 2.0, "{n_lanes} lanes, {keys} keys: {estimate} estimated");

@@ -2,11 +2,13 @@
 
 mod common;
 
+use common::errors::error;
 use std::cell::Cell;
 use std::sync::Arc;
 
 use bloomline::{
-    BloomFilter, BloomView, DecodeError, FilterBuilder, MismatchError, OwnedView, SizingError, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, MismatchError,
+    OwnedView, SharedSlice, SizingError, mix,
 };
 use common::allocations::allocated;
 
@@ -14,9 +16,9 @@ use common::allocations::allocated;
 fn compact_filters() -> impl Iterator<Item = Vec<u8>> {
     (1..420).chain([450, 900, 6_400]).map(|keys| {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
-        (0..keys).for_each(|i| builder.add_hash(mix(keys << 32 | i)));
+        (0..keys).for_each(|i| builder.insert_hash(mix(keys << 32 | i)));
         let mut bytes = vec![0];
-        builder.finish_compact(&mut bytes);
+        builder.finish_compact(&mut bytes).unwrap();
         bytes
     })
 }
@@ -27,16 +29,16 @@ fn a_view_describes_itself_as_its_copy_does() {
     for bytes in compact_filters() {
         // Not at a multiple of 8.
         let view = BloomView::from_compact(&bytes[1..]).unwrap();
-        let copy = view.to_filter();
+        let copy = view.to_filter().unwrap();
         let (allocated, described) =
-            allocated(|| (view.size_bytes(), view.fill_ratio(), view.estimated_keys(), view.estimated_fpr()));
+            allocated(|| (view.byte_len(), view.fill_ratio(), view.estimated_keys(), view.estimated_fpr()));
         assert_eq!(allocated, 0);
         assert_eq!(
             described,
             (bytes.len() - 2, copy.fill_ratio(), copy.estimated_keys(), copy.estimated_fpr())
         );
         assert!(described.1 > 0.1 && described.3 > 0.0, "{described:?}");
-        if let Some(seen) = lanes.get_mut(view.size_bytes() / 8) {
+        if let Some(seen) = lanes.get_mut(view.byte_len() / 8) {
             *seen = true;
         }
     }
@@ -50,16 +52,16 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
         let view = BloomView::from_compact(&bytes[1..]).unwrap();
         for factor in 1..=view.n_blocks() {
             let (allocated, folded) = allocated(|| view.to_folded(factor));
-            let mut copy = view.to_filter();
+            let mut copy = view.to_filter().unwrap();
             let expected = copy.fold(factor).map(|()| copy);
             assert_eq!(folded, expected);
             let Ok(folded) = folded else { continue };
-            assert!(allocated < folded.size_bytes() + 64, "{allocated} bytes");
+            assert!(allocated < folded.byte_len() + 64, "{allocated} bytes");
             folds += 1;
         }
         for factor in [0, view.n_blocks() + 1, usize::MAX] {
-            let error = SizingError::FoldFactor { factor, n_blocks: view.n_blocks() };
-            assert_eq!(view.to_folded(factor), Err(error));
+            let error = error!(SizingError::FoldFactor { factor, n_blocks: view.n_blocks() });
+            assert_eq!(view.to_folded(factor), error);
         }
     }
     assert!(folds > 1_000, "{folds}");
@@ -68,7 +70,7 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
 /// A copy that claims to have no keys accepts another seed, so a folded filter keeps the number of its keys.
 #[test]
 fn a_folded_view_keeps_its_keys_and_seed() {
-    let mut filter = BloomFilter::with_blocks(12, 6).unwrap().with_seed(5);
+    let mut filter = BloomFilter::with_blocks(12, 6).unwrap().with_seed(5).unwrap();
     let folded = |filter: &BloomFilter| {
         let bytes = filter.to_standalone();
         let folded = BloomView::from_standalone(&bytes).unwrap().to_folded(4).unwrap();
@@ -86,8 +88,8 @@ fn a_view_is_united_as_its_copy_is() {
         let mut ours = BloomFilter::with_blocks(view.n_blocks(), view.k()).unwrap();
         ours.insert("ant");
         let mut expected = ours.clone();
-        expected.union_with(&view.to_filter()).unwrap();
-        let (allocated, united) = allocated(|| ours.union_with_view(&view));
+        expected.union_with(&view.to_filter().unwrap()).unwrap();
+        let (allocated, united) = allocated(|| ours.union_with(&view));
         assert_eq!((allocated, united), (0, Ok(())));
         assert_eq!((&ours, ours.known_keys()), (&expected, None));
         assert!(ours.contains("ant"));
@@ -96,17 +98,18 @@ fn a_view_is_united_as_its_copy_is() {
 
 #[test]
 fn views_that_do_not_match_change_nothing() {
-    let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(9);
-    let other =
-        |n_blocks, k, seed| BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).to_standalone();
+    let mut filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(9).unwrap();
+    let other = |n_blocks, k, seed| {
+        BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap().to_standalone()
+    };
     let errors = [
-        (other(4, 6, 9), MismatchError::Blocks { ours: 3, theirs: 4 }),
-        (other(3, 7, 9), MismatchError::Probes { ours: 6, theirs: 7 }),
-        (other(3, 6, 0), MismatchError::Seed { ours: 9, theirs: 0 }),
+        (other(4, 6, 9), error!(MismatchError::Blocks { ours: 3, theirs: 4 })),
+        (other(3, 7, 9), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
+        (other(3, 6, 0), error!(MismatchError::Seed { ours: 9, theirs: 0 })),
     ];
     for (bytes, error) in errors {
         let view = BloomView::from_standalone(&bytes).unwrap();
-        assert_eq!(filter.union_with_view(&view), Err(error));
+        assert_eq!(filter.union_with(&view), error);
         assert_eq!(filter.known_keys(), Some(0));
     }
 }
@@ -140,26 +143,167 @@ fn an_owned_view_lives_beside_what_it_reads() {
         file: Arc<[u8]>,
         filter: OwnedView<Arc<[u8]>>,
     }
-    let mut filter = BloomFilter::with_blocks(10, 6).unwrap().with_seed(5);
+    let mut filter = BloomFilter::with_blocks(10, 6).unwrap().with_seed(5).unwrap();
     filter.insert("ant");
     let file: Arc<[u8]> = filter.to_standalone().into();
     let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
     let table = std::thread::spawn(|| table).join().unwrap();
     let view = table.filter.as_view();
-    assert!(view.to_filter() == filter && table.filter.contains("ant") && !table.filter.contains("bee"));
+    assert!(
+        view.to_filter().unwrap() == filter && table.filter.contains("ant") && !table.filter.contains("bee")
+    );
     assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
 
     let mut damaged = table.file.to_vec();
     damaged[0] ^= 1;
-    let damaged = OwnedView::from_standalone(damaged).unwrap();
-    assert!(matches!(damaged.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
+    assert!(matches!(OwnedView::from_standalone(&damaged), Err(DecodeError::BodyChecksum { .. })));
+    let damaged = OwnedView::from_standalone_unverified(damaged).unwrap();
+    assert!(matches!(damaged.verify(), Err(DecodeError::BodyChecksum { .. })));
     assert!(matches!(OwnedView::from_standalone(&table.file[1..]), Err(DecodeError::Size { .. })));
     assert!(matches!(OwnedView::from_compact(&table.file), Err(DecodeError::Length { .. })));
 
     let mut compact = Vec::new();
-    filter.write_compact(&mut compact);
+    filter.write_compact(&mut compact).unwrap();
     let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
-    assert!(owned.as_view().to_filter() == filter && owned.contains("ant"));
+    assert!(owned.as_view().to_filter().unwrap() == filter && owned.contains("ant"));
+}
+
+/// `Arc<Mmap>` is no `AsRef<[u8]>`, so everybody would write this type.
+#[test]
+fn a_part_of_shared_bytes_is_kept_and_not_copied() {
+    for compact in compact_filters().take(80) {
+        let file = Arc::new([&b"data"[..], &compact[1..], b"footer"].concat());
+        let range = 4..4 + compact.len() - 1;
+        let (allocated, part) = allocated(|| SharedSlice::new(Arc::clone(&file), range.clone()).unwrap());
+        assert_eq!((allocated, part.as_ref()), (0, &file[range.clone()]));
+        let owned = OwnedView::from_compact(part.clone()).unwrap();
+        let view = BloomView::from_compact(&file[range]).unwrap();
+        assert!(owned.as_view() == view && answers(&owned.as_view()) == answers(&view));
+        assert_eq!(Arc::strong_count(&file), 3);
+        let moved = std::thread::spawn(|| owned).join().unwrap();
+        drop(part);
+        assert!(moved.as_view() == view);
+    }
+    let file: Arc<[u8]> = [0; 10].into();
+    #[expect(clippy::reversed_empty_ranges, reason = "an error")]
+    for range in [0..11, 11..11, 5..4, usize::MAX..usize::MAX] {
+        let error = error!(DecodeError::Slice { start: range.start, end: range.end, found: 10 });
+        assert_eq!(SharedSlice::new(Arc::clone(&file), range).map(|_| ()), error);
+    }
+    assert!(SharedSlice::new(Arc::clone(&file), 10..10).unwrap().as_ref().is_empty());
+}
+
+#[test]
+fn aligned_bytes_start_at_a_cache_line() {
+    for len in [0, 1, 63, 64, 65, 1_000] {
+        let bytes: Vec<u8> = (0..len as u64).map(|i| mix(i) as u8).collect();
+        let mut zeroed = AlignedBytes::zeroed(len).unwrap();
+        assert!(zeroed.len() == len && zeroed.iter().all(|byte| *byte == 0));
+        zeroed.copy_from_slice(&bytes);
+        for aligned in [AlignedBytes::copy_of(&bytes).unwrap(), zeroed.clone(), zeroed] {
+            assert!(aligned[..] == bytes && aligned.as_ptr().addr().is_multiple_of(64), "{len} bytes");
+        }
+    }
+    for len in [usize::MAX, isize::MAX as usize] {
+        assert!(matches!(AlignedBytes::zeroed(len), Err(SizingError::OutOfMemory { .. })));
+    }
+}
+
+/// A short filter equals its copy in whole blocks, which answers alike.
+#[test]
+fn views_are_compared_by_their_answers() {
+    let bytes = [compact_filters().nth(9).unwrap(), compact_filters().nth(10).unwrap()];
+    let [view, other] = [0, 1].map(|i| BloomView::from_compact(&bytes[i][1..]).unwrap());
+    let copy = view.to_filter().unwrap();
+    assert!(view == copy.as_view() && view == BloomView::from(&copy) && view != other);
+    let standalone = copy.clone().to_standalone();
+    assert!(view == BloomView::from_standalone(&standalone).unwrap());
+    assert!(view != BloomView::from_compact_with_seed(&bytes[0][1..], 1).unwrap());
+    let mut more = copy;
+    assert!(more.insert("one more") && view != more.as_view());
+}
+
+#[test]
+fn filters_views_and_owned_views_are_combined_alike() {
+    let of = |keys: std::ops::Range<u32>| {
+        let mut filter = BloomFilter::with_blocks(9, 6).unwrap();
+        filter.extend(keys);
+        filter
+    };
+    let (ours, theirs) = (of(0..200), of(100..300));
+    let bytes = theirs.to_standalone();
+    let view = BloomView::from_standalone(&bytes).unwrap();
+    let owned = OwnedView::from_standalone(bytes.clone()).unwrap();
+    let atomic = AtomicBloomFilter::from(ours.clone());
+    let united = [
+        {
+            let mut united = ours.clone();
+            united.union_with(&theirs).map(|()| united)
+        },
+        {
+            let mut united = ours.clone();
+            united.union_with(view).map(|()| united)
+        },
+        {
+            let mut united = ours.clone();
+            united.union_with(&view).map(|()| united)
+        },
+        {
+            let mut united = ours.clone();
+            united.union_with(&owned).map(|()| united)
+        },
+        atomic.union_with(&view).map(|()| atomic.to_filter().unwrap()),
+    ];
+    assert!(united.iter().all(|united| *united == Ok(of(0..300))));
+    assert_eq!(ours.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
+    assert_eq!(view.estimated_union(&ours), ours.estimated_union(view));
+    assert_eq!(view.estimated_intersection(&ours), ours.estimated_intersection(&theirs));
+    let seeded = AtomicBloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap();
+    assert_eq!(seeded.union_with(&ours), error!(MismatchError::Seed { ours: 1, theirs: 0 }));
+    assert_eq!(seeded.fill_ratio(), 0.0);
+}
+
+/// What is made of an atomic filter is what is made of a plain filter with the same keys.
+#[test]
+fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
+    for n_blocks in [1, 2, 7, 62, 63, 64, 65, 200] {
+        let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap();
+        let atomic = AtomicBloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap();
+        for keys in [0..0, 0..3, 3..n_blocks as u64 * 40] {
+            keys.clone().for_each(|key| _ = atomic.insert(key));
+            filter.extend(keys);
+            let atomic_again = AtomicBloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
+            for atomic in [&atomic, &atomic_again] {
+                assert!(atomic.to_filter().unwrap() == filter, "{n_blocks} blocks");
+                assert_eq!(atomic.estimated_keys(), filter.estimated_keys());
+                assert_eq!(atomic.estimated_fpr(), filter.estimated_fpr());
+                assert_eq!(atomic.fill_ratio(), filter.fill_ratio());
+                // The number of keys is not known.
+                let mut expected = filter.to_standalone();
+                expected = common::decode::forge_footer(&expected, 8, &[0xff; 8]);
+                assert_eq!(atomic.standalone_len(), expected.len());
+                let (allocated, bytes) = allocated(|| atomic.to_standalone());
+                assert_eq!((allocated, bytes), (expected.len(), expected));
+            }
+        }
+    }
+}
+
+/// The standalone bytes of a filter that changes meanwhile have the right checksum.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn an_atomic_filter_is_written_while_others_insert() {
+    for n_blocks in [1, 63, 1_000] {
+        let atomic = AtomicBloomFilter::with_blocks(n_blocks, 6).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..n_blocks as u64 * 30).for_each(|key| _ = atomic.insert(key)));
+            for _ in 0..50 {
+                atomic.insert("before");
+                let copy = BloomFilter::read_standalone(&atomic.to_standalone()[..]).unwrap();
+                assert!(copy.contains("before") && copy.n_blocks() <= n_blocks);
+            }
+        });
+    }
 }
 
 /// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.

@@ -1,5 +1,7 @@
 //! The footer of 64 bytes that ends all standalone bytes. Its first words differ between kinds.
 
+use core::fmt;
+
 use xxhash_rust::xxh64::xxh64;
 
 use super::lanes::LANE_BYTES;
@@ -8,7 +10,7 @@ use crate::hash;
 
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
-const FOOTER_BYTES: usize = StandaloneFooter::BYTES;
+const FOOTER_BYTES: usize = StandaloneFooter::LEN;
 /// Stored if the number of keys is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -49,6 +51,19 @@ impl StandaloneKind {
     }
 }
 
+/// For example "standard filter".
+impl fmt::Display for StandaloneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocked => "blocked filter",
+            Self::Standard => "standard filter",
+            Self::Counting => "counting filter",
+            Self::Scalable => "scalable filter",
+            Self::Frontier => "frontier",
+        })
+    }
+}
+
 /// The footer of a single filter's standalone bytes: describes the filter without opening it.
 ///
 /// # Examples
@@ -59,7 +74,7 @@ impl StandaloneKind {
 /// let bytes = BloomFilter::with_blocks(100, 6)?.to_standalone();
 /// let footer = StandaloneFooter::read(&bytes)?;
 /// assert_eq!((footer.kind, footer.size, footer.k), (StandaloneKind::Blocked, 800, 6));
-/// assert_eq!(bytes.len(), 100 * 64 + StandaloneFooter::BYTES);
+/// assert_eq!(bytes.len(), 100 * 64 + StandaloneFooter::LEN);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[non_exhaustive]
@@ -84,8 +99,8 @@ pub struct StandaloneFooter {
 }
 
 impl StandaloneFooter {
-    /// Bytes in a footer.
-    pub const BYTES: usize = 64;
+    /// Length of a footer, in bytes.
+    pub const LEN: usize = 64;
 
     /// Reads the footer at the end of `bytes`. The last 64 bytes are enough. Size and k are as stored: opening the
     /// filter checks them.
@@ -102,16 +117,16 @@ impl StandaloneFooter {
         split_filter(bytes, kind).map(|(_, footer)| footer)
     }
 
-    /// The footer of a filter whose bytes before it are `body`.
+    /// The footer of a filter whose bytes before it have this [`checksum`].
     pub(crate) fn new(
         kind: StandaloneKind,
         size: u64,
         k: u32,
         seed: u64,
         keys: Option<u64>,
-        body: &[u8],
+        body_checksum: u64,
     ) -> Self {
-        let (version, hash_id, body_checksum) = (VERSION, hash::HASH_ID, xxh64(body, 0));
+        let (version, hash_id) = (VERSION, hash::HASH_ID);
         Self { kind, version, hash_id, size, k, seed, known_keys: keys, body_checksum }
     }
 
@@ -128,7 +143,10 @@ impl StandaloneFooter {
     }
 
     /// The stored k, if `new` accepts it.
-    pub(crate) fn probe_count<K>(&self, new: fn(u32) -> Result<K, SizingError>) -> Result<K, DecodeError> {
+    pub(crate) fn probe_count<K>(
+        &self,
+        new: impl FnOnce(u32) -> Result<K, SizingError>,
+    ) -> Result<K, DecodeError> {
         new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
     }
 
@@ -198,12 +216,15 @@ pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 
     Ok((before, core::array::from_fn(word)))
 }
 
-#[inline]
-pub(super) fn check_version(found: u8) -> Result<(), DecodeError> {
+fn check_version(found: u8) -> Result<(), DecodeError> {
     if found == VERSION { Ok(()) } else { Err(DecodeError::Version { found, newest: VERSION }) }
 }
 
+pub(crate) fn checksum(body: &[u8]) -> u64 {
+    xxh64(body, 0)
+}
+
 pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), DecodeError> {
-    let computed = xxh64(body, 0);
+    let computed = checksum(body);
     if computed == stored { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
 }

@@ -1,6 +1,6 @@
 //! Section 5 of the format: standalone bytes, for files and networks.
 
-use super::footer::{StandaloneFooter, StandaloneKind, split_filter};
+use super::footer::{StandaloneFooter, StandaloneKind, checksum, split_filter};
 use super::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
 use crate::blocks::BlockSlice;
 use crate::error::DecodeError;
@@ -19,7 +19,7 @@ pub(crate) fn with_standalone<T>(
         let lanes = lanes.as_bytes();
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());
-        let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, lanes);
+        let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, checksum(lanes));
         write(lanes, &footer.to_bytes())
     })
 }

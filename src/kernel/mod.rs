@@ -8,11 +8,12 @@
 
 use core::fmt;
 use core::sync::atomic;
+#[cfg(feature = "std")]
+use std::{ffi::OsStr, io::Write};
 
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
-use crate::error::UnknownKernelError;
 use crate::mask::ProbeCount;
 use crate::short::ShortLanes;
 
@@ -25,7 +26,8 @@ mod choice;
 // Not on x32, whose pointers fill half a register: the assembly adds whole ones.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 mod inlined;
-#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+// The kernel assumes little-endian words.
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 mod neon;
 mod portable;
 mod prefetch;
@@ -45,9 +47,19 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
 /// only in speed.
 ///
-/// Filters use the fastest kernel by default. [`limit`](Self::limit) and the environment variable `BLOOMLINE_KERNEL`
-/// exclude the fastest ones. [`with_kernel`](crate::BloomFilter::with_kernel) selects another for one filter, for tests
-/// and benchmarks.
+/// Filters use the fastest kernel by default. [`with_kernel`](crate::BloomFilter::with_kernel) selects another for one
+/// filter, for tests and benchmarks.
+///
+/// # The environment
+///
+/// The variable `BLOOMLINE_KERNEL` excludes the kernels that are faster than the one that it names, in the whole
+/// process: `BLOOMLINE_KERNEL=avx2`, say, where AVX-512 must not be used. If the CPU lacks the kernel, the next one in
+/// the list of [`by_name`](Self::by_name) that it has takes its place. The variable is read once, when a kernel is first
+/// needed. Unset or empty, it excludes nothing. If it names no kernel, one line on standard error says so, and lookups
+/// run on `portable`, the fastest kernel that is safe on every CPU. Without the feature `std` it is not read.
+///
+/// It does not exclude instructions that the build's target features include: the compiler may use them anywhere, in the
+/// kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
 ///
 /// # Examples
 ///
@@ -62,12 +74,17 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Isa);
 
-/// On every target, so that a limit means the same everywhere. Fastest first, as in [`Isa::ALL`].
+/// The kernels of this target, fastest first, as in [`Isa::ALL`] and [`NAMES`]. No `match` on them ends in `_`, so that
+/// none falls back to another unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx512,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx2,
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Sse41,
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
     Neon,
     // Faster than the reference even on SSE2, which cannot shift each lane by its own count: 4.1 against 9.6 ns
     // (Zen 5, 2026-11).
@@ -75,77 +92,105 @@ enum Isa {
     Reference,
 }
 
-/// Whether the CPU has a feature or, without `std`, whether the build requires it.
+/// The kernels of all targets, fastest first, so that `BLOOMLINE_KERNEL` means the same everywhere.
+const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "reference"];
+
+// Without `std` too: each checks the CPU and that the operating system saves the registers.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-macro_rules! has {
-    ($feature:tt) => {{
-        #[cfg(feature = "std")]
-        let has = std::arch::is_x86_feature_detected!($feature);
-        #[cfg(not(feature = "std"))]
-        let has = cfg!(target_feature = $feature);
-        has
-    }};
-}
+cpufeatures::new!(has_avx512, "avx512f", "bmi1", "bmi2");
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+cpufeatures::new!(has_avx2, "avx2", "bmi1", "bmi2");
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+cpufeatures::new!(has_sse41, "sse4.1");
 
 impl Isa {
     /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so a
     /// kernel added here is tested.
-    const ALL: &[Self] =
-        &[Self::Avx512, Self::Avx2, Self::Sse41, Self::Neon, Self::Portable, Self::Reference];
+    const ALL: &[Self] = &[
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Self::Avx512,
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Self::Avx2,
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Self::Sse41,
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Self::Neon,
+        Self::Portable,
+        Self::Reference,
+    ];
 
     fn is_supported(self) -> bool {
         match self {
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx512 => has!("avx512f") && has!("bmi1") && has!("bmi2"),
+            Self::Avx512 => prefetch::has_leaf_7() && has_avx512::get(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx2 => has!("avx2") && has!("bmi1") && has!("bmi2"),
+            Self::Avx2 => prefetch::has_leaf_7() && has_avx2::get(),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Sse41 => has!("sse4.1"),
-            // The kernel assumes little-endian words.
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Self::Neon => cfg!(target_endian = "little"),
+            Self::Sse41 => has_sse41::get(),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Self::Neon => true,
             Self::Portable | Self::Reference => true,
-            _ => false,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Self::Avx512 => "avx512",
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Self::Avx2 => "avx2",
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Self::Sse41 => "sse4.1",
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
             Self::Neon => "neon",
             Self::Portable => "portable",
             Self::Reference => "reference",
         }
     }
 
-    fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|isa| isa.name() == name)
+    /// The index in [`Isa::ALL`] of the fastest kernel that this CPU has and the environment allows.
+    fn fastest() -> usize {
+        let allowed = Self::allowed();
+        let fastest = Self::ALL.iter().position(|isa| allowed.contains(&isa.name()) && isa.is_supported());
+        fastest.unwrap_or(Self::ALL.len() - 1)
     }
 
-    /// The index in [`Isa::ALL`] of the fastest that this CPU has, from this one on.
-    fn or_slower(self) -> usize {
-        let supported = Self::ALL.iter().enumerate().skip(self as usize).find(|(_, isa)| isa.is_supported());
-        supported.map_or(Self::Reference as usize, |(index, _)| index)
-    }
-
-    /// The limit that the environment sets.
-    fn limit() -> Self {
+    /// The names of the kernels that the environment allows.
+    fn allowed() -> &'static [&'static str] {
         #[cfg(feature = "std")]
-        if let Some(name) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
-            // To ignore a misspelt limit would show when the host fails; a limit that is too strict costs only time.
-            return name.to_str().and_then(Self::by_name).unwrap_or(Self::Portable);
+        if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
+            let from = |fastest: &OsStr| NAMES.iter().position(|name| fastest == *name);
+            // To ignore a misspelt name would show when the host fails; one that is too strict costs only time.
+            let fastest = from(&given).or_else(|| {
+                warn_once(&given);
+                from("portable".as_ref())
+            });
+            return &NAMES[fastest.unwrap_or(0)..];
         }
-        Self::ALL[0]
+        &NAMES
     }
 }
 
-/// The index in [`Isa::ALL`] of the fastest kernel of this CPU that the limits allow, once it is requested.
+#[cfg(feature = "std")]
+#[cold]
+fn warn_once(given: &OsStr) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // Standard error may be closed.
+        _ = writeln!(
+            std::io::stderr(),
+            "bloomline: BLOOMLINE_KERNEL={given:?} names no kernel, so \"portable\" is used; the names are {}",
+            NAMES.join(", ")
+        );
+    });
+}
+
+/// The index in [`Isa::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.
 static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
-    /// The kernels that this CPU can run, fastest first, except those above the [limit](Self::limit).
+    /// The kernels that this CPU can run, fastest first, except those that the [environment](Self#the-environment)
+    /// excludes.
     pub fn available() -> impl Iterator<Item = Self> {
         let allowed = &Isa::ALL[Self::active().0 as usize..];
         allowed.iter().copied().filter(|isa| isa.is_supported()).map(Self)
@@ -154,45 +199,7 @@ impl Kernel {
     /// The fastest available kernel, which filters use by default. Detected once per process.
     #[inline]
     pub fn active() -> Self {
-        Self(ACTIVE.get(Isa::ALL, || Isa::limit().or_slower()))
-    }
-
-    /// Limits this process to the kernel of this name. If this CPU lacks it, the next one in the list of
-    /// [`by_name`](Self::by_name) that it has takes its place. Returns the active kernel.
-    ///
-    /// Call it before you make filters: existing ones keep their kernel. A limit never makes the process faster: the
-    /// strictest of all limits holds, and that of the environment is one of them. Use it for an option of your program.
-    ///
-    /// # The environment
-    ///
-    /// The variable `BLOOMLINE_KERNEL` sets a limit without a change to the program, for example
-    /// `BLOOMLINE_KERNEL=avx2` where AVX-512 must not be used. It is read once, when a kernel is first needed. Unset or
-    /// empty, it limits nothing. If it is not a kernel's name, the limit is `portable`, the fastest kernel that is safe
-    /// on every CPU. Without the feature `std` it is not read.
-    ///
-    /// # What it does not limit
-    ///
-    /// Instructions that the build's target features include: the compiler may use them anywhere, in the kernels too.
-    /// A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs, whatever the limit.
-    ///
-    /// # Errors
-    ///
-    /// If no kernel has this name, on any CPU. Nothing is limited then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::Kernel;
-    ///
-    /// let active = Kernel::limit("avx2")?; // on aarch64 this is NEON
-    /// assert_ne!(active.name(), "avx512");
-    /// # Ok::<(), bloomline::UnknownKernelError>(())
-    /// ```
-    pub fn limit(name: &str) -> Result<Self, UnknownKernelError> {
-        let limit = Isa::by_name(name).ok_or_else(|| UnknownKernelError { name: name.into() })?;
-        // The environment may have set a stricter limit.
-        Self::active();
-        Ok(Self(ACTIVE.make(Isa::ALL, || limit.or_slower())))
+        Self(ACTIVE.get(Isa::ALL, Isa::fastest))
     }
 
     /// The available kernel with this name. In the order of speed the names are `"avx512"`, `"avx2"`, `"sse4.1"`,
@@ -234,11 +241,10 @@ macro_rules! dispatch {
             // SAFETY: a `Kernel` of `Isa::Sse41` is made only after `Isa::is_supported` found sse4.1 on this CPU.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Sse41 => unsafe { sse41::$function($($argument),*) },
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
             Isa::Neon => neon::$function($($argument),*),
+            Isa::Portable => portable::$function($($argument),*),
             Isa::Reference => reference::$function($($argument),*),
-            // Of the others, this target has only `Isa::Portable`.
-            _ => portable::$function($($argument),*),
         }
     };
 }
@@ -256,9 +262,18 @@ macro_rules! inlined {
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             Isa::Avx2 if !cfg!(windows) => Some(unsafe { inlined::$avx2($($argument),*) }),
+            // The kernels that are called.
             _ => None,
         }
     };
+}
+
+/// Sets the bits of `mask` in a block that other threads may change at the same time. Returns whether this thread saw
+/// any of them clear.
+#[cfg(target_has_atomic = "64")]
+#[inline]
+pub(crate) fn set_shared(block: &SharedBlock, mask: &Block) -> bool {
+    shared::insert(block, bytemuck::cast(*mask))
 }
 
 impl Kernel {
@@ -312,7 +327,13 @@ impl Kernel {
             Isa::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
             // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
             // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
-            _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+            // SAFETY: as in `dispatch!`.
+            Isa::Sse41 => unsafe { sse41::contains(&lanes.block_of(hash), hash, k) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => neon::contains(&lanes.block_of(hash), hash, k),
+            Isa::Portable => portable::contains(&lanes.block_of(hash), hash, k),
+            Isa::Reference => reference::contains(&lanes.block_of(hash), hash, k),
         }
     }
 
@@ -335,6 +356,7 @@ impl Kernel {
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
+            // The kernels without such a function.
             _ => filters.fold(false, move |any, blocks| {
                 any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))
             }),
@@ -350,7 +372,7 @@ impl Kernel {
         }
         let mut mask = [0; size_of::<Block>()];
         Self::insert_by_call(&mut mask, hash, k, self);
-        shared::insert(block, bytemuck::cast(mask))
+        set_shared(block, &mask)
     }
 
     /// [`contains`](Self::contains) in a block that other threads may change at the same time.
@@ -366,13 +388,15 @@ impl Kernel {
     #[inline]
     fn is_of_build(self) -> bool {
         match self.0 {
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx512 => cfg!(target_feature = "avx512f"),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Avx2 => cfg!(target_feature = "avx2") && !cfg!(target_feature = "avx512f"),
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Isa::Sse41 => cfg!(target_feature = "sse4.1") && !cfg!(target_feature = "avx2"),
-            Isa::Neon => cfg!(all(target_arch = "aarch64", target_feature = "neon")),
-            Isa::Portable => {
-                !cfg!(any(all(target_arch = "x86_64", target_feature = "sse2"), target_feature = "neon"))
-            }
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => true,
+            Isa::Portable => Isa::ALL.len() == 2,
             Isa::Reference => false,
         }
     }

@@ -81,11 +81,25 @@ fn distance() -> usize {
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-fn is_intel() -> bool {
+fn cpuid_0() -> core::arch::x86_64::CpuidResult {
     // Safe in newer versions of Rust.
     #[allow(unused_unsafe)]
     // SAFETY: every x86-64 CPU has this instruction and its leaf 0.
-    let vendor = unsafe { core::arch::x86_64::__cpuid(0) };
+    unsafe {
+        core::arch::x86_64::__cpuid(0)
+    }
+}
+
+/// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
+/// returns those of another leaf.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
+pub(super) fn has_leaf_7() -> bool {
+    cpuid_0().eax >= 7
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
+fn is_intel() -> bool {
+    let vendor = cpuid_0();
     [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
 }
 

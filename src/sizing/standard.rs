@@ -3,9 +3,7 @@
 
 use core::f64::consts::{LN_2, SQRT_2};
 
-use super::{
-    bits_per_key, ceil, checked_bits_per_key, checked_blocks, checked_fpr, exp_of_minus, least_bits_per_key,
-};
+use super::{ceil, checked_bits_per_key, checked_fpr, exp_of_minus, least_bits_per_key};
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
@@ -21,7 +19,7 @@ impl StandardProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
         match k {
             1..=STANDARD_MAX_K => Ok(Self(k as u8)),
-            _ => Err(SizingError::StandardProbes { k }),
+            _ => Err(SizingError::Probes { k, most: STANDARD_MAX_K }),
         }
     }
 
@@ -29,66 +27,6 @@ impl StandardProbeCount {
     pub(crate) fn get(self) -> u32 {
         u32::from(self.0)
     }
-}
-
-/// The bits per key and k that a false-positive rate requires.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// Bits of the filter per key.
-    pub bits_per_key: f64,
-    /// Probes per key.
-    pub k: u32,
-}
-
-/// The least bits per key, and the k, that give a [`BloomFilter`](crate::BloomFilter) a false-positive rate of `fpr`.
-///
-/// [`standard_parameters`] is the same for standard filters; the difference is the price of one cache line per lookup.
-/// Costs as much as [`bits_per_key`].
-///
-/// # Errors
-///
-/// If `fpr` is not between [`MIN_FPR`](super::MIN_FPR) and 1.
-///
-/// # Examples
-///
-/// ```
-/// use bloomline::sizing::{parameters, standard_parameters};
-///
-/// let (blocked, standard) = (parameters(0.001)?, standard_parameters(0.001)?);
-/// assert_eq!((format!("{:.2}", blocked.bits_per_key), blocked.k), ("15.59".into(), 9));
-/// assert_eq!((format!("{:.2}", standard.bits_per_key), standard.k), ("14.38".into(), 10));
-/// # Ok::<(), bloomline::SizingError>(())
-/// ```
-pub fn parameters(fpr: f64) -> Result<Parameters, SizingError> {
-    let bits_per_key = bits_per_key(fpr)?;
-    Ok(Parameters { bits_per_key, k: super::best_k(bits_per_key)? })
-}
-
-/// The least bits per key, and the k, that give a standard filter of many keys a false-positive rate of `fpr`, by
-/// [`standard_fpr_approximate`].
-///
-/// Takes about 5 µs.
-///
-/// # Errors
-///
-/// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
-pub fn standard_parameters(fpr: f64) -> Result<Parameters, SizingError> {
-    let bits_per_key = standard_bits_per_key(fpr)?;
-    Ok(Parameters { bits_per_key, k: standard_best_k(bits_per_key)? })
-}
-
-/// The bits per key at which the best k gives a standard filter a false-positive rate of `fpr`: the inverse of
-/// [`standard_fpr_approximate`].
-///
-/// This is about 1.44 · log2(1/fpr), and a little more because k is a whole number.
-///
-/// # Errors
-///
-/// If `fpr` is not between [`STANDARD_MIN_FPR`] and 1.
-pub fn standard_bits_per_key(fpr: f64) -> Result<f64, SizingError> {
-    let fpr = checked_fpr(fpr, STANDARD_MIN_FPR)?;
-    Ok(least_bits_per_key(|bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= fpr))
 }
 
 /// The k with the lowest false-positive rate of a standard filter at `bits_per_key`.
@@ -102,7 +40,7 @@ pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
     checked_bits_per_key(bits_per_key).map(best_k)
 }
 
-/// The false-positive rate of a standard filter of m = `size_bits` bits that holds n = `keys` distinct keys, with `k`
+/// The false-positive rate of a standard filter of m = `bit_len` bits that holds n = `keys` distinct keys, with `k`
 /// probes each: (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
 ///
 /// 1 − (1 − 1/m)^(k·n) is exactly the mean fill ratio. The true FPR is a little above its k-th power, because filters
@@ -111,12 +49,12 @@ pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 ///
 /// # Errors
 ///
-/// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
-pub fn standard_fpr(size_bits: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
-    if size_bits == 0 {
-        return Err(SizingError::Blocks { n_blocks: 0, most: MAX_BLOCKS as u64 });
+/// If `bit_len` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
+pub fn standard_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
+    if bit_len == 0 {
+        return Err(SizingError::Bits { bit_len, most: MAX_BITS });
     }
-    StandardProbeCount::new(k).map(|k| exact(size_bits, keys, k))
+    StandardProbeCount::new(k).map(|k| exact(bit_len, keys, k))
 }
 
 /// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c bits per key.
@@ -141,6 +79,9 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
     Ok(approximate(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
 }
 
+/// The most bits that the address space can hold.
+const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 512 * MAX_BLOCKS as u64 };
+
 /// The size of a [`StandardBloomFilter`](crate::variants::StandardBloomFilter): its number of bits and its probes per
 /// key.
 ///
@@ -150,28 +91,41 @@ pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, Sizing
 /// use bloomline::sizing::StandardSizing;
 ///
 /// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
-/// assert_eq!((sizing.size_bits, sizing.k), (9_592_957, 7));
+/// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_957, 7));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
-#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
-    /// Number of bits, at least 1.
-    pub size_bits: u64,
-    /// Probes per key, 1 to [`STANDARD_MAX_K`].
-    pub k: u32,
+    bit_len: u64,
+    k: StandardProbeCount,
 }
 
 impl StandardSizing {
-    /// The size of a filter with `size_bits` bits and `k` probes per key.
+    /// The size of a filter with `bit_len` bits and `k` probes per key.
     ///
     /// # Errors
     ///
-    /// If `size_bits` is 0, the filter is larger than the address space, or `k` is not 1 to [`STANDARD_MAX_K`].
-    pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
-        StandardProbeCount::new(k)?;
-        let sizing = Self { size_bits, k };
-        sizing.n_blocks().map(|_| sizing)
+    /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`STANDARD_MAX_K`].
+    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
+        let k = StandardProbeCount::new(k)?;
+        match bit_len {
+            1..=MAX_BITS => Ok(Self { bit_len, k }),
+            _ => Err(SizingError::Bits { bit_len, most: MAX_BITS }),
+        }
+    }
+
+    /// Number of bits, at least 1.
+    pub fn bit_len(self) -> u64 {
+        self.bit_len
+    }
+
+    /// Probes per key, 1 to [`STANDARD_MAX_K`].
+    pub fn k(self) -> u32 {
+        self.k.get()
+    }
+
+    pub(crate) fn probe_count(self) -> StandardProbeCount {
+        self.k
     }
 
     /// The smallest size, to one part in a million, whose false-positive rate is at most `fpr` once the filter holds
@@ -190,11 +144,12 @@ impl StandardSizing {
         let fpr = checked_fpr(fpr, STANDARD_MIN_FPR + same_hash)?;
         // Rounding must not push it below the lowest.
         let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
-        let mut sizing = Self::for_bits_per_key(expected_keys, standard_bits_per_key(of_bits)?)?;
+        let reaches = |bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= of_bits;
+        let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(reaches))?;
         // The exact FPR is above the approximate one, which a bit or two make up for.
         let mut more = 1;
-        while exact(sizing.size_bits, keys, StandardProbeCount::new(sizing.k)?) > of_bits {
-            sizing = Self::checked(sizing.size_bits.saturating_add(more), keys)?;
+        while sizing.fpr(keys) > of_bits {
+            sizing = Self::for_keys(sizing.bit_len.saturating_add(more), keys)?;
             more *= 2;
         }
         Ok(sizing)
@@ -210,31 +165,28 @@ impl StandardSizing {
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
     /// space.
     pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+        let too_many = SizingError::Keys { expected_keys, bits_per_key };
         let keys = expected_keys.max(1) as u64;
-        let size_bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
-        if size_bits >= TWO_TO_64 {
-            let n_blocks = ceil(size_bits / (8 * BLOCK_BYTES) as f64);
-            return Err(SizingError::Blocks { n_blocks, most: MAX_BLOCKS as u64 });
+        let bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
+        if bits >= MAX_BITS as f64 {
+            return Err(too_many);
         }
-        Self::checked(ceil(size_bits).max(1), keys)
+        Self::for_keys(ceil(bits).max(1), keys)
     }
 
-    fn checked(size_bits: u64, keys: u64) -> Result<Self, SizingError> {
-        Self::with_bits(size_bits, best_k((size_bits as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
+    fn for_keys(bit_len: u64, keys: u64) -> Result<Self, SizingError> {
+        Self::with_bits(bit_len, best_k((bit_len as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by [`standard_fpr`].
-    ///
-    /// # Errors
-    ///
-    /// If `size_bits` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
-    pub fn fpr(self, keys: u64) -> Result<f64, SizingError> {
-        standard_fpr(self.size_bits, keys, self.k)
+    #[must_use]
+    pub fn fpr(self, keys: u64) -> f64 {
+        exact(self.bit_len, keys, self.k)
     }
 
     /// The number of 64-byte blocks of memory that hold the bits.
-    pub(crate) fn n_blocks(self) -> Result<usize, SizingError> {
-        checked_blocks(self.size_bits.div_ceil(8 * BLOCK_BYTES as u64))
+    pub(crate) fn n_blocks(self) -> usize {
+        self.bit_len.div_ceil(8 * BLOCK_BYTES as u64) as usize
     }
 }
 

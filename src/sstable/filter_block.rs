@@ -5,8 +5,12 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
 
-use super::Policy;
+use super::FilterPolicy;
+use crate::blocks::or_abort;
+use crate::builder::FilterBuilder;
 use crate::error::DecodeError;
+use crate::key::Key;
+use crate::view::BloomView;
 
 /// LevelDB's value: a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;
@@ -35,42 +39,26 @@ const TAIL_BYTES: usize = 5;
 /// let mut filters = FilterBlockBuilder::new(&policy);
 /// for (data_block, keys) in [(0, ["ant", "bee"]), (4_150, ["cat", "dog"]), (8_222, ["elk", "fox"])] {
 ///     filters.start_block(data_block);
-///     keys.iter().for_each(|key| filters.add_key(key));
+///     keys.iter().for_each(|key| filters.insert(key));
 /// }
 /// let block = filters.finish()?;
 ///
-/// let filters = FilterBlockReader::new(&policy, &block)?;
+/// let filters = FilterBlockReader::new(&block)?;
 /// assert!(filters.key_may_match(4_150, "cat"));
 /// assert!(!filters.key_may_match(4_150, "elk"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct FilterBlockBuilder<'p, P: Policy> {
-    policy: &'p P,
-    base_log2: u8,
-    keys: P::Keys,
-    has_keys: bool,
+pub struct FilterBlockBuilder {
+    keys: FilterBuilder,
     filters: Vec<u8>,
     starts: Vec<u32>,
 }
 
-impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
-    /// An empty builder, for one filter per 2 KiB of data, as in all of LevelDB's tables.
-    pub fn new(policy: &'p P) -> Self {
-        Self::with_base_log2(policy, BASE_LOG2)
-    }
-
-    /// An empty builder, for one filter per 2^`base_log2` bytes of data.
-    ///
-    /// The filter block stores `base_log2`, so readers need no setting.
-    ///
-    /// # Panics
-    ///
-    /// If `base_log2` is above 63.
-    pub fn with_base_log2(policy: &'p P, base_log2: u8) -> Self {
-        assert!(base_log2 < 64, "ranges of 2^{base_log2} bytes exceed 64-bit offsets");
-        let (filters, starts) = (Vec::new(), Vec::new());
-        Self { policy, base_log2, keys: policy.keys(), has_keys: false, filters, starts }
+impl FilterBlockBuilder {
+    /// An empty builder of filters with the policy's bits per key, one for each 2 KiB of data, as in all of LevelDB's
+    /// tables.
+    pub fn new(policy: &FilterPolicy) -> Self {
+        Self { keys: policy.builder(), filters: Vec::new(), starts: Vec::new() }
     }
 
     /// Starts a data block at this offset of the table: the keys added from here on are in it.
@@ -82,43 +70,47 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
     /// If the filter of its range is already made, because the keys would not be found. Start data blocks in the order
     /// of their offsets.
     pub fn start_block(&mut self, data_block_offset: u64) {
-        let range = data_block_offset >> self.base_log2;
+        let range = data_block_offset >> BASE_LOG2;
         let made = self.starts.len() as u64;
         assert!(made <= range, "data block {data_block_offset} is out of order: filter {range} exists");
         (made..range).for_each(|_| self.make_filter());
     }
 
-    /// Adds a key of the current data block. Keys may repeat.
-    pub fn add_key(&mut self, key: impl AsRef<[u8]>) {
-        self.policy.add(&mut self.keys, key.as_ref());
-        self.has_keys = true;
+    /// Inserts a key of the current data block. Keys may repeat.
+    #[doc(alias = "add_key")]
+    pub fn insert(&mut self, key: impl Key) {
+        self.keys.insert(key);
     }
 
     fn make_filter(&mut self) {
         // Truncated only if the filters are so large that `finish` returns an error.
         self.starts.push(self.filters.len() as u32);
-        if self.has_keys {
-            self.policy.finish(&mut self.keys, &mut self.filters);
-            self.has_keys = false;
+        if !self.keys.is_empty() {
+            or_abort(self.keys.write_compact(&mut self.filters));
         }
     }
 
-    /// Returns the filter block. Store it in the table under the name `filter.` followed by the policy's
-    /// [`name`](Policy::name).
+    /// Returns the filter block. Store it in the table under the name `filter.` followed by [`FilterPolicy::NAME`].
     ///
     /// # Errors
     ///
     /// [`FilterBlockError::TooLarge`] if the filters take 4 GiB or more.
     pub fn finish(mut self) -> Result<Vec<u8>, FilterBlockError> {
-        if self.has_keys {
+        if !self.keys.is_empty() {
             self.make_filter();
         }
         let bytes = self.filters.len() as u64;
         let end = u32::try_from(bytes).map_err(|_| FilterBlockError::TooLarge { bytes })?;
         let mut block = self.filters;
         block.extend(self.starts.into_iter().chain([end]).flat_map(u32::to_le_bytes));
-        block.push(self.base_log2);
+        block.push(BASE_LOG2);
         Ok(block)
+    }
+}
+
+impl fmt::Debug for FilterBlockBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterBlockBuilder").field("n_filters", &self.starts.len()).finish_non_exhaustive()
     }
 }
 
@@ -127,31 +119,21 @@ impl<'p, P: Policy> FilterBlockBuilder<'p, P> {
 /// Detected damage is an error in [`try_key_may_match`](Self::try_key_may_match) and `true` (possibly present) in
 /// [`key_may_match`](Self::key_may_match), never "definitely absent". Flipped bits inside a filter cannot be detected
 /// here; the checksum that LevelDB's tables store for each block detects them.
-#[derive(Debug)]
-pub struct FilterBlockReader<'a, P> {
-    policy: &'a P,
+#[derive(Clone, Copy)]
+pub struct FilterBlockReader<'a> {
     filters: &'a [u8],
     /// The start of each filter, then the start of the offsets themselves.
     offsets: &'a [[u8; 4]],
     base_log2: u8,
 }
 
-// Not derived, because a derive would require `P: Copy`; a copy of the reader only borrows the policy.
-impl<P> Copy for FilterBlockReader<'_, P> {}
-
-impl<P> Clone for FilterBlockReader<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<'a, P: Policy> FilterBlockReader<'a, P> {
+impl<'a> FilterBlockReader<'a> {
     /// Opens a filter block. Reads only its last 5 bytes.
     ///
     /// # Errors
     ///
     /// If the bytes are not a filter block. Then read the table without filters.
-    pub fn new(policy: &'a P, block: &'a [u8]) -> Result<Self, FilterBlockError> {
+    pub fn new(block: &'a [u8]) -> Result<Self, FilterBlockError> {
         let too_short = FilterBlockError::TooShort { found: block.len() };
         let (&base_log2, rest) = block.split_last().ok_or(too_short)?;
         let end = u32::from_le_bytes(*rest.last_chunk().ok_or(too_short)?);
@@ -161,7 +143,7 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
         let wrong = FilterBlockError::Offsets { start: end, end: block.len() - TAIL_BYTES };
         let (filters, offsets) = rest.split_at_checked(end as usize).ok_or(wrong)?;
         match offsets.as_chunks() {
-            (offsets @ [_, ..], []) => Ok(Self { policy, filters, offsets, base_log2 }),
+            (offsets @ [_, ..], []) => Ok(Self { filters, offsets, base_log2 }),
             _ => Err(wrong),
         }
     }
@@ -170,7 +152,8 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
     ///
     /// Returns `true` if the filter cannot be used, so that no key is lost.
     #[inline]
-    pub fn key_may_match(&self, data_block_offset: u64, key: impl AsRef<[u8]>) -> bool {
+    #[must_use]
+    pub fn key_may_match(&self, data_block_offset: u64, key: impl Key) -> bool {
         self.try_key_may_match(data_block_offset, key).unwrap_or(true)
     }
 
@@ -181,13 +164,9 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
     ///
     /// If there is no filter for this data block, or it is damaged. The key is then possibly present.
     #[inline]
-    pub fn try_key_may_match(
-        &self,
-        data_block_offset: u64,
-        key: impl AsRef<[u8]>,
-    ) -> Result<bool, FilterBlockError> {
-        let filter = self.filter_of(data_block_offset)?;
-        self.policy.try_key_may_match(key.as_ref(), filter).map_err(FilterBlockError::Filter)
+    pub fn try_key_may_match(&self, data_block_offset: u64, key: impl Key) -> Result<bool, FilterBlockError> {
+        let view = BloomView::from_compact(self.filter_of(data_block_offset)?);
+        view.map(|view| view.contains(key)).map_err(FilterBlockError::Filter)
     }
 
     /// The bytes of the filter for the data block at this offset, for example to look up hashes in it.
@@ -215,6 +194,12 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
     }
 }
 
+impl fmt::Debug for FilterBlockReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterBlockReader").field("n_filters", &self.n_filters()).finish_non_exhaustive()
+    }
+}
+
 /// A filter block cannot be built or used.
 ///
 /// When reading, treat the key as possibly present and count these errors, because a table without its filters is slow.
@@ -224,11 +209,13 @@ impl<'a, P: Policy> FilterBlockReader<'a, P> {
 pub enum FilterBlockError {
     /// The filters take more bytes than the format's 32-bit offsets can address. Make smaller tables, or partition
     /// their filters.
+    #[non_exhaustive]
     TooLarge {
         /// Bytes of the filters.
         bytes: u64,
     },
     /// Too few bytes for a filter block.
+    #[non_exhaustive]
     TooShort {
         /// Bytes given.
         found: usize,
@@ -239,6 +226,7 @@ pub enum FilterBlockError {
         found: u8,
     },
     /// The filters' offsets are not where the filter block's last bytes say: it was cut or damaged.
+    #[non_exhaustive]
     Offsets {
         /// Where they start, by the filter block.
         start: u32,
@@ -246,6 +234,7 @@ pub enum FilterBlockError {
         end: usize,
     },
     /// The filter block ends before this data block's filter: it is of another table, or damaged.
+    #[non_exhaustive]
     NoFilter {
         /// Index of the filter that the data block should have.
         range: u64,
@@ -253,11 +242,13 @@ pub enum FilterBlockError {
         n_filters: usize,
     },
     /// The filter for this data block is empty: the filter block is of another table, or damaged.
+    #[non_exhaustive]
     NoKeys {
         /// Index of the filter.
         range: u64,
     },
     /// A filter does not lie within the filter block, which is damaged.
+    #[non_exhaustive]
     Filters {
         /// Where the filter starts, by the filter block.
         start: u32,
@@ -266,7 +257,7 @@ pub enum FilterBlockError {
         /// Bytes of all filters together.
         bytes: usize,
     },
-    /// The policy cannot read the filter.
+    /// The filter cannot be read.
     Filter(DecodeError),
 }
 

@@ -16,4 +16,4 @@ mod policy;
 
 pub use filter_block::{FilterBlockBuilder, FilterBlockError, FilterBlockReader};
 pub use partitioned::{PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder};
-pub use policy::{FilterPolicy, Policy};
+pub use policy::FilterPolicy;

@@ -10,7 +10,9 @@ use core::ops::Range;
 
 use xxhash_rust::xxh64::xxh64;
 
-use super::Policy;
+use super::FilterPolicy;
+use crate::blocks::or_abort;
+use crate::builder::FilterBuilder;
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
@@ -31,7 +33,7 @@ use super::Policy;
 ///     table.append(filter); // leaves `filter` empty, for the next one
 /// };
 /// for key in ["ant", "bee", "cat", "dog", "elk"] {
-///     if let Some(first_key) = filters.add_key(key, &mut filter) {
+///     if let Some(first_key) = filters.insert(key, &mut filter) {
 ///         write(first_key, &mut filter);
 ///     }
 /// }
@@ -49,11 +51,9 @@ use super::Policy;
 /// assert!(!may_match("gnu"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
-pub struct PartitionedFilterBuilder<'p, P: Policy> {
-    policy: &'p P,
+pub struct PartitionedFilterBuilder {
     keys_per_partition: usize,
-    keys: P::Keys,
+    keys: FilterBuilder,
     /// Distinct keys in the current partition.
     n_keys: usize,
     first_key: Vec<u8>,
@@ -62,36 +62,37 @@ pub struct PartitionedFilterBuilder<'p, P: Policy> {
     finished: Vec<u8>,
 }
 
-impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
+impl PartitionedFilterBuilder {
     /// An empty builder. Each partition but the last gets `keys_per_partition` distinct keys.
     ///
     /// # Panics
     ///
     /// If `keys_per_partition` is 0.
-    pub fn new(policy: &'p P, keys_per_partition: usize) -> Self {
+    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Self {
         assert!(keys_per_partition > 0, "keys_per_partition must be at least 1");
         let [first_key, last_key, finished] = [const { Vec::new() }; 3];
-        Self { policy, keys_per_partition, keys: policy.keys(), n_keys: 0, first_key, last_key, finished }
+        Self { keys_per_partition, keys: policy.builder(), n_keys: 0, first_key, last_key, finished }
     }
 
-    /// Adds a key. If a partition ends before it, appends the partition's filter to `filter` and returns its first key:
+    /// Inserts a key. If a partition ends before it, appends the partition's filter to `filter` and returns its first key:
     /// write the filter to the table, and add its place to the index. Keys of a partition that is not in the index would
     /// be lost.
     ///
-    /// Add keys in the order of their bytes. A key may repeat, once for each of its versions; these stay in one
-    /// partition.
+    /// Insert keys in the order of their bytes: byte strings or text, since the bytes of an integer [`Key`](crate::Key)
+    /// are not in its order. A key may repeat, once for each of its versions; these stay in one partition.
     ///
     /// # Panics
     ///
     /// If the key is less than the previous one, because lookups would probe the wrong partition for it.
+    #[doc(alias = "add_key")]
     #[must_use = "a partition has to be added to the index"]
-    pub fn add_key(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Option<&[u8]> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Option<&[u8]> {
         let key = key.as_ref();
         if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
                 Ordering::Less => (),
                 Ordering::Equal => return None,
-                Ordering::Greater => panic!("keys must be added in the order of their bytes"),
+                Ordering::Greater => panic!("keys must be inserted in the order of their bytes"),
             }
         }
         let is_full = self.n_keys == self.keys_per_partition;
@@ -104,13 +105,13 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
-        self.policy.add(&mut self.keys, key);
+        self.keys.insert(key);
         self.n_keys += 1;
         is_full.then_some(&self.finished)
     }
 
     fn cut(&mut self, filter: &mut Vec<u8>) {
-        self.policy.finish(&mut self.keys, filter);
+        or_abort(self.keys.write_compact(filter));
         self.n_keys = 0;
         mem::swap(&mut self.first_key, &mut self.finished);
     }
@@ -124,6 +125,12 @@ impl<'p, P: Policy> PartitionedFilterBuilder<'p, P> {
             self.cut(filter);
         }
         has_keys.then_some(&self.finished)
+    }
+}
+
+impl fmt::Debug for PartitionedFilterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionedFilterBuilder").field("keys", &self.keys).finish_non_exhaustive()
     }
 }
 
@@ -143,7 +150,7 @@ const VERSION: u64 = 1;
 /// ```
 ///
 /// All numbers are 8 bytes, little-endian.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct PartitionIndexBuilder {
     keys: Vec<u8>,
     entries: Vec<[u64; 3]>,
@@ -179,6 +186,12 @@ impl PartitionIndexBuilder {
         let checksum = xxh64(&index, 0);
         index.extend(checksum.to_le_bytes());
         index
+    }
+}
+
+impl fmt::Debug for PartitionIndexBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionIndexBuilder").field("len", &self.entries.len()).finish_non_exhaustive()
     }
 }
 
@@ -301,16 +314,19 @@ fn words(bytes: &[u8; 24]) -> [u64; 3] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionIndexError {
     /// Too few bytes for an index.
+    #[non_exhaustive]
     TooShort {
         /// Bytes given.
         found: usize,
     },
     /// Written by a newer version of this crate, or not an index.
+    #[non_exhaustive]
     Version {
         /// Version in the bytes.
         found: u64,
     },
     /// The bytes are damaged.
+    #[non_exhaustive]
     Checksum {
         /// Checksum in the bytes.
         stored: u64,
@@ -318,6 +334,7 @@ pub enum PartitionIndexError {
         computed: u64,
     },
     /// The entries contradict each other, or their keys are not in order.
+    #[non_exhaustive]
     Entries {
         /// Number of entries in the footer.
         n_entries: u64,
@@ -344,3 +361,36 @@ impl fmt::Display for PartitionIndexError {
 }
 
 impl Error for PartitionIndexError {}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (error, text) in [
+            (
+                PartitionIndexError::TooShort { found: 3 },
+                "a partition index has at least 24 bytes, not 3: rewrite the table",
+            ),
+            (
+                PartitionIndexError::Version { found: 2 },
+                "index version 2, this crate reads 1: upgrade, or rewrite the table",
+            ),
+            (
+                PartitionIndexError::Checksum { stored: 1, computed: 2 },
+                "wrong index checksum 0x0000000000000002, stored 0x0000000000000001: rewrite the table",
+            ),
+            (
+                PartitionIndexError::Entries { n_entries: 7 },
+                "the index's 7 entries conflict or are unsorted: rewrite the table",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+        assert_eq!(PartitionIndex::new(&[0; 3]).unwrap_err(), PartitionIndexError::TooShort { found: 3 });
+        assert_eq!(PartitionIndex::new(&[0; 24]).unwrap_err(), PartitionIndexError::Version { found: 0 });
+    }
+}

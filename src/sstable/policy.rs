@@ -3,70 +3,12 @@
 
 use alloc::vec::Vec;
 
+use crate::blocks::or_abort;
 use crate::builder::FilterBuilder;
 use crate::error::{DecodeError, SizingError};
 use crate::hash::hash_key;
+use crate::key::Key;
 use crate::view::BloomView;
-
-/// Creates and queries the filters of a table: [`FilterPolicy`], or your own policy for tables with other filters.
-pub trait Policy {
-    /// The keys of a filter under construction, in the form that takes the least memory.
-    type Keys;
-
-    /// The name that a table stores to identify the policy that created its filters.
-    ///
-    /// A different name means different filters: a reader ignores filters under a name that it does not know.
-    fn name(&self) -> &str;
-
-    /// An empty set of keys.
-    fn keys(&self) -> Self::Keys;
-
-    /// Adds a key. Keys may repeat.
-    fn add(&self, keys: &mut Self::Keys, key: &[u8]);
-
-    /// Appends the filter of the keys to `filter`, at least one byte, and empties `keys`.
-    fn finish(&self, keys: &mut Self::Keys, filter: &mut Vec<u8>);
-
-    /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are not a filter. The key is then possibly present.
-    fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError>;
-}
-
-/// Implements [`Policy`] for a pointer to a policy, so that policies can be shared.
-macro_rules! policy_behind {
-    ($pointer:ty) => {
-        impl<P: Policy + ?Sized> Policy for $pointer {
-            type Keys = P::Keys;
-
-            fn name(&self) -> &str {
-                (**self).name()
-            }
-
-            fn keys(&self) -> P::Keys {
-                (**self).keys()
-            }
-
-            fn add(&self, keys: &mut P::Keys, key: &[u8]) {
-                (**self).add(keys, key);
-            }
-
-            fn finish(&self, keys: &mut P::Keys, filter: &mut Vec<u8>) {
-                (**self).finish(keys, filter);
-            }
-
-            fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError> {
-                (**self).try_key_may_match(key, filter)
-            }
-        }
-    };
-}
-
-policy_behind!(&P);
-#[cfg(target_has_atomic = "ptr")]
-policy_behind!(alloc::sync::Arc<P>);
 
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.
 ///
@@ -127,10 +69,10 @@ impl FilterPolicy {
     /// let (mut table, mut filter) = (Vec::new(), policy.builder());
     /// for (key, value) in [("ant", "6 legs"), ("bee", "6 legs"), ("cat", "4 legs")] {
     ///     table.extend([key, value].concat().bytes());
-    ///     filter.add(key);
+    ///     filter.insert(key);
     /// }
     /// let data_end = table.len();
-    /// filter.finish_compact(&mut table);
+    /// filter.finish_compact(&mut table)?;
     /// assert!(policy.key_may_match("cat", &table[data_end..]));
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
@@ -139,11 +81,12 @@ impl FilterPolicy {
     }
 
     /// Appends the filter of `keys` to `filter`: at least one byte, even without keys. Keys may repeat and come in any
-    /// order. If a table's keys are not all in memory, use a [`builder`](Self::builder).
-    pub fn create_filter<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>, filter: &mut Vec<u8>) {
+    /// order. If a table's keys are not all in memory, use a [`builder`](Self::builder). Aborts if memory runs out, as
+    /// `Vec` does; a builder returns an error.
+    pub fn create_filter<K: Key>(&self, keys: impl IntoIterator<Item = K>, filter: &mut Vec<u8>) {
         let mut builder = self.builder();
         builder.extend(keys);
-        builder.finish_compact(filter);
+        or_abort(builder.write_compact(filter));
     }
 
     /// Bits for each distinct key, before rounding up: a filter takes up to 9 bytes more, one of whole blocks up to 65.
@@ -153,10 +96,13 @@ impl FilterPolicy {
 
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
-    /// For bytes that are not a filter it returns `true`: needlessly reading a data block costs time, skipping it loses
-    /// data. Does not allocate, copy, or depend on alignment.
+    /// For bytes that are visibly not a filter it returns `true`: needlessly reading a data block costs time, skipping it
+    /// loses data. Filters have no checksum: bytes that were cut to the length of another filter, or whose bits flipped,
+    /// can hide a key, so the table must store the filter's length and a checksum, as it does for its data blocks. Does
+    /// not allocate, copy, or depend on alignment.
     #[inline]
-    pub fn key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> bool {
+    #[must_use]
+    pub fn key_may_match(&self, key: impl Key, filter: &[u8]) -> bool {
         self.try_key_may_match(key, filter).unwrap_or(true)
     }
 
@@ -165,35 +111,11 @@ impl FilterPolicy {
     ///
     /// # Errors
     ///
-    /// If the bytes are not a filter, or are one of another version. The key is then possibly present.
+    /// If no filter has this length or last byte. The key is then possibly present.
     #[inline]
-    pub fn try_key_may_match(&self, key: impl AsRef<[u8]>, filter: &[u8]) -> Result<bool, DecodeError> {
+    pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, DecodeError> {
         // Hashed before the filter is opened, so that nothing has to be saved across the call.
         let hash = hash_key(key, 0);
         BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
-    }
-}
-
-impl Policy for FilterPolicy {
-    type Keys = FilterBuilder;
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn keys(&self) -> FilterBuilder {
-        self.builder()
-    }
-
-    fn add(&self, keys: &mut FilterBuilder, key: &[u8]) {
-        keys.add(key);
-    }
-
-    fn finish(&self, keys: &mut FilterBuilder, filter: &mut Vec<u8>) {
-        keys.finish_compact(filter);
-    }
-
-    fn try_key_may_match(&self, key: &[u8], filter: &[u8]) -> Result<bool, DecodeError> {
-        self.try_key_may_match(key, filter)
     }
 }

@@ -10,7 +10,9 @@ use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::key::Key;
 use crate::mask::{ProbeCount, block_index, words};
+use crate::sizing::Sizing;
 
 /// A [`BloomFilter`] that supports removal: for each bit, a counter of four bits counts the keys that set it.
 ///
@@ -123,7 +125,7 @@ impl CountingBloomFilter {
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for bits and counters cannot be
     /// allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
-        Self::with_counters(BloomFilter::with_fpr(expected_keys, fpr)?)
+        Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
     /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, sized as
@@ -134,7 +136,7 @@ impl CountingBloomFilter {
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
     /// for bits and counters cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
-        Self::with_counters(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?)
+        Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
     /// An empty filter of `n_blocks` blocks of 64 bytes, each with 256 bytes of counters, and `k` probes per key, 1 to
@@ -144,30 +146,28 @@ impl CountingBloomFilter {
     ///
     /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        Self::with_counters(BloomFilter::with_blocks(n_blocks, k)?)
+        Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
     }
 
-    fn with_counters(filter: BloomFilter) -> Result<Self, SizingError> {
-        let counters = Blocks::zeroed(COUNTER_BLOCKS * filter.n_blocks()).map_err(|error| match error {
-            // In blocks of the filter, the unit of the request.
-            SizingError::Blocks { n_blocks, most } => SizingError::Blocks {
-                n_blocks: n_blocks / COUNTER_BLOCKS as u64,
-                most: most / COUNTER_BLOCKS as u64,
-            },
-            other => other,
-        })?;
-        Ok(Self { counters, filter })
+    /// An empty filter of this size, and four times as much memory for the counters.
+    ///
+    /// # Errors
+    ///
+    /// If memory for bits and counters cannot be allocated.
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+        let counters = Blocks::zeroed(sizing.n_blocks().saturating_mul(COUNTER_BLOCKS))?;
+        Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
     /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If keys have been inserted since the filter was created or cleared, even if they have been removed again.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        Self { filter: self.filter.with_seed(seed), ..self }
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted since the filter was created or cleared, even if they
+    /// have been removed again.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        Ok(Self { filter: self.filter.with_seed(seed)?, ..self })
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. Bits and counters stay the same.
@@ -176,16 +176,24 @@ impl CountingBloomFilter {
         Self { filter: self.filter.with_kernel(kernel), ..self }
     }
 
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.filter.hash_key(key)
+    }
+
     /// Inserts `key`, once more if it is present already. Returns whether a bit changed; if not,
     /// [`contains`](Self::contains) was already `true`.
     ///
     /// Reads and writes one cache line of bits and up to four of counters; does not allocate.
+    #[doc(alias("add", "put"))]
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.filter.hash(key.as_ref()))
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        self.insert_hash(self.hash_key(key))
     }
 
-    /// [`insert`](Self::insert) by hash: that of [`hash_key`](crate::hash_key), or any other 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.raise_counters(hash);
         self.filter.insert_hash(hash)
@@ -217,8 +225,8 @@ impl CountingBloomFilter {
     /// Do not remove a key that was never inserted, or that was removed as often as it was inserted: see [what happens
     /// otherwise](Self). Costs as much as an insert.
     #[inline]
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.remove_hash(self.filter.hash(key.as_ref()))
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        self.remove_hash(self.hash_key(key))
     }
 
     /// [`remove`](Self::remove) by hash.
@@ -240,11 +248,13 @@ impl CountingBloomFilter {
     /// keys can make it too high, but not too low. For a key never inserted it is 0, except with probability
     /// [`estimated_fpr`](BloomFilter::estimated_fpr).
     #[inline]
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u32 {
-        self.count_hash(self.filter.hash(key.as_ref()))
+    #[must_use]
+    pub fn count(&self, key: impl Key) -> u32 {
+        self.count_hash(self.hash_key(key))
     }
 
     /// [`count`](Self::count) by hash.
+    #[must_use]
     pub fn count_hash(&self, hash: u64) -> u32 {
         let counters = self.counters_of(hash);
         let mut least = SATURATED;
@@ -256,14 +266,17 @@ impl CountingBloomFilter {
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Hashes
     /// the key and reads one cache line; does not allocate.
+    #[doc(alias("might_contain", "may_contain"))]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
         self.filter.contains(key)
     }
 
     /// [`contains`](Self::contains) by hash.
     // As for `BloomFilter::contains_hash`.
     #[inline(always)]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.filter.contains_hash(hash)
     }
@@ -293,6 +306,7 @@ impl CountingBloomFilter {
 
     /// Number of counters that have reached 15 and stay there: their bits are no longer cleared. With many of them the
     /// false-positive rate keeps rising; clear or rebuild the filter. Reads all counters.
+    #[must_use]
     pub fn saturated_counters(&self) -> u64 {
         let halves = self.counters().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
         halves.map(|count| u64::from(count == SATURATED)).sum()
@@ -312,8 +326,8 @@ impl CountingBloomFilter {
 
     /// Bytes of memory that bits and counters take.
     #[inline]
-    pub fn size_bytes(&self) -> usize {
-        self.filter.size_bytes() + size_of_val(self.counters())
+    pub fn byte_len(&self) -> usize {
+        self.filter.byte_len() + size_of_val(self.counters())
     }
 
     /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
@@ -339,39 +353,22 @@ impl CountingBloomFilter {
         &mut counters[index]
     }
 
-    /// Appends the filter's standalone bytes: its counters, 256 bytes per block, and a footer of 64 bytes with version,
-    /// size, k, seed and checksums. The bits follow from the counters.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        out.reserve(size_of_val(self.counters()) + StandaloneFooter::BYTES);
-        let Ok(()) = self.encode(encoding::append_to(out));
+    /// Length of the standalone bytes: the counters, 256 bytes per block, and a footer of 64 bytes with version, size, k,
+    /// seed and checksums. The bits follow from the counters.
+    pub fn standalone_len(&self) -> usize {
+        size_of_val(self.counters()) + StandaloneFooter::LEN
     }
 
-    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
-    /// Requires the feature `std`.
-    ///
-    /// # Errors
-    ///
-    /// The writer's errors.
-    #[cfg(feature = "std")]
-    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.encode(|part| out.write_all(part))
-    }
+    encoding::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
-        let footer =
-            StandaloneFooter::new(StandaloneKind::Counting, n_blocks, self.k(), self.seed(), keys, counters);
+        let (k, seed, checksum) = (self.k(), self.seed(), encoding::checksum(counters));
+        let footer = StandaloneFooter::new(StandaloneKind::Counting, n_blocks, k, seed, keys, checksum);
         write(counters)?;
         write(&footer.to_bytes())
-    }
-
-    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.write_standalone(&mut bytes);
-        bytes
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
@@ -379,8 +376,8 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if their keys were hashed by another function than
-    /// this build's.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
+    /// build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -400,8 +397,8 @@ impl CountingBloomFilter {
         let n_bytes = footer.size.checked_mul(size_of::<Counters>() as u64).filter(|&n_bytes| n_bytes != 0);
         footer.check_size(n_bytes, body)?;
         footer.verify(body)?;
-        let counters = Blocks::from_bytes(body);
-        let mut blocks = Blocks::zeroed_or_abort(counters.len() / COUNTER_BLOCKS);
+        let counters = Blocks::try_from_bytes(body)?;
+        let mut blocks = Blocks::zeroed(counters.len() / COUNTER_BLOCKS)?;
         for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {
             *block = bits(counters);
         }
@@ -410,6 +407,8 @@ impl CountingBloomFilter {
         let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
         Ok(Self { filter, counters })
     }
+
+    encoding::standalone_io!(read);
 }
 
 /// The bits of a block: those whose counters are not zero.
@@ -437,7 +436,7 @@ impl PartialEq for CountingBloomFilter {
 
 impl Eq for CountingBloomFilter {}
 
-impl<K: AsRef<[u8]>> Extend<K> for CountingBloomFilter {
+impl<K: Key> Extend<K> for CountingBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         keys.into_iter().for_each(|key| _ = self.insert(key));
     }
@@ -450,7 +449,6 @@ impl fmt::Debug for CountingBloomFilter {
             .field("k", &self.k())
             .field("seed", &self.seed())
             .field("kernel", &self.filter.kernel())
-            .field("fill_ratio", &self.filter.fill_ratio())
             .finish_non_exhaustive()
     }
 }

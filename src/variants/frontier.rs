@@ -3,39 +3,45 @@
 
 use alloc::collections::{VecDeque, vec_deque};
 use alloc::vec::Vec;
-use core::convert::Infallible;
 use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
+use crate::blocks::reserve;
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
-#[cfg(feature = "std")]
-use crate::error::RestoreError;
-use crate::error::{DecodeError, SizingError};
+use crate::error::{DecodeError, OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
+use crate::key::Key;
 use crate::variants::ScalableBloomFilter;
 
 /// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
 /// extensible Web crawler", 1999).
 ///
-/// [`push`](Self::push) queues an item that was never pushed before and drops any other. Instead of a set of all items,
-/// a Bloom filter remembers what was pushed: 1.24 bytes per item at 1 %, 1.95 at 0.1 %, however long the items are. For
-/// a million URLs of 71 bytes on average that is 1.24 or 1.95 MB, where a `HashSet<String>` takes 124 MB. The queue
-/// holds only the items still to be popped, with room for the most that it ever held.
+/// [`insert`](Self::insert) queues an item that was never inserted before and drops any other. Instead of a set of all
+/// items, a Bloom filter remembers what was inserted: 1.24 bytes per item at 1 %, 1.95 at 0.1 %, however long the items
+/// are. For a million URLs of 71 bytes on average that is 1.24 or 1.95 MB, where a `HashSet<String>` takes 124 MB. The
+/// queue holds only the items still to be popped, with room for the most that it ever held.
 ///
-/// The price is false positives: `push` may take a new item for one already seen and drop it, and the item is *never
+/// The price is false positives: `insert` may take a new item for one already seen and drop it, and the item is *never
 /// visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all items
 /// up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2 % or less: 0.17 % of the items at 1 %, 0.015 %
 /// at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier drop
 /// another: the hash resists accidents, not attackers.
 ///
-/// Items are compared, and saved, as the bytes of `AsRef<[u8]>`: those of a `String`, a `Vec<u8>`, or a type of your
-/// own. Normalize URLs before you push them.
+/// Items are compared, and saved, as the bytes of a [`Key`]: those of a `String`, a `Vec<u8>`, or a type of your own.
+/// Normalize URLs before you insert them.
 ///
 /// [`Frontier::with_fpr`] has a fixed size. Past its capacity it keeps working and drops more new items than requested:
 /// [`is_over_capacity`](Self::is_over_capacity) reports that, and so does one warning with the feature `log`.
 /// [`Frontier::growing`] keeps the false-positive rate for any number of items. It takes two to five times the memory,
-/// most just after it has grown, and each push touches a cache line in each of its filters.
+/// most just after it has grown, and each insert touches a cache line in each of its filters.
+///
+/// # Saving a crawl
+///
+/// The standalone bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish
+/// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
+/// rename it over the old one, as the example `crawl` does with a library. [`write_standalone`](Self::write_standalone)
+/// writes item by item: wrap a file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
 ///
 /// # Examples
 ///
@@ -43,10 +49,10 @@ use crate::variants::ScalableBloomFilter;
 /// use bloomline::variants::Frontier;
 ///
 /// let mut frontier = Frontier::with_fpr(1_000_000, 0.001)?;
-/// assert!(frontier.push("https://example.org/"));
+/// assert!(frontier.insert("https://example.org/"));
 /// while let Some(url) = frontier.pop() {
 ///     for link in ["https://example.org/", "https://example.org/about"] {
-///         frontier.push(link); // each is visited once
+///         frontier.insert(link); // each is visited once
 ///     }
 /// }
 /// assert_eq!(frontier.accepted(), 2);
@@ -84,9 +90,9 @@ const UNLIMITED: u64 = u64::MAX;
 const LENGTH_BYTES: usize = 8;
 
 /// An empty queue, a filter of one lane, and two footers.
-const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::BYTES;
+const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::LEN;
 
-impl<T: AsRef<[u8]>> Frontier<T> {
+impl<T: Key> Frontier<T> {
     /// An empty frontier of fixed size, which drops new items with a probability of at most `fpr` until more than
     /// `expected_items` have been accepted. Takes the memory of a [`BloomFilter::with_fpr`].
     ///
@@ -99,7 +105,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
 
-    /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are pushed.
+    /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are inserted.
     /// Takes the memory and time of a [`ScalableBloomFilter::with_fpr`].
     ///
     /// # Errors
@@ -114,27 +120,26 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     /// Sets the seed that items are hashed with, 0 by default. With another seed the frontier drops other new items, so
     /// a second crawl with another seed visits most of what the first one missed.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If items have been pushed.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
+    /// [`SizingError::SeedAfterKeys`] if items have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
         let filter = match self.filter {
-            Filter::Fixed(filter) => Filter::Fixed(filter.with_seed(seed)),
-            Filter::Growing(filter) => Filter::Growing(filter.with_seed(seed)),
+            Filter::Fixed(filter) => Filter::Fixed(filter.with_seed(seed)?),
+            Filter::Growing(filter) => Filter::Growing(filter.with_seed(seed)?),
         };
-        Self { filter, ..self }
+        Ok(Self { filter, ..self })
     }
 
     /// Queues `item` unless it was seen before. Returns whether it was queued.
     ///
-    /// `true`: the item is new and will come out once. `false`: it was dropped. Either it was pushed before, or, with
+    /// `true`: the item is new and will come out once. `false`: it was dropped. Either it was inserted before, or, with
     /// probability [`estimated_fpr`](Self::estimated_fpr), it is new and will never come out.
     ///
     /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
-    pub fn push(&mut self, item: T) -> bool {
-        let key = item.as_ref();
-        let is_new = of_either!(&mut self.filter, |filter| filter.insert(key));
+    #[doc(alias = "push")]
+    pub fn insert(&mut self, item: T) -> bool {
+        let is_new = of_either!(&mut self.filter, |filter| filter.insert(&item));
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
@@ -166,9 +171,11 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         self.queue.is_empty()
     }
 
-    /// Returns whether [`push`](Self::push) would drop `item`: always `true` for an item that was pushed; for any
+    /// Returns whether [`insert`](Self::insert) would drop `item`: always `true` for an item that was inserted; for any
     /// other, `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
-    pub fn seen(&self, item: impl AsRef<[u8]>) -> bool {
+    #[doc(alias = "seen")]
+    #[must_use]
+    pub fn contains(&self, item: impl Key) -> bool {
         of_either!(&self.filter, |filter| filter.contains(item))
     }
 
@@ -182,7 +189,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
         of_either!(&self.filter, |filter| filter.seed())
     }
 
-    /// Items that were new when they were pushed: those popped and those still in the queue.
+    /// Items that were new when they were inserted: those popped and those still in the queue.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
@@ -199,65 +206,24 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     }
 
     /// Bytes of memory that the filter takes, without the queue.
-    pub fn size_bytes(&self) -> usize {
-        of_either!(&self.filter, |filter| filter.size_bytes())
+    pub fn byte_len(&self) -> usize {
+        of_either!(&self.filter, |filter| filter.byte_len())
     }
 
-    /// The probability that [`push`](Self::push) drops an item that is new: exact for the filter's current bits. Reads
+    /// The probability that [`insert`](Self::insert) drops an item that is new: exact for the filter's current bits. Reads
     /// the whole filter.
+    #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         of_either!(&self.filter, |filter| filter.estimated_fpr())
     }
 
-    /// Appends the frontier's standalone bytes: queue, filter and a footer of 64 bytes, as specified in
-    /// `docs/format.md`, section 10. [`save`](Self::save) writes them without a second copy of the queue in memory.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        let Ok(()) = self.encode(|part| {
-            out.extend_from_slice(part);
-            Ok::<(), Infallible>(())
-        });
+    /// Length of the standalone bytes: queue, filter and a footer of 64 bytes.
+    pub fn standalone_len(&self) -> usize {
+        let queue: usize = self.queue.iter().map(|item| LENGTH_BYTES + item.key_bytes().as_ref().len()).sum();
+        queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
     }
 
-    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.write_standalone(&mut bytes);
-        bytes
-    }
-
-    /// Writes the frontier's standalone bytes, so that a crawl can resume with [`restore`](Self::restore). Requires the
-    /// feature `std`.
-    ///
-    /// Writes item by item: wrap a file in a [`BufWriter`](std::io::BufWriter). Copies neither the queue nor the filter.
-    ///
-    /// The bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish visiting it
-    /// before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and rename it
-    /// over the old one, as the example `crawl` does with a library. The rename is durable only once you sync the
-    /// directory. It replaces a symbolic link, and the new file does not inherit the old one's permissions.
-    ///
-    /// # Errors
-    ///
-    /// The writer's errors.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::variants::Frontier;
-    ///
-    /// let mut frontier = Frontier::with_fpr(1_000_000, 0.001)?;
-    /// frontier.push("https://example.org/".to_owned());
-    /// let mut file = Vec::new(); // or a `BufWriter<File>`
-    /// frontier.save(&mut file)?;
-    ///
-    /// let restored = Frontier::<String>::restore(&file[..])?;
-    /// assert!(restored.iter().eq(&frontier));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn save(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.encode(|part| out.write_all(part))?;
-        out.flush()
-    }
+    encoding::standalone_io!(write);
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (mut checksum, mut queue_bytes) = (Xxh64::new(0), 0);
@@ -266,6 +232,7 @@ impl<T: AsRef<[u8]>> Frontier<T> {
             write(bytes)
         };
         for item in &self.queue {
+            let item = item.key_bytes();
             let item = item.as_ref();
             put(&(item.len() as u64).to_le_bytes())?;
             put(item)?;
@@ -279,14 +246,15 @@ impl<T: AsRef<[u8]>> Frontier<T> {
     }
 }
 
-impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
+impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     /// Reads a frontier from the standalone bytes of [`to_standalone`](Self::to_standalone). `TryFrom<Vec<u8>>`, which
     /// `String` and `Vec<u8>` implement, makes the items from their bytes.
     ///
     /// # Errors
     ///
     /// If the bytes were cut, are damaged or of another version; if an item cannot be made from its bytes, or if its
-    /// `AsRef` bytes then differ from the stored ones; if the keys were hashed by another function than this build's.
+    /// [`key_bytes`](Key::key_bytes) then differ from the stored ones; if the keys were hashed by another function than
+    /// this build's; or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -294,14 +262,14 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
     /// use bloomline::variants::Frontier;
     ///
     /// let mut frontier = Frontier::with_fpr(1_000, 0.001)?;
-    /// frontier.push("https://example.org/".to_owned());
+    /// frontier.insert("https://example.org/".to_owned());
     /// let mut copy = Frontier::<String>::from_standalone(&frontier.to_standalone())?;
-    /// assert!(!copy.push("https://example.org/".to_owned()));
+    /// assert!(!copy.insert("https://example.org/".to_owned()));
     /// assert_eq!(copy.pop(), frontier.pop());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        if bytes.len() < StandaloneFooter::BYTES {
+        if bytes.len() < StandaloneFooter::LEN {
             return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
         }
         let (body, words) = encoding::split(bytes, StandaloneKind::Frontier)?;
@@ -321,7 +289,12 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
         for index in 0..items {
             let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or(wrong_queue)?;
             let (bytes, behind) = split_at(behind, u64::from_le_bytes(*length)).ok_or(wrong_queue)?;
-            let item = T::try_from(bytes.to_vec()).ok().filter(|item| item.as_ref() == bytes);
+            let mut copy = Vec::new();
+            reserve(&mut copy, bytes.len())?;
+            copy.extend_from_slice(bytes);
+            let item = T::try_from(copy).ok().filter(|item| item.key_bytes().as_ref() == bytes);
+            let slots = size_of::<T>().saturating_mul(queue.len() + 1);
+            queue.try_reserve(1).map_err(|_| OutOfMemory { bytes: slots })?;
             queue.push_back(item.ok_or(DecodeError::Item { index })?);
             rest = behind;
         }
@@ -335,27 +308,13 @@ impl<T: AsRef<[u8]> + TryFrom<Vec<u8>>> Frontier<T> {
         };
         let frontier = Self { queue, filter, capacity, accepted };
         // An item missing from the filter would be accepted again and visited twice.
-        match frontier.iter().position(|item| !frontier.seen(item)) {
+        match frontier.iter().position(|item| !frontier.contains(item)) {
             Some(index) => Err(DecodeError::Item { index: index as u64 }),
             None => Ok(frontier),
         }
     }
 
-    /// Reads a frontier that [`save`](Self::save) wrote, to the end of the input. Requires the feature `std`.
-    ///
-    /// Reads everything before it checks anything: limit untrusted input with [`Read::take`](std::io::Read::take).
-    /// Allocates as much as the input, and up to as much spare room, in addition to the frontier.
-    ///
-    /// # Errors
-    ///
-    /// [`RestoreError::Io`] if the input cannot be read, [`RestoreError::Decode`] if
-    /// [`from_standalone`](Self::from_standalone) returns an error.
-    #[cfg(feature = "std")]
-    pub fn restore(mut input: impl std::io::Read) -> Result<Self, RestoreError> {
-        let mut bytes = Vec::new();
-        input.read_to_end(&mut bytes)?;
-        Ok(Self::from_standalone(&bytes)?)
-    }
+    encoding::standalone_io!(read);
 }
 
 /// `None` if there are fewer than `at` bytes.
@@ -363,10 +322,10 @@ fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(at).ok()?)
 }
 
-impl<T: AsRef<[u8]>> Extend<T> for Frontier<T> {
-    /// Calls [`push`](Frontier::push) for each item.
+impl<T: Key> Extend<T> for Frontier<T> {
+    /// Calls [`insert`](Frontier::insert) for each item.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        items.into_iter().for_each(|item| _ = self.push(item));
+        items.into_iter().for_each(|item| _ = self.insert(item));
     }
 }
 
@@ -381,11 +340,9 @@ impl<'a, T> IntoIterator for &'a Frontier<T> {
 
 impl<T> fmt::Debug for Frontier<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let filter: &dyn fmt::Debug = of_either!(&self.filter, |filter| filter);
         f.debug_struct("Frontier")
             .field("len", &self.queue.len())
             .field("accepted", &self.accepted)
-            .field("filter", filter)
             .finish_non_exhaustive()
     }
 }

@@ -6,10 +6,11 @@ use core::{fmt, iter, mem};
 
 use crate::blocks::{BLOCK_BYTES, or_abort, reserve};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind, VERSION};
-use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
+use crate::key::Key;
 use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
@@ -61,11 +62,9 @@ use crate::view::BloomView;
 /// use bloomline::variants::ScalableBloomFilter;
 ///
 /// let mut seen = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
-/// for number in 0..100_000_u32 {
-///     seen.insert(number.to_le_bytes());
-/// }
+/// seen.extend(0..100_000);
 /// assert_eq!(seen.filters().len(), 7);
-/// assert!(seen.contains(99_999_u32.to_le_bytes()));
+/// assert!(seen.contains(99_999));
 /// assert!(seen.estimated_fpr() < 0.01);
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
@@ -117,24 +116,18 @@ const MOST_FILTERS: f64 = 64.0;
 const SMALL_UNION: u64 = 1 << 16;
 
 impl Plan {
+    /// The plan of a filter with these parameters, of which `growth` and `tightening` are in range.
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
         let check = |is_valid: bool, error| is_valid.then_some(()).ok_or(error);
         check(fpr > 0.0 && fpr < 1.0, SizingError::Fpr { value: fpr })?;
         let too_low = SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR };
         check(fpr >= SCALABLE_MIN_FPR, too_low)?;
-        check((2..=16).contains(&growth), SizingError::Growth { value: growth })?;
-        check((0.5..1.0).contains(&tightening), SizingError::Tightening { value: tightening })?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of those that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
-        Ok(Self {
-            initial_capacity: initial_capacity.max(1),
-            fpr,
-            growth,
-            tightening,
-            k: ProbeCount::new(k)?,
-        })
+        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::new(k)?);
+        Ok(Self { initial_capacity, fpr, growth, tightening, k })
     }
 
     /// Keys of the filter with this index.
@@ -162,7 +155,7 @@ impl Plan {
 
     fn n_blocks(&self, index: usize) -> Result<usize, SizingError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(|sizing| sizing.n_blocks)
+        Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(Sizing::n_blocks)
     }
 }
 
@@ -174,27 +167,11 @@ impl ScalableBloomFilter {
     ///
     /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be allocated.
     pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
-        Self::with_growth(initial_capacity, fpr, GROWTH, TIGHTENING)
+        let plan = Plan::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?;
+        Self::with_plan(plan)
     }
 
-    /// [`with_fpr`](Self::with_fpr) with filters that each hold `growth` times the keys of the previous one, at
-    /// `tightening` times its false-positive rate. The defaults are 2 and 0.85.
-    ///
-    /// The nearer `tightening` is to 1, the more filters share the requested rate, and with few filters each is larger
-    /// than necessary. With a growth of 3 there are five filters instead of seven at 100 times the initial capacity:
-    /// lookups by hash take 0.8 times as long (Zen 4, 2026-11), and memory is 1.2 times as much, in the mean from 10 to
-    /// 10,000 times.
-    ///
-    /// # Errors
-    ///
-    /// As [`with_fpr`](Self::with_fpr); also if `growth` is not 2 to 16, or `tightening` is below 0.5 or not below 1.
-    pub fn with_growth(
-        initial_capacity: usize,
-        fpr: f64,
-        growth: u8,
-        tightening: f64,
-    ) -> Result<Self, SizingError> {
-        let plan = Plan::new(initial_capacity as u64, fpr, growth, tightening)?;
+    fn with_plan(plan: Plan) -> Result<Self, SizingError> {
         let filters = alloc::vec![BloomFilter::with_blocks(plan.n_blocks(0)?, plan.k.get())?];
         Ok(Self { filters, plan, room: plan.capacity(0), seed: Seed::DEFAULT })
     }
@@ -219,10 +196,10 @@ impl ScalableBloomFilter {
     /// use bloomline::variants::ScalableBloomFilter;
     ///
     /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
-    /// filter.extend((0..1_000_u32).map(u32::to_le_bytes));
+    /// filter.extend(0..1_000);
     /// let mut growing = ScalableBloomFilter::from_filter(filter, 1_000, 0.02)?;
-    /// growing.extend((0..100_000_u32).map(u32::to_le_bytes));
-    /// assert!(growing.contains(7_u32.to_le_bytes()) && growing.estimated_fpr() < 0.02);
+    /// growing.extend(0..100_000);
+    /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, SizingError> {
@@ -248,13 +225,13 @@ impl ScalableBloomFilter {
 
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If keys have been inserted.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        let filters = self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect();
-        Self { filters, seed: Seed::new(seed), ..self }
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let filters =
+            self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
+        Ok(Self { filters, seed: Seed::new(seed), ..self })
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
@@ -264,20 +241,28 @@ impl ScalableBloomFilter {
         Self { filters, ..self }
     }
 
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
+    }
+
     /// Inserts `key`. Returns whether it was new; if not, [`contains`](Self::contains) was already `true`, and nothing
     /// changes.
     ///
     /// If the newest filter is full, allocates a larger one. Aborts if out of memory, as `Vec` does;
     /// [`try_insert_hash`](Self::try_insert_hash) does not.
+    #[doc(alias("add", "put"))]
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.seed.hash(key.as_ref()))
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        self.insert_hash(self.seed.hash(key))
     }
 
     /// [`insert`](Self::insert) by hash.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        or_abort(self.try_insert_hash(hash))
+        or_abort(self.add(hash))
     }
 
     /// [`insert_hash`](Self::insert_hash), with an error if memory runs out.
@@ -287,6 +272,11 @@ impl ScalableBloomFilter {
     /// If the newest filter is full and memory for a larger one cannot be allocated. Nothing is changed then.
     #[inline]
     pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
+        Ok(self.add(hash)?)
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64) -> Result<bool, OutOfMemory> {
         if self.room == 0 {
             if self.contains_hash(hash) {
                 return Ok(false);
@@ -312,10 +302,12 @@ impl ScalableBloomFilter {
     }
 
     #[cold]
-    fn try_grow(&mut self) -> Result<(), SizingError> {
+    fn try_grow(&mut self) -> Result<(), OutOfMemory> {
         let index = self.filters.len();
         reserve(&mut self.filters, 1)?;
-        let next = self.filters[0].try_empty(self.plan.n_blocks(index)?)?;
+        // A filter that exceeds the address space is refused as one that exceeds the memory.
+        let n_blocks = self.plan.n_blocks(index).unwrap_or(usize::MAX);
+        let next = self.filters[0].try_empty(n_blocks)?;
         self.filters.push(next);
         self.room = self.plan.capacity(index);
         Ok(())
@@ -355,6 +347,7 @@ impl ScalableBloomFilter {
     // P follows from this for n = 1.) For two, R, n and P add up. The union's room is (64 − n)·l + (P − 64·l)·tⁿ, with
     // P − 64·l = (P₁ − 64·l) + (P₂ − 64·l) + 64·l. The two leave more than that together, because tⁿ is at most t₁ⁿ¹,
     // t₂ⁿ² and 1. A filter that is left out, because it is empty, has no rate.
+    #[doc(alias = "merge")]
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         let (ours, theirs) = (self.plan.k.get(), other.plan.k.get());
         if ours != theirs {
@@ -397,13 +390,16 @@ impl ScalableBloomFilter {
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
     /// and reads one cache line of each filter; does not allocate.
+    #[doc(alias("might_contain", "may_contain"))]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     #[inline(always)]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         BloomFilter::any_contains_hash(&self.filters, hash)
     }
@@ -441,7 +437,7 @@ impl ScalableBloomFilter {
     /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
-        let n_blocks = or_abort(self.plan.n_blocks(0));
+        let n_blocks = self.plan.n_blocks(0).unwrap_or(usize::MAX);
         for filter in &mut self.filters {
             filter.clear();
             if filter.n_blocks() < n_blocks {
@@ -456,7 +452,7 @@ impl ScalableBloomFilter {
         self.plan.total_capacity(self.filters.len()) - self.room
     }
 
-    /// Keys that the first filter takes; each further filter takes [growth](Self::with_growth) times as many.
+    /// Keys that the first filter takes; each further filter takes twice as many as the one before.
     pub fn initial_capacity(&self) -> u64 {
         self.plan.initial_capacity
     }
@@ -467,8 +463,8 @@ impl ScalableBloomFilter {
     }
 
     /// Bytes of memory that the blocks of all filters take.
-    pub fn size_bytes(&self) -> usize {
-        self.filters.iter().map(BloomFilter::size_bytes).sum()
+    pub fn byte_len(&self) -> usize {
+        self.filters.iter().map(BloomFilter::byte_len).sum()
     }
 
     /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
@@ -484,27 +480,18 @@ impl ScalableBloomFilter {
 
     /// The probability that a lookup of a key never inserted returns `true`: 1 − Π(1 −
     /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
+    #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
     }
 
-    /// Appends the filter's standalone bytes: those of its filters, oldest first, and a footer of 64 bytes with their
-    /// number, the number of keys, the requested parameters and a checksum.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        out.reserve(self.size_bytes() + StandaloneFooter::BYTES * (self.filters.len() + 1));
-        let Ok(()) = self.encode(encoding::append_to(out));
+    /// Length of the standalone bytes: those of the filters, oldest first, and a footer of 64 bytes with their number,
+    /// the number of keys, the requested parameters and a checksum.
+    pub fn standalone_len(&self) -> usize {
+        self.filters.iter().map(BloomFilter::standalone_len).sum::<usize>() + StandaloneFooter::LEN
     }
 
-    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
-    /// Requires the feature `std`.
-    ///
-    /// # Errors
-    ///
-    /// The writer's errors.
-    #[cfg(feature = "std")]
-    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.encode(|part| out.write_all(part))
-    }
+    encoding::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -516,20 +503,13 @@ impl ScalableBloomFilter {
         write(&encoding::signed(words, StandaloneKind::Scalable))
     }
 
-    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.write_standalone(&mut bytes);
-        bytes
-    }
-
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
     /// filter keeps growing as if it had never been written.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if their keys were hashed by another function than
-    /// this build's.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
+    /// build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -551,11 +531,10 @@ impl ScalableBloomFilter {
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
         check(reserved == [0; 6], "reserved bytes", last >> 16)?;
-        let mut plan = Plan::new(initial_capacity, fpr, growth, tightening).map_err(|error| match error {
-            SizingError::Growth { .. } => wrong("growth", growth.into()),
-            SizingError::Tightening { .. } => wrong("tightening, in bits,", tightening.to_bits()),
-            _ => wrong("false-positive rate, in bits,", fpr.to_bits()),
-        })?;
+        check((2..=16).contains(&growth), "growth", growth.into())?;
+        check((0.5..1.0).contains(&tightening), "tightening, in bits,", tightening.to_bits())?;
+        let mut plan = Plan::new(initial_capacity, fpr, growth, tightening)
+            .map_err(|_| wrong("false-positive rate, in bits,", fpr.to_bits()))?;
         // Everything is checked before memory is allocated for the first filter.
         let newest = newest_first(filters).next().unwrap_or(Err(wrong("number of filters", n_filters)))?;
         // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
@@ -578,13 +557,16 @@ impl ScalableBloomFilter {
         check(initial_capacity != 0 && reaches(plan.fpr(last)), "initial capacity", initial_capacity)?;
         let room = plan.total_capacity(found).checked_sub(keys);
         let room = room.filter(|&room| room <= plan.capacity(last)).ok_or(wrong("number of keys", keys))?;
-        let mut copies = Vec::with_capacity(found);
+        let mut copies = Vec::new();
+        reserve(&mut copies, found)?;
         for filter in newest_first(filters) {
-            copies.push(filter?.to_filter());
+            copies.push(filter?.copy()?);
         }
         copies.reverse();
         Ok(Self { filters: copies, plan, room, seed: Seed::new(seed) })
     }
+
+    encoding::standalone_io!(read);
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.
@@ -594,7 +576,7 @@ fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, 
         (!all.is_empty()).then(|| {
             let (before, last) = encoding::split_last_standalone(all)?;
             bytes = before;
-            BloomView::from_standalone(last)
+            BloomView::from_standalone_unverified(last)
         })
     })
 }
@@ -609,7 +591,7 @@ impl PartialEq for ScalableBloomFilter {
 /// No float in it is NaN.
 impl Eq for ScalableBloomFilter {}
 
-impl<K: AsRef<[u8]>> Extend<K> for ScalableBloomFilter {
+impl<K: Key> Extend<K> for ScalableBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         keys.into_iter().for_each(|key| _ = self.insert(key));
     }
@@ -618,8 +600,10 @@ impl<K: AsRef<[u8]>> Extend<K> for ScalableBloomFilter {
 impl fmt::Debug for ScalableBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScalableBloomFilter")
-            .field("filters", &self.filters)
+            .field("n_filters", &self.filters.len())
+            .field("inserted_keys", &self.inserted_keys())
             .field("fpr", &self.fpr())
+            .field("seed", &self.seed())
             .finish_non_exhaustive()
     }
 }
@@ -631,7 +615,7 @@ mod tests {
     use crate::mask::mask;
 
     fn with_filters(n_filters: u32, fpr: f64, tightening: f64) -> ScalableBloomFilter {
-        let mut filter = ScalableBloomFilter::with_growth(1, fpr, 2, tightening).unwrap();
+        let mut filter = ScalableBloomFilter::with_plan(Plan::new(1, fpr, 2, tightening).unwrap()).unwrap();
         for number in 0.. {
             filter.insert_hash(mix(number));
             if filter.filters.len() as u32 == n_filters {

@@ -9,6 +9,7 @@ use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
+use crate::key::Key;
 use crate::sizing::{self, StandardProbeCount, StandardSizing};
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
@@ -36,7 +37,7 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 /// use bloomline::variants::StandardBloomFilter;
 ///
 /// let mut seen = StandardBloomFilter::with_fpr(1_000, 0.0001)?;
-/// assert_eq!((seen.size_bits(), seen.k()), (19_174, 13));
+/// assert_eq!((seen.bit_len(), seen.k()), (19_174, 13));
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
@@ -46,8 +47,7 @@ use crate::sizing::{self, StandardProbeCount, StandardSizing};
 pub struct StandardBloomFilter {
     /// The bits, then zeros to the end of the last block.
     blocks: Blocks,
-    size_bits: u64,
-    k: StandardProbeCount,
+    sizing: StandardSizing,
     seed: Seed,
     /// As in [`BloomFilter`](crate::BloomFilter).
     keys: Option<u64>,
@@ -102,51 +102,58 @@ impl StandardBloomFilter {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
-    /// An empty filter of `size_bits` bits, any number from 1, with `k` probes per key, 1 to
+    /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
     /// [`sizing::STANDARD_MAX_K`].
     ///
     /// # Errors
     ///
-    /// If `size_bits` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_bits(size_bits: u64, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(StandardSizing { size_bits, k })
+    /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
+    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
+        Self::with_sizing(StandardSizing::with_bits(bit_len, k)?)
     }
 
-    fn with_sizing(sizing: StandardSizing) -> Result<Self, SizingError> {
-        Ok(Self {
-            k: StandardProbeCount::new(sizing.k)?,
-            blocks: Blocks::zeroed(sizing.n_blocks()?)?,
-            size_bits: sizing.size_bits,
-            seed: Seed::DEFAULT,
-            keys: Some(0),
-        })
+    /// An empty filter of this size.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the filter cannot be allocated.
+    pub fn with_sizing(sizing: StandardSizing) -> Result<Self, SizingError> {
+        Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
 
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
     /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If keys have been inserted.
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let seed = Seed::of_empty(seed, self.keys == Some(0))?;
+        Ok(Self { seed, ..self })
+    }
+
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
     #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        assert!(self.keys == Some(0), "the seed of a filter is set before its first key");
-        Self { seed: Seed::new(seed), ..self }
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
     }
 
     /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) was already `true`.
+    #[doc(alias("add", "put"))]
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.seed.hash(key.as_ref()))
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        self.insert_hash(self.seed.hash(key))
     }
 
-    /// [`insert`](Self::insert) by hash: that of [`hash_key`](crate::hash_key), or any other 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
+        let probes = probes(hash, self.bit_len(), self.sizing.probe_count());
         let bytes = self.blocks.as_mut_slice().as_flattened_mut();
         let mut changed = 0;
-        for bit in probes(hash, self.size_bits, self.k) {
+        for bit in probes {
             let (byte, mask) = place(bit);
             changed |= !bytes[byte] & mask;
             bytes[byte] |= mask;
@@ -165,16 +172,19 @@ impl StandardBloomFilter {
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
     /// and reads up to k cache lines; does not allocate.
+    #[doc(alias("might_contain", "may_contain"))]
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.seed.hash(key.as_ref()))
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
     }
 
     /// [`contains`](Self::contains) by hash.
     #[inline]
+    #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let bytes = self.bytes();
-        probes(hash, self.size_bits, self.k).all(|bit| {
+        probes(hash, self.bit_len(), self.sizing.probe_count()).all(|bit| {
             let (byte, mask) = place(bit);
             bytes[byte] & mask != 0
         })
@@ -195,11 +205,13 @@ impl StandardBloomFilter {
         }
     }
 
-    /// Inserts all keys of `other`: bit for bit as if each had been inserted.
+    /// Inserts all keys of `other`: bit for bit as if each had been inserted. There is no `|`: filters of two sizes have
+    /// no union, and an operator cannot return an error.
     ///
     /// # Errors
     ///
     /// If the filters differ in size, k or seed. Nothing is changed then.
+    #[doc(alias = "merge")]
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours |= theirs)
     }
@@ -219,9 +231,9 @@ impl StandardBloomFilter {
 
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
         let check = |is_same: bool, error| is_same.then_some(()).ok_or(error);
-        let bits = MismatchError::Bits { ours: self.size_bits, theirs: other.size_bits };
-        check(self.size_bits == other.size_bits, bits)?;
-        check(self.k == other.k, MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
+        let (ours, theirs) = (self.bit_len(), other.bit_len());
+        check(ours == theirs, MismatchError::Bits { ours, theirs })?;
+        check(self.k() == other.k(), MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
         check(self.seed == other.seed, MismatchError::Seed { ours: self.seed(), theirs: other.seed() })
     }
 
@@ -243,18 +255,18 @@ impl StandardBloomFilter {
     /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`sizing::STANDARD_MAX_K`].
     #[inline]
     pub fn k(&self) -> u32 {
-        self.k.get()
+        self.sizing.k()
     }
 
     /// The number of bits that keys are placed in: m in the formulas.
     #[inline]
-    pub fn size_bits(&self) -> u64 {
-        self.size_bits
+    pub fn bit_len(&self) -> u64 {
+        self.sizing.bit_len()
     }
 
     /// Bytes of memory that the bits take, in whole cache lines.
     #[inline]
-    pub fn size_bytes(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         self.bytes().len()
     }
 
@@ -272,14 +284,16 @@ impl StandardBloomFilter {
     }
 
     /// Fraction of bits that are set, 0 to 1: about one half at the best k. Reads the whole filter.
+    #[must_use]
     pub fn fill_ratio(&self) -> f64 {
-        self.ones() as f64 / self.size_bits as f64
+        self.ones() as f64 / self.bit_len() as f64
     }
 
     /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
     /// describes how accurate that is, and when there is no estimate. Reads the whole filter.
+    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
-        estimate::standard_keys(self.ones(), self.size_bits, self.k())
+        estimate::standard_keys(self.ones(), self.bit_len(), self.k())
     }
 
     /// Estimates how many distinct keys are in either filter or in both. Reads both filters; does not allocate.
@@ -289,7 +303,7 @@ impl StandardBloomFilter {
     /// If the filters differ in size, k or seed.
     pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
         let [_, _, union] = self.joint_ones(other)?;
-        Ok(estimate::standard_keys(union, self.size_bits, self.k()))
+        Ok(estimate::standard_keys(union, self.bit_len(), self.k()))
     }
 
     /// Estimates how many distinct keys are in both filters: 0 where the bits would give less. For two large filters
@@ -300,11 +314,12 @@ impl StandardBloomFilter {
     ///
     /// If the filters differ in size, k or seed.
     pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.size_bits, self.k()))
+        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.bit_len(), self.k()))
     }
 
     /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
     /// the whole filter.
+    #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         sizing::power_of(self.fill_ratio(), self.k())
     }
@@ -333,39 +348,26 @@ impl StandardBloomFilter {
         self.blocks.as_slice().as_slice().as_flattened()
     }
 
-    /// Appends the filter's standalone bytes: its bits in lanes of 8 bytes, and a footer of 64 bytes with version,
-    /// size, k, seed, number of keys if known, and checksums.
-    pub fn write_standalone(&self, out: &mut Vec<u8>) {
-        out.reserve(self.size_bytes() + StandaloneFooter::BYTES);
-        let Ok(()) = self.encode(encoding::append_to(out));
+    /// The lanes that have bits of the filter.
+    fn body(&self) -> &[u8] {
+        &self.bytes()[..self.bit_len().div_ceil(64) as usize * LANE_BYTES]
     }
 
-    /// Writes the filter's standalone bytes to a file, a socket or another writer, without copying them in memory.
-    /// Requires the feature `std`.
-    ///
-    /// # Errors
-    ///
-    /// The writer's errors.
-    #[cfg(feature = "std")]
-    pub fn write_standalone_to(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.encode(|part| out.write_all(part))
+    /// Length of the standalone bytes: the bits in lanes of 8 bytes, and a footer of 64 bytes with version, size, k,
+    /// seed, number of keys if known, and checksums.
+    pub fn standalone_len(&self) -> usize {
+        self.body().len() + StandaloneFooter::LEN
     }
+
+    encoding::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let lanes = &self.bytes()[..self.size_bits.div_ceil(64) as usize * LANE_BYTES];
-        let (k, seed) = (self.k(), self.seed());
-        let footer =
-            StandaloneFooter::new(StandaloneKind::Standard, self.size_bits, k, seed, self.keys, lanes);
-        write(lanes)?;
+        let (bit_len, k, seed, checksum) =
+            (self.bit_len(), self.k(), self.seed(), encoding::checksum(self.body()));
+        let footer = StandaloneFooter::new(StandaloneKind::Standard, bit_len, k, seed, self.keys, checksum);
+        write(self.body())?;
         write(&footer.to_bytes())
-    }
-
-    /// Returns the bytes of [`write_standalone`](Self::write_standalone).
-    pub fn to_standalone(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.write_standalone(&mut bytes);
-        bytes
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
@@ -373,8 +375,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if their keys were hashed by another function than
-    /// this build's.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
+    /// build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -390,20 +392,22 @@ impl StandardBloomFilter {
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
-        let k = footer.probe_count(StandardProbeCount::new)?;
-        let size_bits = footer.size;
-        let n_bytes = size_bits.div_ceil(64) * LANE_BYTES as u64;
+        let bit_len = footer.size;
+        let n_bytes = bit_len.div_ceil(64) * LANE_BYTES as u64;
         footer.check_size(Some(n_bytes).filter(|&n_bytes| n_bytes != 0), lanes)?;
+        let sizing = footer.probe_count(|k| StandardSizing::with_bits(bit_len, k))?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
-        if !size_bits.is_multiple_of(64) && last_lane >> (size_bits % 64) != 0 {
-            return Err(DecodeError::Footer { field: "number of bits", found: size_bits });
+        if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
+            return Err(DecodeError::Footer { field: "number of bits", found: bit_len });
         }
-        let blocks = Blocks::from_bytes(lanes);
+        let blocks = Blocks::try_from_bytes(lanes)?;
         // An empty filter accepts another seed, so forged bytes must not claim to be empty.
         let keys = footer.known_keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        Ok(Self { blocks, size_bits, k, seed: Seed::new(footer.seed), keys })
+        Ok(Self { blocks, sizing, seed: Seed::new(footer.seed), keys })
     }
+
+    encoding::standalone_io!(read);
 }
 
 /// Equal if both give the same answers: same size, bits, k and seed.
@@ -415,7 +419,7 @@ impl PartialEq for StandardBloomFilter {
 
 impl Eq for StandardBloomFilter {}
 
-impl<K: AsRef<[u8]>> Extend<K> for StandardBloomFilter {
+impl<K: Key> Extend<K> for StandardBloomFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         keys.into_iter().for_each(|key| _ = self.insert(key));
     }
@@ -424,10 +428,9 @@ impl<K: AsRef<[u8]>> Extend<K> for StandardBloomFilter {
 impl fmt::Debug for StandardBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StandardBloomFilter")
-            .field("size_bits", &self.size_bits)
+            .field("bit_len", &self.bit_len())
             .field("k", &self.k())
             .field("seed", &self.seed())
-            .field("fill_ratio", &self.fill_ratio())
             .finish_non_exhaustive()
     }
 }

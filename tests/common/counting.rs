@@ -59,7 +59,10 @@ pub fn counting(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
     let n_blocks = usize::from(input.n_blocks % 6) + 1;
     let mut model = Model {
-        filter: CountingBloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed),
+        filter: CountingBloomFilter::with_blocks(n_blocks, k)
+            .expect("a small filter")
+            .with_seed(input.seed)
+            .unwrap(),
         hashes: BTreeMap::new(),
         counters: vec![0; 512 * n_blocks],
         removes_are_valid: true,
@@ -177,7 +180,7 @@ impl Model {
         let (n_blocks, k) = (filter.n_blocks(), filter.k());
         let saturated = counters.iter().filter(|&&count| count == SATURATED).count();
         assert_eq!(filter.saturated_counters(), saturated as u64);
-        assert_eq!(filter.size_bytes(), 320 * n_blocks);
+        assert_eq!(filter.byte_len(), 320 * n_blocks);
 
         let bytes = filter.to_standalone();
         let packed = counters.as_chunks().0.iter().map(|[low, high]| low | high << 4);
@@ -187,7 +190,8 @@ impl Model {
         assert_eq!(copy.as_filter().known_keys(), filter.as_filter().known_keys());
 
         let present: Vec<u64> = hashes.keys().copied().collect();
-        let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(filter.seed());
+        let mut fresh =
+            BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(filter.seed()).unwrap();
         fresh.insert_batch(&present);
         if self.removes_are_valid {
             if saturated == 0 {

@@ -3,10 +3,10 @@
 use arbitrary::Arbitrary;
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, CompactFilter};
+use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, OwnedView};
 use xxhash_rust::xxh64::xxh64;
 
-use super::allocations::allocated;
+use super::allocations::{allocated, allocated as allocated_by};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -43,20 +43,19 @@ pub fn check(input: Input<'_>) {
 
 /// If a filter block cannot answer, `try_key_may_match` returns an error and `key_may_match` returns true.
 pub fn filter_block_survives(block: &[u8], key: &[u8]) {
-    let policy = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range");
-    let (allocated, reader) = allocated(|| FilterBlockReader::new(&policy, block));
+    let (allocated, reader) = allocated(|| FilterBlockReader::new(block));
     assert_eq!(allocated, 0);
     let Ok(reader) = reader else { return };
     assert!(reader.n_filters() <= block.len() / 4);
     let base_log2 = block[block.len() - 1];
     let starts = (0..=reader.n_filters() as u64).filter_map(|range| range.checked_shl(base_log2.into()));
     for offset in starts.take(64).chain([1, u64::MAX]) {
-        let (allocated, answer) = super::allocations::allocated(|| reader.try_key_may_match(offset, key));
+        let (allocated, answer) = allocated_by(|| reader.try_key_may_match(offset, key));
         assert_eq!(allocated, 0);
         assert_eq!(reader.key_may_match(offset, key), answer.unwrap_or(true));
         if let Ok(answer) = answer {
             let filter = reader.filter_of(offset).expect("it was just queried");
-            let view = BloomView::from_compact(filter).expect("the policy decoded it");
+            let view = BloomView::from_compact(filter).expect("it was just decoded");
             assert_eq!(view.contains(key), answer);
         }
     }
@@ -148,31 +147,46 @@ fn sign(footer: &mut [u8; 64]) {
 /// Bytes that decode are written back unchanged, unless they are whole blocks that have a shorter form.
 pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range").key_may_match(key, bytes);
-    let (allocated, owned) = allocated(|| CompactFilter::from_compact(bytes));
+    let (allocated, aligned) = allocated(|| AlignedBytes::copy_of(bytes).expect("enough memory"));
+    // Whole blocks, plus the padding that aligns them to a cache line.
+    assert!(allocated <= bytes.len().next_multiple_of(64).max(64) + 64 && aligned[..] == *bytes);
+    let owned = OwnedView::from_compact(&aligned);
     match opened(bytes, BloomView::from_compact) {
         Err(error) => {
             assert!(may_match, "malformed bytes must not hide a key");
-            assert_eq!((allocated, owned.err()), (0, Some(error)));
+            assert_eq!(owned.err(), Some(error));
         }
         Ok(view) => {
             let owned = owned.expect("the view opened");
-            // Whole blocks, plus the padding that aligns them to a cache line.
-            assert!(allocated < owned.size_bytes() + 64 && owned.size_bytes() < bytes.len() + 64);
-            assert_eq!((owned.as_bytes(), owned.contains(key)), (bytes, may_match));
-            assert!(owned.as_view().to_filter() == view.to_filter());
+            assert_eq!(owned.contains(key), may_match);
+            assert!(owned.as_view() == view);
             assert_eq!(view.contains(key), may_match);
             assert_eq!((view.seed(), view.known_keys()), (0, None));
             let filter = check_view(&view);
-            let mut again = Vec::new();
-            filter.write_compact(&mut again);
+            let again = filter.to_compact();
             assert_same_or_shorter(&again, bytes, 1);
             assert!(BloomFilter::from_compact(&again).expect("our own bytes") == filter);
         }
     }
-    if let Ok(view) = opened(bytes, BloomView::from_standalone) {
-        let filter = check_view(&view);
-        if view.verify().is_ok() && filter.known_keys() == view.known_keys() {
-            assert_same_or_shorter(&filter.to_standalone(), bytes, 64);
+    let verified = opened(bytes, BloomView::from_standalone);
+    match opened(bytes, BloomView::from_standalone_unverified) {
+        Err(error) => assert_eq!(verified.err(), Some(error)),
+        Ok(view) if view.verify().is_err() => {
+            check_view(&view);
+            assert!(matches!(verified, Err(DecodeError::BodyChecksum { .. })), "damaged bits were accepted");
+            assert!(OwnedView::from_standalone(bytes).is_err());
+            let (allocated, filter) = allocated_by(|| BloomFilter::from_standalone(bytes));
+            assert!(allocated == 0 && filter.is_err());
+        }
+        Ok(view) => {
+            let filter = check_view(&view);
+            assert!(verified.expect("it is verified") == view && filter.as_view() == view);
+            let atomic = AtomicBloomFilter::from_standalone(bytes).expect("it is verified");
+            if filter.known_keys() == view.known_keys() {
+                assert_same_or_shorter(&filter.to_standalone(), bytes, 64);
+            }
+            let without_keys = forge_footer(&filter.to_standalone(), 8, &[0xff; 8]);
+            assert_eq!(atomic.to_standalone(), without_keys);
         }
     }
 }
@@ -185,7 +199,7 @@ pub fn standard_decoder_survives(bytes: &[u8]) {
         return;
     };
     // Whole blocks, plus the padding that aligns them to a cache line.
-    assert!(allocated < filter.size_bytes() + 64 && filter.size_bytes() < bytes.len() + 64);
+    assert!(allocated < filter.byte_len() + 64 && filter.byte_len() < bytes.len() + 64);
     assert!(filter.to_standalone() == bytes || filter.known_keys().is_none());
     assert!((0.0..=1.0).contains(&filter.fill_ratio()) && (0.0..=1.0).contains(&filter.estimated_fpr()));
     assert!(filter.fill_ratio() > 0.0 || filter.estimated_keys().keys() == Some(0));
@@ -205,8 +219,8 @@ pub fn counting_decoder_survives(bytes: &[u8]) {
         return;
     };
     // Counters and bits, plus the padding that aligns each to a cache line.
-    assert!(allocated < filter.size_bytes() + 2 * 64);
-    assert_eq!(4 * filter.size_bytes(), 5 * (bytes.len() - 64));
+    assert!(allocated < filter.byte_len() + 2 * 64);
+    assert_eq!(4 * filter.byte_len(), 5 * (bytes.len() - 64));
     assert!(filter.to_standalone() == bytes || filter.as_filter().known_keys().is_none());
     let before = filter.clone();
     for hash in (0..64).map(bloomline::mix) {
@@ -229,20 +243,20 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         return;
     };
     let n_filters = filter.filters().len();
-    // The blocks, the padding that aligns them to a cache line, and the list of filters.
+    // The blocks, the padding that aligns them to a cache line, and the list of filters, which has room for four at least.
     assert!(
-        allocated < filter.size_bytes() + 192 * n_filters,
+        allocated < filter.byte_len() + 192 * n_filters.max(4),
         "{allocated} bytes for {}",
-        filter.size_bytes()
+        filter.byte_len()
     );
     // Lanes that the blocks of short filters share are stored up to eight times.
-    assert!(n_filters <= 64 && filter.size_bytes() < bytes.len() + n_filters * 4096);
+    assert!(n_filters <= 64 && filter.byte_len() < bytes.len() + n_filters * 4096);
     let again = filter.to_standalone();
     assert!(again.len() <= bytes.len());
     assert!(ScalableBloomFilter::from_standalone(&again).expect("our own bytes") == filter);
     assert!((0.0..=1.0).contains(&filter.estimated_fpr()));
 
-    let size_bytes = filter.size_bytes();
+    let byte_len = filter.byte_len();
     for hash in (0..64).map(bloomline::mix) {
         let (found, keys) = (filter.contains_hash(hash), filter.inserted_keys());
         assert_eq!(filter.insert_hash(hash), !found);
@@ -250,7 +264,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         assert!(filter.contains_hash(hash));
         if filter.filters().len() > n_filters {
             // Up to 16 times the keys, and slightly more bits per key.
-            assert!(filter.size_bytes() <= 40 * (size_bytes + 64));
+            assert!(filter.byte_len() <= 40 * (byte_len + 64));
             break;
         }
     }
@@ -271,7 +285,7 @@ pub fn frontier_decoder_survives(bytes: &[u8]) {
         assert!(bytes[at..].starts_with(&(item.len() as u64).to_le_bytes()));
         assert!(bytes[at + 8..].starts_with(&item));
         at += 8 + item.len();
-        assert!(!frontier.push(item), "visited twice");
+        assert!(!frontier.insert(item), "visited twice");
     }
 }
 
@@ -287,9 +301,9 @@ fn opened<'a, E>(
 
 /// Checks the view, and returns the filter that it shows.
 fn check_view(view: &BloomView<'_>) -> BloomFilter {
-    let (allocated, filter) = allocated(|| view.to_filter());
+    let (allocated, filter) = allocated(|| view.to_filter().unwrap());
     // The blocks, plus the padding that aligns them to a cache line.
-    assert!(allocated < filter.size_bytes() + 64, "{allocated} bytes for {}", filter.size_bytes());
+    assert!(allocated < filter.byte_len() + 64, "{allocated} bytes for {}", filter.byte_len());
     assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));
     let fill = view.fill_ratio();
     assert_eq!((fill, view.estimated_fpr()), (filter.fill_ratio(), filter.estimated_fpr()));

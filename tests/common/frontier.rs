@@ -32,7 +32,7 @@ struct Model {
 /// Runs the operations on a frontier for `expected_items` items, of fixed size or growing, and checks it after each.
 pub fn frontier(expected_items: u8, grows: bool, seed: u64, operations: &[Operation<'_>]) {
     let make = if grows { Frontier::growing } else { Frontier::with_fpr };
-    let frontier = make(expected_items.into(), 0.05).expect("a small filter").with_seed(seed);
+    let frontier = make(expected_items.into(), 0.05).expect("a small filter").with_seed(seed).unwrap();
     let capacity = (!grows).then_some(expected_items.into());
     let mut model = Model { frontier, capacity, queue: VecDeque::new(), accepted: HashSet::new() };
     for operation in operations.iter().take(MOST_OPERATIONS) {
@@ -41,7 +41,7 @@ pub fn frontier(expected_items: u8, grows: bool, seed: u64, operations: &[Operat
     }
     let rest: VecDeque<_> = std::iter::from_fn(|| model.frontier.pop()).collect();
     assert_eq!(rest, model.queue);
-    assert!(model.accepted.iter().all(|item| model.frontier.seen(item)));
+    assert!(model.accepted.iter().all(|item| model.frontier.contains(item)));
 }
 
 impl Model {
@@ -71,8 +71,8 @@ impl Model {
     }
 
     fn push(&mut self, item: Vec<u8>) {
-        let was_seen = self.frontier.seen(&item);
-        assert_eq!(self.frontier.push(item.clone()), !was_seen);
+        let was_seen = self.frontier.contains(&item);
+        assert_eq!(self.frontier.insert(item.clone()), !was_seen);
         if was_seen {
             return;
         }

@@ -15,7 +15,7 @@ pub fn check(input: Input<'_>) {
     // An allocation of exactly these bytes, so that the address sanitizer detects a read past their end.
     let key: Box<[u8]> = key.into();
     assert_eq!(hash_key(&key, seed), expected, "{} bytes, seed {seed:#x}", key.len());
-    let mut filter = BloomFilter::with_blocks(1000, 8).expect("a small filter").with_seed(seed);
+    let mut filter = BloomFilter::with_blocks(1000, 8).expect("a small filter").with_seed(seed).unwrap();
     filter.insert(&key);
     assert!(filter.contains(&key) && filter.contains_hash(expected));
 }

@@ -39,7 +39,7 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
     let answers: Vec<bool> = queried.iter().map(|&hash| reference.contains_hash(hash)).collect();
     assert!(answers[..inserted.len()].iter().all(|&found| found), "the reference lost a key");
     let mut shifted = vec![0];
-    reference.write_compact(&mut shifted);
+    reference.write_compact(&mut shifted).unwrap();
 
     // Its first lanes as a short filter, in an allocation of exactly these bytes.
     let n_lanes = (1 + 8 * inserted.len() + queried.len()) % 63 + 1;
@@ -71,10 +71,13 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
         }
         let answered = queried.iter().map(|&hash| shared.contains_hash(hash));
         assert!(answered.eq(answers.iter().copied()), "{kernel}: shared lookups, k {k}, {n_blocks} blocks");
-        assert!(shared.to_filter() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
+        assert!(shared.to_filter().unwrap() == reference, "{kernel}: shared bits, k {k}, {n_blocks} blocks");
 
         let view = BloomView::from_compact(&shifted[1..]).expect("our own bytes").with_kernel(kernel);
-        assert_eq!([single.kernel(), batch.kernel(), view.kernel(), view.to_filter().kernel()], [kernel; 4]);
+        assert_eq!(
+            [single.kernel(), batch.kernel(), view.kernel(), view.to_filter().unwrap().kernel()],
+            [kernel; 4]
+        );
         for (&hash, &answer) in queried.iter().zip(&answers) {
             let context = || format!("{kernel}: lookup of {hash:#x}, k {k}, {n_blocks} blocks");
             assert_eq!(single.contains_hash(hash), answer, "{}", context());
@@ -92,7 +95,8 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
 /// Compares single lookups and batches on a short filter with lookups in the whole blocks that it represents.
 pub fn kernels_agree_on_short(short: &[u8], queried: &[u64]) {
     let view = BloomView::from_compact(short).expect("a short filter");
-    let whole = view.to_filter().with_kernel(Kernel::by_name("reference").expect("available on every CPU"));
+    let whole =
+        view.to_filter().unwrap().with_kernel(Kernel::by_name("reference").expect("available on every CPU"));
     for kernel in Kernel::available() {
         let view = view.with_kernel(kernel);
         let mut found = vec![false; queried.len()];

@@ -19,6 +19,7 @@ pub fn assert_lanes(lanes: usize, needed: f64) {
 pub mod allocations;
 pub mod counting;
 pub mod decode;
+pub mod errors;
 pub mod frontier;
 pub mod hash;
 pub mod lockstep;

@@ -53,7 +53,8 @@ struct Slot {
 pub fn check(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
     let n_blocks = usize::from(input.n_blocks % 48) + 1;
-    let filter = BloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed);
+    let filter =
+        BloomFilter::with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed).unwrap();
     let slot = || Slot { filter: filter.clone(), hashes: HashSet::new(), exact: true };
     let mut slots: [Slot; FILTERS] = std::array::from_fn(|_| slot());
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
@@ -88,8 +89,8 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
             let slot = &mut slots[index(slot)];
             slot.check();
             let mut bytes = Vec::new();
-            slot.filter.write_compact(&mut bytes);
-            assert_eq!(slot.filter.compact_bytes(), bytes.len());
+            slot.filter.write_compact(&mut bytes).unwrap();
+            assert_eq!(slot.filter.compact_len(), bytes.len());
             let seed = slot.filter.seed();
             let open = |bytes: &[u8]| {
                 BloomView::from_compact_with_seed(bytes, seed)
@@ -101,7 +102,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
         Operation::Standalone(slot, offset) => {
             let slot = &mut slots[index(slot)];
             let bytes = slot.filter.to_standalone();
-            assert_eq!(slot.filter.standalone_bytes(), bytes.len());
+            assert_eq!(slot.filter.standalone_len(), bytes.len());
             let open = |bytes: &[u8]| {
                 let view = BloomView::from_standalone(bytes).expect("our own bytes");
                 view.verify().expect("our own bytes");
@@ -220,14 +221,14 @@ impl Slot {
 
     fn build(&mut self, bits_per_key: f64) {
         let builder = FilterBuilder::with_bits_per_key(bits_per_key).expect("1/4 to 64");
-        let mut builder = builder.with_seed(self.filter.seed()).with_kernel(self.filter.kernel());
+        let mut builder = builder.with_seed(self.filter.seed()).unwrap().with_kernel(self.filter.kernel());
         // Each key twice, because a table holds several versions of a key.
         for &hash in self.hashes.iter().chain(&self.hashes) {
-            builder.add_hash(hash);
+            builder.insert_hash(hash);
         }
         let mut compact = Vec::new();
-        builder.clone().finish_compact(&mut compact);
-        self.filter = builder.finish();
+        builder.clone().finish_compact(&mut compact).unwrap();
+        self.filter = builder.finish().unwrap();
         assert!(builder.is_empty());
         assert_eq!(self.filter.known_keys(), Some(self.hashes.len() as u64));
         let needed = self.hashes.len() as f64 * bits_per_key / 64.0;
@@ -255,7 +256,7 @@ impl Slot {
         }
         assert!(lanes.iter().map(|lane| u64::from_le_bytes(*lane)).eq(expected), "wrong bits for its keys");
         self.exact = stride == 8;
-        self.filter = view.to_filter().with_kernel(self.filter.kernel());
+        self.filter = view.to_filter().unwrap().with_kernel(self.filter.kernel());
         self.check();
     }
 
@@ -269,11 +270,12 @@ impl Slot {
         assert!(hashes.iter().all(|&hash| self.filter.contains_hash(hash)), "a key was lost");
 
         let (n_blocks, k, keys) = (self.filter.n_blocks(), self.filter.k(), hashes.len() as f64);
-        assert_eq!(self.filter.size_bytes(), 64 * n_blocks);
+        assert_eq!(self.filter.byte_len(), 64 * n_blocks);
         assert!(self.filter.known_keys().is_none_or(|known| known == self.hashes.len() as u64));
         if self.exact {
             assert!(self.filter.fill_ratio() * 512.0 * n_blocks as f64 <= keys * f64::from(k) + 0.5);
-            let mut fresh = BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(view.seed());
+            let mut fresh =
+                BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(view.seed()).unwrap();
             fresh.insert_batch(&hashes);
             assert!(fresh == self.filter, "wrong bits for its keys");
         }
@@ -286,7 +288,7 @@ impl Slot {
             (self.filter.n_blocks(), self.filter.k(), self.filter.seed())
         );
         assert!(self.hashes.iter().all(|&hash| view.contains_hash(hash)), "a key was lost");
-        let copy = view.to_filter();
+        let copy = view.to_filter().unwrap();
         assert!(copy == self.filter);
         copy
     }
@@ -297,7 +299,7 @@ pub fn mask(hash: u64, k: u32) -> [u64; 8] {
     let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
     filter.insert_hash(hash);
     let mut compact = Vec::new();
-    filter.write_compact(&mut compact);
+    filter.write_compact(&mut compact).unwrap();
     let (lanes, _) = compact.as_chunks();
     // Compact bytes store repeated lanes once.
     std::array::from_fn(|i| u64::from_le_bytes(lanes[i % lanes.len()]))

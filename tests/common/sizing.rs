@@ -37,6 +37,9 @@ const TOLERANCE: f64 = 1e-4;
 /// The rounding error that the cancellation of thousands of terms leaves in a false-positive rate.
 const ROUNDING: f64 = 5e-12;
 
+/// The most that the address space can hold.
+const MOST_BLOCKS: usize = (isize::MAX as usize - 120) / 64;
+
 pub fn check(input: Input) {
     let bits_per_key = input.bits_per_key.up_to(MAX_BITS_PER_KEY);
     let more_bits_per_key = input.more_bits_per_key.up_to(MAX_BITS_PER_KEY);
@@ -56,20 +59,21 @@ fn is_bits_per_key(value: f64) -> bool {
 
 fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
     match Sizing::for_bits_per_key(keys, bits_per_key) {
-        Err(SizingError::BitsPerKey { value }) => {
+        Err(SizingError::BitsPerKey { value, .. }) => {
             assert!(!is_bits_per_key(bits_per_key) && value.to_bits() == bits_per_key.to_bits());
         }
-        Err(SizingError::Blocks { n_blocks, most }) => {
-            assert!(n_blocks > most && keys as f64 * bits_per_key / 512.0 > 0.999 * most as f64);
+        Err(SizingError::Keys { expected_keys, bits_per_key: bits, .. }) => {
+            assert!((expected_keys, bits) == (keys, bits_per_key));
+            assert!(keys as f64 * bits_per_key / 512.0 > 0.999 * MOST_BLOCKS as f64);
         }
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
             assert!(is_bits_per_key(bits_per_key));
             let blocks = keys as f64 * bits_per_key / 512.0;
-            let n_blocks = sizing.n_blocks as f64;
+            let n_blocks = sizing.n_blocks() as f64;
             assert!(n_blocks >= blocks && n_blocks <= (blocks + 1.0).max(1.0), "{sizing:?}");
             let given = n_blocks * 512.0 / keys.max(1) as f64;
-            assert_eq!(sizing.k, sizing::best_k(given.min(MAX_BITS_PER_KEY)).expect("above 0"));
+            assert_eq!(sizing.k(), sizing::best_k(given.min(MAX_BITS_PER_KEY)).expect("above 0"));
             assert!(given >= MAX_BITS_PER_KEY || given >= bits_per_key * (1.0 - 1e-12));
         }
     }
@@ -77,7 +81,7 @@ fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
 
 fn sizes_grow(keys: usize, more_keys: usize, bits_per_key: f64, more_bits_per_key: f64) {
     let n_blocks =
-        |keys, bits_per_key| Sizing::for_bits_per_key(keys, bits_per_key).map(|sizing| sizing.n_blocks);
+        |keys, bits_per_key| Sizing::for_bits_per_key(keys, bits_per_key).map(|sizing| sizing.n_blocks());
     if let (Ok(few), Ok(many)) = (n_blocks(keys, bits_per_key), n_blocks(more_keys, bits_per_key)) {
         assert!((few <= many) || keys > more_keys);
         assert!((few >= many) || keys < more_keys);
@@ -116,25 +120,25 @@ fn the_best_k_is_best(bits_per_key: f64) {
 
 fn fprs_are_kept(keys: usize, fpr: f64) {
     match Sizing::for_fpr(keys, fpr) {
-        Err(SizingError::Fpr { value }) => {
+        Err(SizingError::Fpr { value, .. }) => {
             assert!(!(fpr > 0.0 && fpr < 1.0) && value.to_bits() == fpr.to_bits());
         }
         Err(SizingError::FprTooLow { value, .. }) => assert!(value == fpr && fpr < MIN_FPR),
-        Err(SizingError::Blocks { n_blocks, most }) => assert!(n_blocks > most && keys as u64 > most),
+        Err(SizingError::Keys { expected_keys, .. }) => assert!(expected_keys == keys && keys > MOST_BLOCKS),
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
-            let rate = sizing.fpr(keys).expect("a valid size");
+            let rate = sizing.fpr(keys);
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}");
             let foldable = sizing.foldable();
-            let more = foldable.n_blocks - sizing.n_blocks;
+            let more = foldable.n_blocks() - sizing.n_blocks();
             assert!(
-                foldable.n_blocks.is_multiple_of(2) && more <= (sizing.n_blocks / 100).max(1),
+                foldable.n_blocks().is_multiple_of(2) && more <= (sizing.n_blocks() / 100).max(1),
                 "{sizing:?}"
             );
-            if sizing.n_blocks > 1_000 {
-                let smaller =
-                    Sizing::with_blocks(sizing.n_blocks - sizing.n_blocks / 100, sizing.k).expect("smaller");
-                assert!(smaller.fpr(keys).expect("a valid size") > fpr, "1 % fewer blocks would do");
+            if sizing.n_blocks() > 1_000 {
+                let smaller = Sizing::with_blocks(sizing.n_blocks() - sizing.n_blocks() / 100, sizing.k())
+                    .expect("smaller");
+                assert!(smaller.fpr(keys) > fpr, "1 % fewer blocks would do");
             }
         }
     }
@@ -142,14 +146,13 @@ fn fprs_are_kept(keys: usize, fpr: f64) {
 
 fn filters_have_their_size(n_blocks: usize, k: u32) {
     // Skips sizes that might not fit into memory. Sizes beyond the address space are an error before any allocation.
-    const MOST: usize = (isize::MAX as usize - 120) / 64;
-    if (100_000..=MOST).contains(&n_blocks) {
+    if (100_000..=MOST_BLOCKS).contains(&n_blocks) {
         return;
     }
     match BloomFilter::with_blocks(n_blocks, k) {
-        Err(SizingError::Probes { k: found }) => assert!(found == k && !(1..=16).contains(&k)),
-        Err(SizingError::Blocks { n_blocks: found, most }) => {
-            assert!(found == n_blocks as u64 && most == MOST as u64);
+        Err(SizingError::Probes { k: found, .. }) => assert!(found == k && !(1..=16).contains(&k)),
+        Err(SizingError::Blocks { n_blocks: found, most, .. }) => {
+            assert!(found == n_blocks as u64 && most == MOST_BLOCKS as u64);
         }
         Err(error) => panic!("{error}"),
         Ok(filter) => assert_eq!((filter.n_blocks(), filter.k()), (n_blocks, k)),
@@ -162,9 +165,9 @@ fn builders_keep_their_size(keys: usize, bits_per_key: f64) {
         return;
     };
     for i in 0..keys as u64 {
-        builder.add_hash(mix(i));
+        builder.insert_hash(mix(i));
     }
     let mut compact = Vec::new();
-    builder.finish_compact(&mut compact);
+    builder.finish_compact(&mut compact).unwrap();
     super::assert_lanes((compact.len() - 1) / 8, keys as f64 * bits_per_key / 64.0);
 }

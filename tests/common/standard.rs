@@ -42,7 +42,7 @@ struct Model {
 pub fn standard(input: Input<'_>) {
     let k = u32::from(input.k % 64) + 1;
     let filter = StandardBloomFilter::with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
-    let mut first = Model { filter: filter.with_seed(input.seed), bits: BTreeSet::new() };
+    let mut first = Model { filter: filter.with_seed(input.seed).unwrap(), bits: BTreeSet::new() };
     let mut second = first.clone();
     for hash in (0..3).map(mix) {
         second.filter.insert_hash(hash);
@@ -78,7 +78,7 @@ pub fn standard(input: Input<'_>) {
                 match first.filter.union_with(&second.filter) {
                     Ok(()) => first.bits.extend(&second.bits),
                     Err(_) => {
-                        assert!(first.filter == before && before.size_bits() != second.filter.size_bits())
+                        assert!(first.filter == before && before.bit_len() != second.filter.bit_len())
                     }
                 }
             }
@@ -87,7 +87,7 @@ pub fn standard(input: Input<'_>) {
                 match first.filter.intersect_with(&second.filter) {
                     Ok(()) => first.bits.retain(|bit| second.bits.contains(bit)),
                     Err(_) => {
-                        assert!(first.filter == before && before.size_bits() != second.filter.size_bits())
+                        assert!(first.filter == before && before.bit_len() != second.filter.bit_len())
                     }
                 }
             }
@@ -108,7 +108,7 @@ pub fn standard(input: Input<'_>) {
 
 impl Model {
     fn bits_of(&self, hash: u64) -> impl Iterator<Item = u64> + use<> {
-        let (k, size_bits) = (u128::from(self.filter.k()), u128::from(self.filter.size_bits()));
+        let (k, size_bits) = (u128::from(self.filter.k()), u128::from(self.filter.bit_len()));
         let second = hash.wrapping_mul(0x6A09_E667_F3BC_C908);
         (0..k).map(move |j| {
             let third = ((j * j * j - j) / 6) as u64;
@@ -130,7 +130,7 @@ impl Model {
     }
 
     fn check(&self) {
-        let fill_ratio = self.bits.len() as f64 / self.filter.size_bits() as f64;
+        let fill_ratio = self.bits.len() as f64 / self.filter.bit_len() as f64;
         assert_eq!(self.filter.fill_ratio(), fill_ratio, "wrong bits for its keys");
         assert!(self.filter.known_keys().is_none_or(|keys| keys == 0 && self.bits.is_empty()));
     }

@@ -1,0 +1,84 @@
+//! `AlignedBytes`: bytes that start at a cache line.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use crate::blocks::{BLOCK_BYTES, Blocks};
+use crate::error::SizingError;
+
+/// Bytes in memory of their own that starts at a multiple of 64, so that each block of a filter in them is one cache
+/// line: for a cache of filters, as an [`OwnedView`](crate::OwnedView).
+///
+/// Takes as much memory as the bytes, rounded up to 64. With the feature `huge-pages`, 2 MiB and more take huge pages.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::Read;
+/// use bloomline::{AlignedBytes, FilterBuilder, OwnedView};
+///
+/// let mut builder = FilterBuilder::with_bits_per_key(10.0)?;
+/// builder.extend(["ant", "bee"]);
+/// let mut table = Vec::new();
+/// builder.finish_compact(&mut table)?;
+///
+/// let mut bytes = AlignedBytes::zeroed(table.len())?;
+/// table.as_slice().read_exact(&mut bytes)?; // or a file's `read_exact_at`
+/// let filter = OwnedView::from_compact(bytes)?;
+/// assert!(filter.contains("ant"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct AlignedBytes {
+    blocks: Blocks,
+    len: usize,
+}
+
+impl AlignedBytes {
+    /// `len` zeros, to be overwritten.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot be allocated.
+    pub fn zeroed(len: usize) -> Result<Self, SizingError> {
+        Ok(Self { blocks: Blocks::zeroed(len.div_ceil(BLOCK_BYTES).max(1))?, len })
+    }
+
+    /// A copy of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot be allocated.
+    pub fn copy_of(bytes: &[u8]) -> Result<Self, SizingError> {
+        Ok(Self { blocks: Blocks::try_from_bytes(bytes)?, len: bytes.len() })
+    }
+}
+
+impl Deref for AlignedBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.blocks.as_slice().as_slice().as_flattened()[..self.len]
+    }
+}
+
+impl DerefMut for AlignedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.blocks.as_mut_slice().as_flattened_mut()[..self.len]
+    }
+}
+
+impl AsRef<[u8]> for AlignedBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for AlignedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AlignedBytes").field("len", &self.len).finish_non_exhaustive()
+    }
+}

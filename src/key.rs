@@ -1,0 +1,97 @@
+//! `Key`: what can be a key, and the bytes that are hashed for it.
+#![forbid(unsafe_code)]
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// A key: text, a byte string or an integer. Filters hash its bytes, which are the same in every language that
+/// bloomline has an interface for ([the rule](crate::format#keys-of-other-types)):
+///
+/// | type | bytes |
+/// |---|---|
+/// | `str`, `String` | UTF-8, without a terminator |
+/// | `[u8]`, `[u8; N]`, `Vec<u8>` | as they are |
+/// | integers of up to 64 bits, signed or not | the value in 8 bytes, little-endian, two's complement |
+/// | references, `Box`, `Rc`, `Arc` and `Cow` of these | as what they point to |
+///
+/// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, and `"7"` is
+/// another. Integers of 128 bits, floats, dates and tuples are no keys: convert each to an integer or text, in one way
+/// for every insert and lookup.
+///
+/// Other byte strings, such as `bytes::Bytes`, are passed as a slice: `filter.insert(&bytes[..])`.
+///
+/// # Implementing it
+///
+/// For a type of your own. The bytes must be the same each time.
+///
+/// ```
+/// use bloomline::{BloomFilter, Key};
+///
+/// struct UserId(u64);
+///
+/// impl Key for UserId {
+///     fn key_bytes(&self) -> impl AsRef<[u8]> {
+///         self.0.to_le_bytes() // as for a plain `u64`
+///     }
+/// }
+///
+/// let mut seen = BloomFilter::with_fpr(1_000, 0.01)?;
+/// seen.insert(UserId(42));
+/// assert!(seen.contains(UserId(42)) && seen.contains(42));
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key",
+    label = "a key is text, a byte string or an integer of up to 64 bits",
+    note = "pass a byte string of another type as a slice, `&bytes[..]`",
+    note = "convert floats, dates and 128-bit integers to integers or text, in one way for every insert and lookup",
+    note = "implement `bloomline::Key` for a type of your own"
+)]
+pub trait Key {
+    /// The bytes that are hashed.
+    fn key_bytes(&self) -> impl AsRef<[u8]>;
+}
+
+/// Implements [`Key`] for types whose bytes are those of another key.
+macro_rules! keys {
+    ($($(#[$attribute:meta])? [$($generics:tt)*] $key:ty, |$name:ident| $bytes:expr;)*) => {$(
+        $(#[$attribute])?
+        impl<$($generics)*> Key for $key {
+            #[inline]
+            fn key_bytes(&self) -> impl AsRef<[u8]> {
+                let $name = self;
+                $bytes
+            }
+        }
+    )*};
+}
+
+keys! {
+    [] [u8], |key| key;
+    [const N: usize] [u8; N], |key| key;
+    [] Vec<u8>, |key| key;
+    [] str, |key| key;
+    [] String, |key| key;
+    [K: Key + ?Sized] &K, |key| (**key).key_bytes();
+    [K: Key + ?Sized] &mut K, |key| (**key).key_bytes();
+    [K: Key + ?Sized] Box<K>, |key| (**key).key_bytes();
+    [K: Key + ?Sized] Rc<K>, |key| (**key).key_bytes();
+    #[cfg(target_has_atomic = "ptr")] [K: Key + ?Sized] Arc<K>, |key| (**key).key_bytes();
+    [K: Key + ToOwned + ?Sized] Cow<'_, K>, |key| (**key).key_bytes();
+    // The cast extends the sign.
+    [] u8, |key| (*key as u64).to_le_bytes();
+    [] u16, |key| (*key as u64).to_le_bytes();
+    [] u32, |key| (*key as u64).to_le_bytes();
+    [] u64, |key| key.to_le_bytes();
+    [] usize, |key| (*key as u64).to_le_bytes();
+    [] i8, |key| (*key as u64).to_le_bytes();
+    [] i16, |key| (*key as u64).to_le_bytes();
+    [] i32, |key| (*key as u64).to_le_bytes();
+    [] i64, |key| key.to_le_bytes();
+    [] isize, |key| (*key as u64).to_le_bytes();
+}

@@ -1,0 +1,84 @@
+//! `SharedSlice`: a part of shared bytes.
+#![forbid(unsafe_code)]
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::ops::Range;
+
+use crate::error::DecodeError;
+
+/// A part of bytes that others share: of a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. Keeps all of
+/// them in memory as long as it lives, and copies none.
+///
+/// For an [`OwnedView`](crate::OwnedView) of a table's filter, or a
+/// [`PartitionIndex`](crate::sstable::PartitionIndex). `bytes::Bytes` needs no such type: use its own slices.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use bloomline::{FilterBuilder, OwnedView, SharedSlice};
+///
+/// struct Table {
+///     file: Arc<Vec<u8>>, // or an `Arc<memmap2::Mmap>`
+///     filter: OwnedView<SharedSlice<Vec<u8>>>,
+/// }
+///
+/// let (mut file, mut builder) = (b"the data blocks".to_vec(), FilterBuilder::with_bits_per_key(10.0)?);
+/// builder.extend(["ant", "bee"]);
+/// file.resize(file.len().next_multiple_of(64), 0); // so that each block of the filter is one cache line
+/// let start = file.len();
+/// builder.finish_compact(&mut file)?;
+///
+/// let file = Arc::new(file);
+/// let filter = SharedSlice::new(Arc::clone(&file), start..file.len())?;
+/// let table = Table { filter: OwnedView::from_compact(filter)?, file };
+/// assert!(table.filter.contains("ant"));
+/// assert!(!table.filter.contains("cat"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SharedSlice<T: ?Sized> {
+    bytes: Arc<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: AsRef<[u8]> + ?Sized> SharedSlice<T> {
+    /// The bytes in `range`.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::Slice`] if there are fewer bytes, or the range ends before it starts.
+    pub fn new(bytes: Arc<T>, range: Range<usize>) -> Result<Self, DecodeError> {
+        let Range { start, end } = range;
+        match bytes.as_ref().as_ref().get(range) {
+            Some(slice) => Ok(Self { len: slice.len(), bytes, start }),
+            None => Err(DecodeError::Slice { start, end, found: bytes.as_ref().as_ref().len() }),
+        }
+    }
+}
+
+/// The bytes, or none if there are fewer than there were.
+impl<T: AsRef<[u8]> + ?Sized> AsRef<[u8]> for SharedSlice<T> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let bytes = self.bytes.as_ref().as_ref().get(self.start..);
+        bytes.and_then(|bytes| bytes.get(..self.len)).unwrap_or_default()
+    }
+}
+
+// Not derived, because a derive would require `T: Clone`.
+impl<T: ?Sized> Clone for SharedSlice<T> {
+    fn clone(&self) -> Self {
+        Self { bytes: Arc::clone(&self.bytes), ..*self }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for SharedSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedSlice")
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
