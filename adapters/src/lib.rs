@@ -91,7 +91,7 @@ impl Bloomline {
     }
 
     /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means
-    /// that filters are damaged or of another format.
+    /// that filters are damaged or of another format, or that memory ran out while one was built or opened.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bloomline::sizing::StandardSizing;
-use bloomline::sstable::{FilterPolicy, Policy};
+use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{CompactFilter, SizingError, StandaloneFooter};
+use bloomline::{AlignedBytes, FilterBuilder, OwnedView, SizingError, StandaloneFooter};
 use bytes::BufMut;
 use slatedb::{Filter, FilterQuery, FilterTarget, RowEntry};
 
@@ -84,13 +84,13 @@ impl slatedb::FilterPolicy for Bloomline {
     }
 
     fn builder(&self) -> Box<dyn slatedb::FilterBuilder> {
-        Box::new(Builder(self.policy.keys()))
+        Box::new(Builder { policy: self.clone(), keys: self.policy.builder() })
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
-        match CompactFilter::from_compact(data) {
-            Ok(filter) => Arc::new(Opened(Arc::new(filter))),
-            Err(_) => Arc::new(NotAFilter(self.unusable.clone())),
+        match AlignedBytes::copy_of(data).map(OwnedView::from_compact) {
+            Ok(Ok(filter)) => Arc::new(Opened(Arc::new(filter))),
+            _ => Arc::new(NotAFilter(self.unusable.clone())),
         }
     }
 
@@ -152,8 +152,7 @@ impl BloomlineStandard {
         Bloomline::with_bits_per_key(bits_per_key).map(Self)
     }
 
-    /// See [`Bloomline::unusable_filters`]. Filters have checksums of their own here. Where memory ran out while an SST
-    /// was written, its filter is unusable, too.
+    /// See [`Bloomline::unusable_filters`]. Filters have checksums of their own here.
     pub fn unusable_filters(&self) -> u64 {
         self.0.unusable_filters()
     }
@@ -165,7 +164,7 @@ impl slatedb::FilterPolicy for BloomlineStandard {
     }
 
     fn builder(&self) -> Box<dyn slatedb::FilterBuilder> {
-        Box::new(StandardBuilder { policy: self.0.clone(), keys: self.0.policy.keys() })
+        Box::new(StandardBuilder { policy: self.0.clone(), keys: self.0.policy.builder() })
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
@@ -177,7 +176,7 @@ impl slatedb::FilterPolicy for BloomlineStandard {
 
     fn estimate_size(&self, num_keys: usize) -> usize {
         StandardSizing::for_bits_per_key(num_keys, self.0.policy.bits_per_key())
-            .map_or(usize::MAX, |sizing| sizing.size_bits.div_ceil(64) as usize * 8 + StandaloneFooter::BYTES)
+            .map_or(usize::MAX, |sizing| sizing.bit_len().div_ceil(64) as usize * 8 + StandaloneFooter::LEN)
     }
 
     fn supports_prefix_queries(&self) -> bool {
@@ -191,30 +190,36 @@ impl From<BloomlineStandard> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-struct Builder(bloomline::FilterBuilder);
+struct Builder {
+    policy: Bloomline,
+    keys: FilterBuilder,
+}
 
 impl slatedb::FilterBuilder for Builder {
     fn add_entry(&mut self, entry: &RowEntry) {
         // Tombstones and merge operands too: a get that skips one finds older versions of the key in other SSTs.
-        self.0.add(&entry.key);
+        self.keys.insert(&entry.key[..]);
     }
 
     fn build(&mut self) -> Arc<dyn Filter> {
         let mut bytes = Vec::new();
-        self.0.finish_compact(&mut bytes);
-        Arc::new(Opened(Arc::new(CompactFilter::from_compact(&bytes).expect("just written"))))
+        // There may be no memory for it. The SST is then written without a usable filter: no bytes are no filter.
+        if self.keys.finish_compact(&mut bytes).is_err() {
+            self.keys.clear();
+        }
+        slatedb::FilterPolicy::decode(&self.policy, &bytes)
     }
 }
 
 struct StandardBuilder {
     policy: Bloomline,
     /// Counts the versions of a key, which are neighbours, once.
-    keys: bloomline::FilterBuilder,
+    keys: FilterBuilder,
 }
 
 impl slatedb::FilterBuilder for StandardBuilder {
     fn add_entry(&mut self, entry: &RowEntry) {
-        self.keys.add(&entry.key);
+        self.keys.insert(&entry.key[..]);
     }
 
     fn build(&mut self) -> Arc<dyn Filter> {
@@ -237,20 +242,20 @@ impl slatedb::FilterBuilder for StandardBuilder {
 trait Stored: Send + Sync + 'static {
     fn contains(&self, key: &[u8]) -> bool;
     fn encode(&self, writer: &mut dyn BufMut);
-    fn size_bytes(&self) -> usize;
+    fn byte_len(&self) -> usize;
 }
 
-impl Stored for CompactFilter {
+impl Stored for OwnedView<AlignedBytes> {
     fn contains(&self, key: &[u8]) -> bool {
         self.contains(key)
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {
-        writer.put_slice(self.as_bytes());
+        writer.put_slice(self.get_ref());
     }
 
-    fn size_bytes(&self) -> usize {
-        self.size_bytes()
+    fn byte_len(&self) -> usize {
+        self.get_ref().len().next_multiple_of(64)
     }
 }
 
@@ -263,8 +268,8 @@ impl Stored for StandardBloomFilter {
         writer.put_slice(&self.to_standalone());
     }
 
-    fn size_bytes(&self) -> usize {
-        self.size_bytes()
+    fn byte_len(&self) -> usize {
+        self.byte_len()
     }
 }
 
@@ -284,7 +289,7 @@ impl<F: Stored> Filter for Opened<F> {
 
     /// SlateDB charges its cache with this.
     fn size(&self) -> usize {
-        self.0.size_bytes()
+        self.0.byte_len()
     }
 
     /// The filter has memory of its own, no larger than it needs.

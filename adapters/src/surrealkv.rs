@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bloomline::hash_key;
-use bloomline::sstable::{FilterPolicy, Policy};
+use bloomline::sstable::FilterPolicy;
 
 use crate::Bloomline;
 
@@ -68,13 +68,12 @@ impl surrealkv::FilterPolicy for Bloomline {
     }
 
     fn create_filter_from_hashes(&self, hashes: &[u64]) -> Vec<u8> {
-        let mut keys = self.policy.keys();
+        let mut keys = self.policy.builder();
         keys.reserve(hashes.len());
-        for &hash in hashes {
-            keys.add_hash(hash);
-        }
+        keys.insert_batch(hashes);
         let mut filter = Vec::new();
-        keys.finish_compact(&mut filter);
+        // If memory runs out, the filter has no bytes, which are no filter.
+        _ = keys.finish_compact(&mut filter);
         filter
     }
 

@@ -54,8 +54,7 @@ fn no_key_is_lost_and_few_others_are_found() {
     builder.finish().unwrap();
 
     let table = Table::new(options, Box::new(bytes.clone()), bytes.len()).unwrap();
-    let block_policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
-    let filters = FilterBlockReader::new(&block_policy, filter_block(&bytes)).unwrap();
+    let filters = FilterBlockReader::new(filter_block(&bytes)).unwrap();
     let mut positives = 0;
     // Without the last: the missing key after it lies in no data block.
     for i in 0..KEYS - 1 {

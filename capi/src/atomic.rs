@@ -1,13 +1,14 @@
 //! `bloomline_atomic_filter_t`: concurrent inserts and lookups.
 
 use core::ffi::c_void;
-use core::mem::ManuallyDrop;
+use core::mem::{self, ManuallyDrop, MaybeUninit};
+use core::ptr;
 
-use bloomline_core::AtomicBloomFilter;
+use bloomline_core::{AtomicBloomFilter, StandaloneFooter};
 
-use crate::buffer::{borrowed, borrowed_bytes, boxed, not_null};
-use crate::error::{Status, or_record, status_of};
-use crate::filter::{Filter, look_up_batch};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
+use crate::error::{Error, Status, or_record, status_of};
+use crate::filter::{Filter, look_up_batch, written};
 
 /// A filter into which any number of threads insert while any number look up, without locks, for example one for each
 /// memtable.
@@ -15,8 +16,10 @@ use crate::filter::{Filter, look_up_batch};
 /// Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
 /// synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
 ///
-/// For functions that are missing here, such as those for bytes, take a copy with `bloomline_atomic_filter_to_filter`
-/// while other threads continue, or convert it with `bloomline_atomic_filter_into_filter` when they have finished.
+/// Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
+/// inserts that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, take a copy
+/// with `bloomline_atomic_filter_to_filter` while other threads continue, or convert the filter with
+/// `bloomline_atomic_filter_into_filter` when they have finished.
 pub struct AtomicFilter(AtomicBloomFilter);
 
 /// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_fpr`.
@@ -44,7 +47,24 @@ pub extern "C" fn bloomline_atomic_filter_with_blocks(n_blocks: usize, k: u32) -
     or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_blocks(n_blocks, k)?))))
 }
 
-/// Converts a filter, with its keys and seed, without copying it, and frees `filter`. To set a seed, set it before.
+/// Copies the `n` bytes of a filter's standalone form, as `bloomline_atomic_filter_to_standalone` or
+/// `bloomline_filter_to_standalone` returns it, after comparing all of them with their checksums.
+///
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter or are
+/// damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
+    bytes: *const c_void,
+    n: usize,
+) -> Option<Box<AtomicFilter>> {
+    or_record(None, || {
+        // SAFETY: the caller keeps the bytes readable and unchanged during the call.
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
+        boxed(|| Ok(AtomicFilter(AtomicBloomFilter::from_standalone(bytes)?)))
+    })
+}
+
+/// Converts a filter, with its keys and seed, without copying it, and frees `filter`.
 ///
 /// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
@@ -85,13 +105,43 @@ pub extern "C" fn bloomline_atomic_filter_into_filter(
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_to_filter(filter: Option<&AtomicFilter>) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.try_to_filter()?))))
+    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.to_filter()?))))
 }
 
 /// Frees a filter; no thread may be using it. Does nothing if `filter` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>) {
     drop(filter);
+}
+
+/// Sets the seed of an empty filter, 0 by default; no thread may be using it. Reads the whole filter.
+///
+/// Returns the errors of `bloomline_filter_set_seed`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_set_seed(filter: Option<&mut AtomicFilter>, seed: u64) -> Status {
+    status_of(|| {
+        let AtomicFilter(filter) = not_null(filter, "filter")?;
+        if filter.fill_ratio() != 0.0 {
+            return Err(Error::NotEmpty);
+        }
+        let stand_in = AtomicBloomFilter::with_blocks(1, 1)?;
+        *filter = mem::replace(filter, stand_in).with_seed(seed)?;
+        Ok(())
+    })
+}
+
+/// Returns the hash of the key of `length` bytes under the filter's seed. See `bloomline_filter_hash_key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_atomic_filter_hash_key(
+    filter: Option<&AtomicFilter>,
+    key: *const c_void,
+    length: usize,
+) -> u64 {
+    or_record(0, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.hash_key(key))
+    })
 }
 
 /// Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
@@ -177,6 +227,29 @@ pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>
     }
 }
 
+/// Inserts all keys of `other`; other threads may insert and look up meanwhile.
+///
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_union_with(
+    filter: Option<&AtomicFilter>,
+    other: Option<&Filter>,
+) -> Status {
+    status_of(|| {
+        let (AtomicFilter(filter), Filter(other)) = (not_null(filter, "filter")?, not_null(other, "filter")?);
+        Ok(filter.union_with(other)?)
+    })
+}
+
+/// Removes all keys; size, k and seed stay. No other thread may be using the filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_clear(filter: Option<&mut AtomicFilter>) -> Status {
+    status_of(|| {
+        not_null(filter, "filter")?.0.clear();
+        Ok(())
+    })
+}
+
 /// Returns the number of probes per key, 1 to 16; 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_k(filter: Option<&AtomicFilter>) -> u32 {
@@ -191,8 +264,8 @@ pub extern "C" fn bloomline_atomic_filter_n_blocks(filter: Option<&AtomicFilter>
 
 /// Returns the bytes that the blocks take in memory; 0 for a null filter.
 #[unsafe(no_mangle)]
-pub extern "C" fn bloomline_atomic_filter_size_bytes(filter: Option<&AtomicFilter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.size_bytes()))
+pub extern "C" fn bloomline_atomic_filter_byte_len(filter: Option<&AtomicFilter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
 }
 
 /// Returns the seed that keys are hashed with; 0 for a null filter.
@@ -206,4 +279,36 @@ pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) ->
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_fill_ratio(filter: Option<&AtomicFilter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
+}
+
+/// Returns the number of distinct keys inserted, estimated from the bits. See `bloomline_filter_estimated_keys`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_estimated_keys(filter: Option<&AtomicFilter>) -> u64 {
+    or_record(u64::MAX, || Ok(not_null(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
+}
+
+/// Returns the probability that a lookup of a key never inserted returns true. See `bloomline_filter_estimated_fpr`.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_estimated_fpr(filter: Option<&AtomicFilter>) -> f64 {
+    or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
+}
+
+/// Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
+/// and writes its length to `length`. See `bloomline_filter_write_standalone`.
+///
+/// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
+/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn bloomline_atomic_filter_to_standalone(
+    filter: Option<&AtomicFilter>,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> *mut c_void {
+    or_record(ptr::null_mut(), || {
+        allocated_with_length(length, || {
+            let AtomicFilter(filter) = not_null(filter, "filter")?;
+            // Not `standalone_len`, which inserts of other threads may change.
+            let room = filter.byte_len() + StandaloneFooter::LEN;
+            written(room, |bytes| filter.write_standalone(bytes))
+        })
+    })
 }

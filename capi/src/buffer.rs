@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
 use core::slice;
 use std::alloc::alloc;
@@ -77,16 +77,43 @@ pub(crate) fn allocated_with_length(
 ) -> Result<*mut c_void, Error> {
     let length = not_null(length, "length")?.write(0);
     let bytes = work()?;
-    // At least one byte: `malloc(0)` may return null.
-    // SAFETY: malloc takes any size.
-    let copy = unsafe { libc::malloc(bytes.len().max(1)) };
-    if copy.is_null() {
-        return Err(Error::OutOfMemory { bytes: bytes.len() });
-    }
-    // SAFETY: the copy is at least as long as the bytes, and new, so it does not overlap them.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), copy.cast(), bytes.len()) };
+    let memory = Allocated::new(bytes.len())?;
     *length = bytes.len();
-    Ok(copy)
+    Ok(memory.with_copy_of(&bytes))
+}
+
+/// Memory for the caller, who frees it with [`bloomline_free`].
+pub(crate) struct Allocated {
+    start: *mut c_void,
+    capacity: usize,
+}
+
+impl Allocated {
+    pub(crate) fn new(bytes: usize) -> Result<Self, Error> {
+        // `malloc(0)` may return null.
+        let capacity = bytes.max(1);
+        // SAFETY: malloc takes any size.
+        let start = unsafe { libc::malloc(capacity) };
+        if start.is_null() { Err(Error::OutOfMemory { bytes }) } else { Ok(Self { start, capacity }) }
+    }
+
+    /// Shrinks the memory to the bytes.
+    pub(crate) fn with_copy_of(self, bytes: &[u8]) -> *mut c_void {
+        assert!(bytes.len() <= self.capacity);
+        let start = ManuallyDrop::new(self).start;
+        // SAFETY: the memory has room for the bytes, and is new, so it does not overlap them.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
+        // SAFETY: from malloc, and no longer used if realloc returns other memory.
+        let shorter = unsafe { libc::realloc(start, bytes.len().max(1)) };
+        if shorter.is_null() { start } else { shorter }
+    }
+}
+
+impl Drop for Allocated {
+    fn drop(&mut self) {
+        // SAFETY: from malloc, and not given to the caller.
+        unsafe { libc::free(self.start) };
+    }
 }
 
 /// Writes to the caller's buffer what `work` returns, if it fits. The length is set whether it fits or not; 0 if `work`
@@ -122,6 +149,6 @@ pub(crate) unsafe fn fill(
 /// The memory is from malloc, so `free` does the same, unless your program uses another malloc than this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_free(memory: *mut c_void) {
-    // SAFETY: the caller passes null, or memory from `allocated_with_length` that has not been freed.
+    // SAFETY: the caller passes null, or memory from `Allocated` that has not been freed.
     unsafe { libc::free(memory) };
 }

@@ -5,16 +5,27 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use bloomline_core::FilterBuilder;
+use bloomline_core::sizing::{self, Sizing};
 
-use crate::buffer::{allocated_with_length, borrowed_bytes, boxed, not_null};
+use crate::buffer::{Allocated, borrowed_bytes, boxed, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::Filter;
 
 /// Collects keys, then builds a filter of the right size, for example while writing an SSTable.
 ///
-/// Keeps 8 bytes per key until it is finished. You may add a key any number of times; the filter's size follows from
+/// Keeps 8 bytes per key until it is finished. You may insert a key any number of times; the filter's size follows from
 /// the distinct keys. A finished builder is empty and can be reused.
-pub struct Builder(FilterBuilder);
+pub struct Builder {
+    builder: FilterBuilder,
+    /// Those of the builder, which does not tell them.
+    bits_per_key: f64,
+}
+
+impl Builder {
+    fn new(bits_per_key: f64) -> Result<Self, Error> {
+        Ok(Self { builder: FilterBuilder::with_bits_per_key(bits_per_key)?, bits_per_key })
+    }
+}
 
 /// Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
 ///
@@ -22,7 +33,7 @@ pub struct Builder(FilterBuilder);
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Option<Box<Builder>> {
-    or_record(None, || boxed(|| Ok(Builder(FilterBuilder::with_bits_per_key(bits_per_key)?))))
+    or_record(None, || boxed(|| Builder::new(bits_per_key)))
 }
 
 /// Creates a builder of filters with a false-positive rate of at most `fpr`.
@@ -31,20 +42,20 @@ pub extern "C" fn bloomline_builder_with_bits_per_key(bits_per_key: f64) -> Opti
 /// (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
-    or_record(None, || boxed(|| Ok(Builder(FilterBuilder::with_fpr(fpr)?))))
+    or_record(None, || boxed(|| Builder::new(sizing::bits_per_key(fpr)?)))
 }
 
 /// Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
 ///
-/// Returns BLOOMLINE_NOT_EMPTY if keys have been added; the builder is then unchanged.
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted; the builder is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_set_seed(builder: Option<&mut Builder>, seed: u64) -> Status {
     status_of(|| {
-        let Builder(builder) = not_null(builder, "builder")?;
+        let Builder { builder, .. } = not_null(builder, "builder")?;
         if !builder.is_empty() {
             return Err(Error::NotEmpty);
         }
-        *builder = builder.clone().with_seed(seed);
+        *builder = builder.clone().with_seed(seed)?;
         Ok(())
     })
 }
@@ -55,13 +66,27 @@ pub extern "C" fn bloomline_builder_free(builder: Option<Box<Builder>>) {
     drop(builder);
 }
 
-/// Adds the key of `length` bytes. Keys may repeat.
+/// Returns the hash of the key of `length` bytes under the builder's seed. See `bloomline_filter_hash_key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_builder_hash_key(
+    builder: Option<&Builder>,
+    key: *const c_void,
+    length: usize,
+) -> u64 {
+    or_record(0, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(builder, "builder")?.builder.hash_key(key))
+    })
+}
+
+/// Inserts the key of `length` bytes. Keys may repeat.
 ///
 /// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
-/// BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then added: a filter built
+/// BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then inserted: a filter built
 /// without the key does not find it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bloomline_builder_add(
+pub unsafe extern "C" fn bloomline_builder_insert(
     builder: Option<&mut Builder>,
     key: *const c_void,
     length: usize,
@@ -69,32 +94,33 @@ pub unsafe extern "C" fn bloomline_builder_add(
     status_of(|| {
         // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(builder, "builder")?.0.try_add(key)?)
+        Ok(not_null(builder, "builder")?.builder.try_insert(key)?)
     })
 }
 
-/// `bloomline_builder_add` by the key's hash. See `bloomline_filter_insert_hash`.
+/// `bloomline_builder_insert` by the key's hash. See `bloomline_filter_insert_hash`.
 #[unsafe(no_mangle)]
-pub extern "C" fn bloomline_builder_add_hash(builder: Option<&mut Builder>, hash: u64) -> Status {
-    status_of(|| Ok(not_null(builder, "builder")?.0.try_add_hash(hash)?))
+pub extern "C" fn bloomline_builder_insert_hash(builder: Option<&mut Builder>, hash: u64) -> Status {
+    status_of(|| Ok(not_null(builder, "builder")?.builder.try_insert_hash(hash)?))
 }
 
-/// Returns the number of keys added; a key added several times may count more than once. Returns 0 for a null builder.
+/// Returns the number of keys inserted; a key inserted several times may count more than once. Returns 0 for a null
+/// builder.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
-    or_record(0, || Ok(not_null(builder, "builder")?.0.len()))
+    or_record(0, || Ok(not_null(builder, "builder")?.builder.len()))
 }
 
-/// Builds the filter of the keys added, which you free, and empties the builder.
+/// Builds the filter of the keys inserted, which you free, and empties the builder.
 ///
 /// Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(not_null(builder, "builder")?.0.try_finish()?))))
+    or_record(None, || boxed(|| Ok(Filter(not_null(builder, "builder")?.builder.finish()?))))
 }
 
-/// Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory that you
+/// Builds the filter of the keys inserted and empties the builder. Returns the filter's compact form in memory that you
 /// free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
 /// 65.
 ///
@@ -106,15 +132,14 @@ pub extern "C" fn bloomline_builder_finish_compact(
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_void {
     or_record(ptr::null_mut(), || {
-        let filter = allocated_with_length(length, || {
-            let mut filter = Vec::new();
-            not_null(builder.as_deref(), "builder")?.0.try_write_compact(&mut filter)?;
-            Ok(filter)
-        })?;
-        // Not before the last allocation.
-        if let Some(Builder(builder)) = builder {
-            builder.clear();
-        }
-        Ok(filter)
+        let length = not_null(length, "length")?.write(0);
+        let Builder { builder, bits_per_key } = not_null(builder, "builder")?;
+        // Allocated first, since the builder keeps its keys only if nothing fails after it is finished.
+        let most = Sizing::for_bits_per_key(builder.len(), *bits_per_key)?.byte_len() + 1;
+        let memory = Allocated::new(most)?;
+        let mut filter = Vec::new();
+        builder.finish_compact(&mut filter)?;
+        *length = filter.len();
+        Ok(memory.with_copy_of(&filter))
     })
 }

@@ -27,7 +27,7 @@ pub enum Status {
     BLOOMLINE_OUT_OF_MEMORY = 5,
     /// The buffer is too small for the output. Nothing was written to it.
     BLOOMLINE_BUFFER_TOO_SMALL = 6,
-    /// A seed can only be set before the first key, and keys have been added.
+    /// A seed can only be set before the first key, and keys have been inserted.
     BLOOMLINE_NOT_EMPTY = 7,
     /// A file cannot be read or written.
     BLOOMLINE_IO = 8,
@@ -52,9 +52,9 @@ impl Error {
         match self {
             Self::Null(_) | Self::TooLong(_) | Self::Misaligned(_) => Status::BLOOMLINE_INVALID_ARGUMENT,
             Self::NotEmpty => Status::BLOOMLINE_NOT_EMPTY,
-            Self::Sizing(SizingError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => {
-                Status::BLOOMLINE_OUT_OF_MEMORY
-            }
+            Self::Sizing(SizingError::OutOfMemory { .. })
+            | Self::Decode(DecodeError::OutOfMemory { .. })
+            | Self::OutOfMemory { .. } => Status::BLOOMLINE_OUT_OF_MEMORY,
             Self::Sizing(_) => Status::BLOOMLINE_SIZING,
             Self::Mismatch(_) => Status::BLOOMLINE_MISMATCH,
             Self::Decode(_) => Status::BLOOMLINE_DECODE,
@@ -72,11 +72,11 @@ impl fmt::Display for Error {
             Self::Null(what) => write!(f, "{what} is a null pointer"),
             Self::TooLong(what) => write!(f, "{what} is longer than any object can be"),
             Self::Misaligned(what) => write!(f, "{what} is not aligned for its element type"),
-            Self::NotEmpty => write!(f, "the seed must be set before the first key is added"),
+            Self::NotEmpty => write!(f, "the seed must be set before the first key is inserted"),
             Self::Sizing(error) => error.fmt(f),
             Self::Mismatch(error) => error.fmt(f),
             Self::Decode(error) => error.fmt(f),
-            Self::OutOfMemory { bytes } => write!(f, "the allocator refused {bytes} bytes"),
+            Self::OutOfMemory { bytes } => write!(f, "out of memory: cannot allocate {bytes} bytes"),
             Self::BufferTooSmall { needed, capacity } => {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
             }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use bloomline_core::{BloomView, StandaloneFooter};
+use bloomline_core::{BloomFilter, BloomView, DecodeError, StandaloneFooter};
 use memmap2::Mmap;
 
 use crate::buffer::{boxed, not_null};
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
         let Filter(filter) = not_null(filter, "filter")?;
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
-            Ok(replace::save(path, |file| filter.write_standalone_to(file))?)
+            Ok(replace::save(path, |file| filter.write_standalone(file))?)
         })
     })
 }
@@ -45,9 +45,7 @@ pub unsafe extern "C" fn bloomline_filter_from_file(path: *const c_char) -> Opti
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
             let bytes = read(path)?;
-            let view = BloomView::from_standalone(&bytes)?;
-            view.verify()?;
-            boxed(|| Ok(Filter(view.try_to_filter()?)))
+            boxed(|| Ok(Filter(BloomFilter::from_standalone(&bytes)?)))
         })
     })
 }
@@ -65,9 +63,9 @@ fn open(path: &Path) -> Result<File, Error> {
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
-    if length >= StandaloneFooter::BYTES as u64 {
-        let mut footer = [0; StandaloneFooter::BYTES];
-        file.seek(SeekFrom::End(-(StandaloneFooter::BYTES as i64)))?;
+    if length >= StandaloneFooter::LEN as u64 {
+        let mut footer = [0; StandaloneFooter::LEN];
+        file.seek(SeekFrom::End(-(StandaloneFooter::LEN as i64)))?;
         file.read_exact(&mut footer)?;
         StandaloneFooter::read(&footer)?;
         file.rewind()?;
@@ -77,24 +75,46 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Maps a file in standalone form into memory: lookups read what they need of it, and programs that map the same file
-/// share the memory. Checks the footer but not the blocks: `bloomline_view_verify` does.
+/// Maps a file in standalone form into memory, and compares all of it with its checksums. Programs that map the same
+/// file share the memory.
 ///
 /// The file must not be changed or cut short while the view exists: lookups would return wrong answers, or the process
 /// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does; the view then keeps the old
 /// one.
 ///
 /// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
-/// not a filter (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option<Box<View>> {
+    // SAFETY: this function's contract is the same.
+    unsafe { map(path, BloomView::from_standalone) }
+}
+
+/// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read: checks only the
+/// footer, the last 64 bytes. Lookups read what they need of the file.
+///
+/// Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+/// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_view_from_file_unverified(path: *const c_char) -> Option<Box<View>> {
+    // SAFETY: this function's contract is the same.
+    unsafe { map(path, BloomView::from_standalone_unverified) }
+}
+
+/// # Safety
+///
+/// `path` is null, or points to bytes that end with NUL; the file stays as it is for as long as the view.
+unsafe fn map(
+    path: *const c_char,
+    open_bytes: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+) -> Option<Box<View>> {
     or_record(None, || {
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
             let file = open(path)?;
             // SAFETY: the caller keeps the file as it is for as long as the view.
             let map = unsafe { Mmap::map(&file) }?;
-            boxed(|| View::mapped(map))
+            boxed(|| View::mapped(map, open_bytes))
         })
     })
 }

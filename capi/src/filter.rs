@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
+use std::io;
 
 use bloomline_core::BloomFilter;
 
@@ -61,7 +62,7 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
             return Err(Error::NotEmpty);
         }
         let stand_in = BloomFilter::with_blocks(1, 1)?;
-        *filter = mem::replace(filter, stand_in).with_seed(seed);
+        *filter = mem::replace(filter, stand_in).with_seed(seed)?;
         Ok(())
     })
 }
@@ -70,7 +71,7 @@ pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u
 /// allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clone(filter: Option<&Filter>) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.as_view().try_to_filter()?))))
+    or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.as_view().to_filter()?))))
 }
 
 /// Frees a filter. Does nothing if `filter` is null.
@@ -79,7 +80,28 @@ pub extern "C" fn bloomline_filter_free(filter: Option<Box<Filter>>) {
     drop(filter);
 }
 
+/// Returns the hash of the key of `length` bytes under the filter's seed, for the functions that end in `_hash` and
+/// `_batch`. `bloomline_hash_key` is for many filters with one seed.
+///
+/// Returns 0 for a null filter, and for a null key whose length is not 0; `bloomline_last_status` is then
+/// BLOOMLINE_INVALID_ARGUMENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_filter_hash_key(
+    filter: Option<&Filter>,
+    key: *const c_void,
+    length: usize,
+) -> u64 {
+    or_record(0, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(filter, "filter")?.0.hash_key(key))
+    })
+}
+
 /// Inserts the key of `length` bytes. Returns whether that changed a bit; if not, the key was possibly present before.
+///
+/// An integer is a key of 8 bytes: its value as a little-endian uint64_t, negative ones in two's complement. The other
+/// languages' interfaces hash the same bytes, whatever the integer's type.
 ///
 /// With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
 /// `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments return true.
@@ -96,9 +118,8 @@ pub unsafe extern "C" fn bloomline_filter_insert(
     })
 }
 
-/// `bloomline_filter_insert` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed. Any other
-/// 64-bit hash works if all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix`
-/// repairs weak ones.
+/// `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
+/// all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix` repairs weak ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_insert_hash(filter: Option<&mut Filter>, hash: u64) -> bool {
     or_record(false, || Ok(not_null(filter, "filter")?.0.insert_hash(hash)))
@@ -291,8 +312,8 @@ pub extern "C" fn bloomline_filter_n_blocks(filter: Option<&Filter>) -> usize {
 
 /// Returns the bytes that the blocks take in memory; 0 for a null filter.
 #[unsafe(no_mangle)]
-pub extern "C" fn bloomline_filter_size_bytes(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.size_bytes()))
+pub extern "C" fn bloomline_filter_byte_len(filter: Option<&Filter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
 }
 
 /// Returns the seed that keys are hashed with: 0 unless it was set, or read from standalone bytes; 0 for a null filter.
@@ -323,10 +344,10 @@ pub extern "C" fn bloomline_filter_estimated_fpr(filter: Option<&Filter>) -> f64
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
 }
 
-/// Returns the size in bytes of the filter's compact form; 0 for a null filter.
+/// Returns the length in bytes of the filter's compact form; 0 for a null filter.
 #[unsafe(no_mangle)]
-pub extern "C" fn bloomline_filter_compact_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_bytes()))
+pub extern "C" fn bloomline_filter_compact_len(filter: Option<&Filter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.compact_len()))
 }
 
 /// Writes the filter's compact form to `buffer`, and its length to `length`. The compact form is the blocks and one
@@ -361,10 +382,10 @@ pub extern "C" fn bloomline_filter_to_compact(
     or_record(ptr::null_mut(), || allocated_with_length(length, || compact(&not_null(filter, "filter")?.0)))
 }
 
-/// Returns the size in bytes of the filter's standalone form; 0 for a null filter.
+/// Returns the length in bytes of the filter's standalone form; 0 for a null filter.
 #[unsafe(no_mangle)]
-pub extern "C" fn bloomline_filter_standalone_size(filter: Option<&Filter>) -> usize {
-    or_record(0, || Ok(not_null(filter, "filter")?.0.standalone_bytes()))
+pub extern "C" fn bloomline_filter_standalone_len(filter: Option<&Filter>) -> usize {
+    or_record(0, || Ok(not_null(filter, "filter")?.0.standalone_len()))
 }
 
 /// Writes the filter's standalone form to `buffer`, and its length to `length`. The standalone form is the blocks and a
@@ -399,14 +420,20 @@ pub extern "C" fn bloomline_filter_to_standalone(
 }
 
 fn compact(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
-    let mut bytes = with_room(filter.compact_bytes())?;
-    filter.write_compact(&mut bytes);
-    Ok(bytes)
+    written(filter.compact_len(), |bytes| filter.write_compact(bytes))
 }
 
 fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
-    let mut bytes = with_room(filter.standalone_bytes())?;
-    filter.write_standalone(&mut bytes);
+    written(filter.standalone_len(), |bytes| filter.write_standalone(bytes))
+}
+
+/// What `write` writes, which is at most `room` bytes.
+pub(crate) fn written(
+    room: usize,
+    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> Result<Vec<u8>, Error> {
+    let mut bytes = with_room(room)?;
+    write(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -10,7 +10,8 @@ use crate::buffer::{borrowed_bytes, not_null};
 use crate::error::{Status, or_record, status_of};
 
 /// Returns the hash by which a filter with this `seed`, 0 by default, places the key of `length` bytes. It is the same
-/// on every CPU. To probe many filters for one key, hash it once.
+/// on every CPU. To probe many filters with one seed for a key, hash the key once; for one filter,
+/// `bloomline_filter_hash_key` cannot be called with a wrong seed.
 ///
 /// Returns 0 for a null key whose length is not 0; `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
@@ -19,8 +20,9 @@ pub unsafe extern "C" fn bloomline_hash_key(key: *const c_void, length: usize, s
     or_record(0, || Ok(hash_key(unsafe { borrowed_bytes(key, length, "key") }?, seed)))
 }
 
-/// Mixes a weak 64-bit hash, or an integer key, for use with the functions that end in `_hash` and `_batch`: those need
-/// 64 well-mixed bits, and the high ones pick the block. Different inputs give different outputs.
+/// Mixes a weak 64-bit hash for use with the functions that end in `_hash` and `_batch`: these need 64 well-mixed bits,
+/// and the high bits pick the block. Different inputs give different outputs. Not for integer keys, which filters of
+/// other languages would not find: see `bloomline_filter_insert`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_mix(weak: u64) -> u64 {
     mix(weak)
@@ -64,8 +66,8 @@ pub extern "C" fn bloomline_best_k(bits_per_key: f64, out: Option<&mut MaybeUnin
 
 /// Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
 /// variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
-/// "neon", "portable" or "reference", in this order; any other name limits to "portable". It is read once, when a kernel
-/// is first needed. Never null, never freed.
+/// "neon", "portable" or "reference", in this order. Any other name means "portable", with a warning on standard error.
+/// The variable is read once, when a kernel is first needed. Never null, never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_kernel_name() -> *const c_char {
     static NAME: OnceLock<[u8; 16]> = OnceLock::new();

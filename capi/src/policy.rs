@@ -6,7 +6,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use bloomline_core::FilterBuilder;
-use bloomline_core::sstable::{FilterPolicy, Policy as _};
+use bloomline_core::sstable::FilterPolicy;
 
 use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
 use crate::error::{Error, or_record};
@@ -25,17 +25,17 @@ impl Policy {
         Self { policy, unusable_filters: AtomicU64::new(0) }
     }
 
-    /// Builds the filter of the `n` keys that `add` adds.
+    /// Builds the filter of the `n` keys that `insert` inserts.
     fn filter(
         &self,
         n: usize,
-        add: impl FnOnce(&mut FilterBuilder) -> Result<(), Error>,
+        insert: impl FnOnce(&mut FilterBuilder) -> Result<(), Error>,
     ) -> Result<Vec<u8>, Error> {
-        let mut keys = self.policy.keys();
+        let mut keys = self.policy.builder();
         keys.try_reserve(n)?;
-        add(&mut keys)?;
+        insert(&mut keys)?;
         let mut filter = Vec::new();
-        keys.try_finish_compact(&mut filter)?;
+        keys.finish_compact(&mut filter)?;
         Ok(filter)
     }
 }
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
                     // SAFETY: the caller keeps the bytes of each key readable and unchanged during the call.
-                    filter.try_add(unsafe { borrowed_bytes(key.cast(), length, "key") }?)?;
+                    filter.try_insert(unsafe { borrowed_bytes(key.cast(), length, "key") }?)?;
                 }
                 Ok(())
             })
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
             // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
             not_null(policy, "policy")?
-                .filter(n, |filter| Ok(hashes.iter().try_for_each(|&hash| filter.try_add_hash(hash))?))
+                .filter(n, |filter| Ok(hashes.iter().try_for_each(|&hash| filter.try_insert_hash(hash))?))
         })
     });
     filter.cast()

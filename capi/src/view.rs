@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::slice;
 
-use bloomline_core::BloomView;
+use bloomline_core::{BloomView, DecodeError};
 use memmap2::Mmap;
 
 use crate::buffer::{borrowed_bytes, boxed, not_null};
@@ -23,11 +23,13 @@ impl View {
         Self { view, _map: None }
     }
 
-    /// A view of a file in standalone form.
-    pub(crate) fn mapped(map: Mmap) -> Result<Self, Error> {
+    pub(crate) fn mapped(
+        map: Mmap,
+        open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+    ) -> Result<Self, Error> {
         // SAFETY: the bytes stay where they are until the map is dropped, which is when the only reference to them is.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
-        Ok(Self { view: BloomView::from_standalone(bytes)?, _map: Some(map) })
+        Ok(Self { view: open(bytes)?, _map: Some(map) })
     }
 }
 
@@ -63,12 +65,11 @@ pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
     })
 }
 
-/// Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
-/// does.
+/// Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
-/// footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a
-/// little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they were cut, are damaged or
+/// of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a little memory cannot
+/// be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
     or_record(None, || {
@@ -78,18 +79,50 @@ pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n:
     })
 }
 
+/// `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
+/// checks only the footer, the last 64 bytes.
+///
+/// Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+/// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_view_from_standalone_unverified(
+    bytes: *const c_void,
+    n: usize,
+) -> Option<Box<View>> {
+    or_record(None, || {
+        // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
+        boxed(|| Ok(View::new(BloomView::from_standalone_unverified(bytes)?)))
+    })
+}
+
 /// Frees a view, but not its bytes. Does nothing if `view` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_free(view: Option<Box<View>>) {
     drop(view);
 }
 
-/// Reads all of a standalone filter and verifies its checksum. Compact bytes have none: returns BLOOMLINE_OK for them.
+/// Reads all of a standalone filter and compares its bits with their checksum, for views that were opened unverified.
+/// Compact bytes have no checksum: returns BLOOMLINE_OK for them.
 ///
 /// Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_verify(view: Option<&View>) -> Status {
     status_of(|| Ok(not_null(view, "view")?.view.verify()?))
+}
+
+/// Returns the hash of the key of `length` bytes under the view's seed. See `bloomline_filter_hash_key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bloomline_view_hash_key(
+    view: Option<&View>,
+    key: *const c_void,
+    length: usize,
+) -> u64 {
+    or_record(0, || {
+        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
+        let key = unsafe { borrowed_bytes(key, length, "key") }?;
+        Ok(not_null(view, "view")?.view.hash_key(key))
+    })
 }
 
 /// Returns whether the key of `length` bytes is possibly present. False means definitely absent. Returns true for a
@@ -157,7 +190,7 @@ pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
 /// for a null view, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Filter>> {
-    or_record(None, || boxed(|| Ok(Filter(not_null(view, "view")?.view.try_to_filter()?))))
+    or_record(None, || boxed(|| Ok(Filter(not_null(view, "view")?.view.to_filter()?))))
 }
 
 /// Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,
@@ -167,7 +200,7 @@ pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Fi
 /// `bloomline_view_from_compact` reports what is wrong with them. Also returns true for a null pointer whose length is
 /// not 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bloomline_compact_may_contain(
+pub unsafe extern "C" fn bloomline_compact_contains(
     bytes: *const c_void,
     n: usize,
     key: *const c_void,
@@ -182,13 +215,9 @@ pub unsafe extern "C" fn bloomline_compact_may_contain(
     })
 }
 
-/// `bloomline_compact_may_contain` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed.
+/// `bloomline_compact_contains` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bloomline_compact_may_contain_hash(
-    bytes: *const c_void,
-    n: usize,
-    hash: u64,
-) -> bool {
+pub unsafe extern "C" fn bloomline_compact_contains_hash(bytes: *const c_void, n: usize, hash: u64) -> bool {
     or_record(true, || {
         // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;

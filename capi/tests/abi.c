@@ -145,6 +145,9 @@ static void errors_are_of_a_thread(void) {
 static void hashes(void) {
   SUCCEEDS(bloomline_hash_key("boa", 3, 0) == 0x4a4f80b3040125ef); /* docs/format.md, section 6 */
   CHECK(bloomline_hash_key("ant", 3, 1) != bloomline_hash_key("ant", 3, 0));
+  /* The integers 42 and -1, as in tests/golden/keys.tsv. */
+  CHECK(bloomline_hash_key("\x2a\0\0\0\0\0\0", 8, 0) == 0x95551ac55e16f7c1);
+  CHECK(bloomline_hash_key("\xff\xff\xff\xff\xff\xff\xff\xff", 8, 0) == 0x5ccb313aff050a23);
   SUCCEEDS(bloomline_hash_key(NULL, 0, 0) == bloomline_hash_key("", 0, 0));
   NULL_FAILS("key", bloomline_hash_key(NULL, 3, 0) == 0);
   FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer than any object", bloomline_hash_key("ant", TOO_LONG, 0) == 0);
@@ -179,7 +182,7 @@ static void filters_are_made(void) {
   CHECK(filter != NULL && bloomline_filter_estimated_fpr(filter) == 0);
   CHECK(bloomline_filter_k(filter) == 7);
   CHECK(bloomline_filter_n_blocks(filter) % 2 == 0);
-  CHECK(bloomline_filter_size_bytes(filter) == 64 * bloomline_filter_n_blocks(filter));
+  CHECK(bloomline_filter_byte_len(filter) == 64 * bloomline_filter_n_blocks(filter));
   CHECK(bloomline_filter_seed(filter) == 0);
   bloomline_filter_free(filter);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_filter_with_fpr(KEYS, 0) == NULL);
@@ -194,7 +197,7 @@ static void filters_are_made(void) {
   filter = bloomline_filter_with_blocks(3, 16);
   CHECK(filter != NULL && bloomline_filter_n_blocks(filter) == 3 && bloomline_filter_k(filter) == 16);
   bloomline_filter_free(filter);
-  FAILS(BLOOMLINE_SIZING, "at least one block", bloomline_filter_with_blocks(0, 6) == NULL);
+  FAILS(BLOOMLINE_SIZING, "blocks of 64 bytes on this machine, not 0", bloomline_filter_with_blocks(0, 6) == NULL);
   FAILS(BLOOMLINE_OUT_OF_MEMORY, "cannot allocate", bloomline_filter_with_blocks(SIZE_MAX / 256, 6) == NULL);
   bloomline_filter_free(NULL);
 }
@@ -244,6 +247,7 @@ static void seeds(void) {
   CHECK(bloomline_filter_seed(filter) == 7 && bloomline_filter_n_blocks(filter) == 100);
   CHECK(bloomline_filter_k(filter) == 6);
   bloomline_filter_insert(filter, "ant", 3);
+  SUCCEEDS(bloomline_filter_hash_key(filter, "ant", 3) == bloomline_hash_key("ant", 3, 7));
   CHECK(bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 7)));
   CHECK(!bloomline_filter_contains_hash(filter, bloomline_hash_key("ant", 3, 0)));
   FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_filter_set_seed(filter, 8) == BLOOMLINE_NOT_EMPTY);
@@ -362,6 +366,7 @@ static void a_null_filter(void) {
   NULL_FAILS("filter", bloomline_filter_contains_hash(NULL, 42));
   NULL_FAILS("filter", !bloomline_filter_insert(NULL, "ant", 3));
   NULL_FAILS("filter", !bloomline_filter_insert_hash(NULL, 42));
+  NULL_FAILS("filter", bloomline_filter_hash_key(NULL, "ant", 3) == 0);
   NULL_FAILS("filter", bloomline_filter_set_seed(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_filter_clone(NULL) == NULL);
   NULL_FAILS("filter", bloomline_filter_fold(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
@@ -369,18 +374,19 @@ static void a_null_filter(void) {
   NULL_FAILS("filter", bloomline_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_filter_k(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_n_blocks(NULL) == 0);
-  NULL_FAILS("filter", bloomline_filter_size_bytes(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_byte_len(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_seed(NULL) == 0);
   NULL_FAILS("filter", bloomline_filter_fill_ratio(NULL) == 1);
   NULL_FAILS("filter", bloomline_filter_estimated_keys(NULL) == UINT64_MAX);
   NULL_FAILS("filter", bloomline_filter_estimated_fpr(NULL) == 1);
-  NULL_FAILS("filter", bloomline_filter_compact_size(NULL) == 0);
-  NULL_FAILS("filter", bloomline_filter_standalone_size(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_compact_len(NULL) == 0);
+  NULL_FAILS("filter", bloomline_filter_standalone_len(NULL) == 0);
   SUCCEEDS((bloomline_filter_prefetch(NULL, 42), true));
 
   bloomline_filter_t *filter = bloomline_filter_with_blocks(1, 6);
   NULL_FAILS("key", bloomline_filter_contains(filter, NULL, 3));
   NULL_FAILS("key", !bloomline_filter_insert(filter, NULL, 3));
+  NULL_FAILS("key", bloomline_filter_hash_key(filter, NULL, 3) == 0);
   FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer", bloomline_filter_contains(filter, "ant", TOO_LONG));
   FAILS(BLOOMLINE_INVALID_ARGUMENT, "key is longer", !bloomline_filter_insert(filter, "ant", TOO_LONG));
   CHECK(bloomline_filter_fill_ratio(filter) == 0);
@@ -429,10 +435,10 @@ static void bytes_of_filters(void) {
   /* Key counts that give filters of all forms: short, whole blocks, many. */
   for (unsigned n = 0; n < 600; n += n < 70 ? 1 : 41) {
     bloomline_builder_t *builder = bloomline_builder_with_bits_per_key(10);
-    for (unsigned i = 0; i < n; ++i) bloomline_builder_add_hash(builder, bloomline_mix(i));
+    for (unsigned i = 0; i < n; ++i) bloomline_builder_insert_hash(builder, bloomline_mix(i));
     bloomline_filter_t *filter = bloomline_builder_finish(builder);
-    a_form(filter, bloomline_filter_compact_size(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
-    a_form(filter, bloomline_filter_standalone_size(filter), bloomline_filter_write_standalone,
+    a_form(filter, bloomline_filter_compact_len(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+    a_form(filter, bloomline_filter_standalone_len(filter), bloomline_filter_write_standalone,
            bloomline_filter_to_standalone);
     bloomline_filter_free(filter);
     bloomline_builder_free(builder);
@@ -440,9 +446,9 @@ static void bytes_of_filters(void) {
   for (size_t n_blocks = 60; n_blocks < 70; ++n_blocks) {
     bloomline_filter_t *filter = bloomline_filter_with_blocks(n_blocks, 6);
     insert_all(filter);
-    a_form(filter, bloomline_filter_compact_size(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
+    a_form(filter, bloomline_filter_compact_len(filter), bloomline_filter_write_compact, bloomline_filter_to_compact);
     bloomline_filter_clear(filter);
-    a_form(filter, bloomline_filter_standalone_size(filter), bloomline_filter_write_standalone,
+    a_form(filter, bloomline_filter_standalone_len(filter), bloomline_filter_write_standalone,
            bloomline_filter_to_standalone);
     bloomline_filter_free(filter);
   }
@@ -468,10 +474,10 @@ static void views(void) {
     CHECK(bloomline_view_contains_hash(view, present[0]) && !bloomline_view_contains_hash(view, bloomline_mix(0)));
     CHECK(!bloomline_view_contains(view, "ant", 3));
     CHECK(bloomline_view_contains(view, NULL, 0) == bloomline_filter_contains(filter, NULL, 0));
-    CHECK(bloomline_compact_may_contain(moved + offset, n, "999", 3));
-    SUCCEEDS(!bloomline_compact_may_contain(moved + offset, n, "ant", 3));
-    CHECK(bloomline_compact_may_contain_hash(moved + offset, n, present[0]));
-    SUCCEEDS(!bloomline_compact_may_contain_hash(moved + offset, n, bloomline_mix(0)));
+    CHECK(bloomline_compact_contains(moved + offset, n, "999", 3));
+    SUCCEEDS(!bloomline_compact_contains(moved + offset, n, "ant", 3));
+    CHECK(bloomline_compact_contains_hash(moved + offset, n, present[0]));
+    SUCCEEDS(!bloomline_compact_contains_hash(moved + offset, n, bloomline_mix(0)));
     bloomline_view_free(view);
     free(moved);
   }
@@ -501,15 +507,24 @@ static void views(void) {
   bytes = (unsigned char *)bloomline_filter_to_standalone(filter, &n);
   view = bloomline_view_from_standalone(bytes, n);
   CHECK(view != NULL && view_has_all(view) && bloomline_view_seed(view) == 7);
+  SUCCEEDS(bloomline_view_hash_key(view, "ant", 3) == bloomline_hash_key("ant", 3, 7));
+  NULL_FAILS("key", bloomline_view_hash_key(view, NULL, 3) == 0);
   SUCCEEDS(bloomline_view_verify(view) == BLOOMLINE_OK);
   bytes[0] ^= 1;
   FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
   bloomline_view_free(view);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_from_standalone(bytes, n) == NULL);
+  SUCCEEDS((view = bloomline_view_from_standalone_unverified(bytes, n)) != NULL);
+  CHECK(bloomline_view_seed(view) == 7 && bloomline_view_n_blocks(view) == 20);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
+  bloomline_view_free(view);
   bytes[n - 20] ^= 1;
   FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone(bytes, n) == NULL);
+  FAILS(BLOOMLINE_DECODE, "footer", bloomline_view_from_standalone_unverified(bytes, n) == NULL);
   bytes[n - 1] ^= 1;
-  FAILS(BLOOMLINE_DECODE, "not standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
+  FAILS(BLOOMLINE_DECODE, "not a filter's standalone bytes", bloomline_view_from_standalone(bytes, n) == NULL);
   FAILS(BLOOMLINE_DECODE, "at least 72 needed", bloomline_view_from_standalone(bytes, 63) == NULL);
+  FAILS(BLOOMLINE_DECODE, "at least 72 needed", bloomline_view_from_standalone_unverified(bytes, 63) == NULL);
   bloomline_free(bytes);
   bloomline_filter_free(filter);
   bloomline_view_free(NULL);
@@ -521,25 +536,27 @@ static void null_and_malformed_bytes(void) {
   bool found = false;
   FAILS(BLOOMLINE_DECODE, "not 0", bloomline_view_from_compact(NULL, 0) == NULL);
   FAILS(BLOOMLINE_DECODE, "not 2", bloomline_view_from_compact(zeros, 2) == NULL);
-  FAILS(BLOOMLINE_DECODE, "version 0", bloomline_view_from_compact(zeros, 65) == NULL);
-  FAILS(BLOOMLINE_DECODE, "version 0", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
+  FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact(zeros, 65) == NULL);
+  FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
   FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_view_from_standalone(NULL, 0) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact(NULL, 9) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact_with_seed(NULL, 9, 1) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_standalone(NULL, 72) == NULL);
+  NULL_FAILS("bytes", bloomline_view_from_standalone_unverified(NULL, 72) == NULL);
   FAILS(BLOOMLINE_INVALID_ARGUMENT, "bytes is longer", bloomline_view_from_compact(zeros, TOO_LONG) == NULL);
 
-  SUCCEEDS(bloomline_compact_may_contain(zeros, 65, "ant", 3));
-  SUCCEEDS(bloomline_compact_may_contain(zeros, 2, "ant", 3));
-  SUCCEEDS(bloomline_compact_may_contain(NULL, 0, "ant", 3));
-  SUCCEEDS(bloomline_compact_may_contain_hash(zeros, 65, 42));
-  SUCCEEDS(bloomline_compact_may_contain_hash(NULL, 0, 42));
-  NULL_FAILS("bytes", bloomline_compact_may_contain(NULL, 9, "ant", 3));
-  NULL_FAILS("bytes", bloomline_compact_may_contain_hash(NULL, 9, 42));
-  NULL_FAILS("key", bloomline_compact_may_contain(zeros, 65, NULL, 3));
+  SUCCEEDS(bloomline_compact_contains(zeros, 65, "ant", 3));
+  SUCCEEDS(bloomline_compact_contains(zeros, 2, "ant", 3));
+  SUCCEEDS(bloomline_compact_contains(NULL, 0, "ant", 3));
+  SUCCEEDS(bloomline_compact_contains_hash(zeros, 65, 42));
+  SUCCEEDS(bloomline_compact_contains_hash(NULL, 0, 42));
+  NULL_FAILS("bytes", bloomline_compact_contains(NULL, 9, "ant", 3));
+  NULL_FAILS("bytes", bloomline_compact_contains_hash(NULL, 9, 42));
+  NULL_FAILS("key", bloomline_compact_contains(zeros, 65, NULL, 3));
 
   NULL_FAILS("view", bloomline_view_contains(NULL, "ant", 3));
   NULL_FAILS("view", bloomline_view_contains_hash(NULL, 42));
+  NULL_FAILS("view", bloomline_view_hash_key(NULL, "ant", 3) == 0);
   NULL_FAILS("view", bloomline_view_contains_batch(NULL, &hash, 1, &found) == BLOOMLINE_INVALID_ARGUMENT);
   CHECK(found);
   NULL_FAILS("view", bloomline_view_verify(NULL) == BLOOMLINE_INVALID_ARGUMENT);
@@ -557,7 +574,7 @@ static void atomic_filters(void) {
   bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_bits_per_key(KEYS, 10);
   CHECK(shared != NULL && bloomline_atomic_filter_fill_ratio(shared) == 0);
   CHECK(bloomline_atomic_filter_k(shared) == 7 && bloomline_atomic_filter_n_blocks(shared) == 20);
-  CHECK(bloomline_atomic_filter_size_bytes(shared) == 20 * 64 && bloomline_atomic_filter_seed(shared) == 0);
+  CHECK(bloomline_atomic_filter_byte_len(shared) == 20 * 64 && bloomline_atomic_filter_seed(shared) == 0);
   SUCCEEDS(!bloomline_atomic_filter_contains(shared, "0", 1));
   SUCCEEDS(bloomline_atomic_filter_insert(shared, "0", 1));
   SUCCEEDS(!bloomline_atomic_filter_insert(shared, "0", 1));
@@ -571,6 +588,49 @@ static void atomic_filters(void) {
   bloomline_atomic_filter_prefetch(shared, present[0]);
   CHECK(bloomline_atomic_filter_contains(shared, "999", 3) && !bloomline_atomic_filter_contains(shared, "ant", 3));
   CHECK(bloomline_atomic_filter_fill_ratio(shared) > 0.4 && bloomline_atomic_filter_fill_ratio(shared) < 0.5);
+
+  CHECK(bloomline_atomic_filter_estimated_keys(shared) > 950 && bloomline_atomic_filter_estimated_keys(shared) < 1050);
+  CHECK(bloomline_atomic_filter_estimated_fpr(shared) > 0.005 && bloomline_atomic_filter_estimated_fpr(shared) < 0.02);
+
+  /* Its bytes are those of a filter. */
+  size_t n, n_same;
+  char *bytes = (char *)bloomline_atomic_filter_to_standalone(shared, &n);
+  bloomline_filter_t *same_keys = bloomline_atomic_filter_to_filter(shared);
+  void *same = bloomline_filter_to_standalone(same_keys, &n_same);
+  CHECK(same_bytes(bytes, n, same, n_same));
+  bloomline_filter_free(same_keys);
+  bloomline_free(same);
+  bloomline_atomic_filter_t *read;
+  SUCCEEDS((read = bloomline_atomic_filter_from_standalone(bytes, n)) != NULL);
+  CHECK(bloomline_atomic_filter_contains(read, "999", 3) && bloomline_atomic_filter_n_blocks(read) == 20);
+  bytes[0] ^= 1;
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_atomic_filter_from_standalone(bytes, n) == NULL);
+  NULL_FAILS("bytes", bloomline_atomic_filter_from_standalone(NULL, 72) == NULL);
+  NULL_FAILS("length", bloomline_atomic_filter_to_standalone(shared, NULL) == NULL);
+  NULL_FAILS("filter", bloomline_atomic_filter_to_standalone(NULL, &n) == NULL);
+  CHECK(n == 0);
+  bloomline_free(bytes);
+
+  /* The seed of an empty filter, and unions. */
+  FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_atomic_filter_set_seed(read, 8) == BLOOMLINE_NOT_EMPTY);
+  CHECK(bloomline_atomic_filter_seed(read) == 0 && bloomline_atomic_filter_contains(read, "999", 3));
+  SUCCEEDS(bloomline_atomic_filter_clear(read) == BLOOMLINE_OK);
+  CHECK(bloomline_atomic_filter_fill_ratio(read) == 0);
+  SUCCEEDS(bloomline_atomic_filter_set_seed(read, 8) == BLOOMLINE_OK);
+  CHECK(bloomline_atomic_filter_seed(read) == 8 && bloomline_atomic_filter_n_blocks(read) == 20);
+  CHECK(bloomline_atomic_filter_k(read) == 7);
+  SUCCEEDS(bloomline_atomic_filter_hash_key(read, "ant", 3) == bloomline_hash_key("ant", 3, 8));
+  bloomline_filter_t *other = bloomline_filter_with_blocks(20, 7);
+  bloomline_filter_insert(other, "ant", 3);
+  FAILS(BLOOMLINE_MISMATCH, "seeds 0x8 and 0x0", bloomline_atomic_filter_union_with(read, other) == BLOOMLINE_MISMATCH);
+  SUCCEEDS(bloomline_atomic_filter_set_seed(read, 0) == BLOOMLINE_OK);
+  bloomline_atomic_filter_insert(read, "bee", 3);
+  SUCCEEDS(bloomline_atomic_filter_union_with(read, other) == BLOOMLINE_OK);
+  CHECK(bloomline_atomic_filter_contains(read, "ant", 3) && bloomline_atomic_filter_contains(read, "bee", 3));
+  NULL_FAILS("filter", bloomline_atomic_filter_union_with(NULL, other) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_union_with(read, NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  bloomline_filter_free(other);
+  bloomline_atomic_filter_free(read);
 
   /* Copied and converted, with the keys and the seed. */
   bloomline_filter_t *copy = bloomline_atomic_filter_to_filter(shared), *filter;
@@ -591,6 +651,7 @@ static void atomic_filters(void) {
 
   NULL_FAILS("key", bloomline_atomic_filter_contains(shared, NULL, 3));
   NULL_FAILS("key", !bloomline_atomic_filter_insert(shared, NULL, 3));
+  NULL_FAILS("key", bloomline_atomic_filter_hash_key(shared, NULL, 3) == 0);
   NULL_FAILS("hashes", bloomline_atomic_filter_insert_batch(shared, NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
   memset(found, 0, sizeof found);
   NULL_FAILS("hashes", bloomline_atomic_filter_contains_batch(shared, NULL, 9, found) == BLOOMLINE_INVALID_ARGUMENT);
@@ -603,12 +664,17 @@ static void atomic_filters(void) {
   NULL_FAILS("filter", !bloomline_atomic_filter_insert_hash(NULL, 42));
   NULL_FAILS("filter", bloomline_atomic_filter_insert_batch(NULL, present, 1) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("filter", bloomline_atomic_filter_contains_batch(NULL, present, 1, found) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_hash_key(NULL, "ant", 3) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_set_seed(NULL, 1) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_clear(NULL) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("filter", bloomline_atomic_filter_estimated_keys(NULL) == UINT64_MAX);
+  NULL_FAILS("filter", bloomline_atomic_filter_estimated_fpr(NULL) == 1);
   NULL_FAILS("filter", bloomline_atomic_filter_from_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_into_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_to_filter(NULL) == NULL);
   NULL_FAILS("filter", bloomline_atomic_filter_k(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_n_blocks(NULL) == 0);
-  NULL_FAILS("filter", bloomline_atomic_filter_size_bytes(NULL) == 0);
+  NULL_FAILS("filter", bloomline_atomic_filter_byte_len(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_seed(NULL) == 0);
   NULL_FAILS("filter", bloomline_atomic_filter_fill_ratio(NULL) == 1);
   SUCCEEDS((bloomline_atomic_filter_prefetch(NULL, 42), true));
@@ -662,12 +728,14 @@ static void files(void) {
   bytes[0] ^= 1;
   write_bytes(bytes, n);
   FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_filter_from_file(file_path) == NULL);
-  view = bloomline_view_from_file(file_path);
+  FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_from_file(file_path) == NULL);
+  SUCCEEDS((view = bloomline_view_from_file_unverified(file_path)) != NULL);
   FAILS(BLOOMLINE_DECODE, "the bytes are damaged", bloomline_view_verify(view) == BLOOMLINE_DECODE);
   bloomline_view_free(view);
   write_bytes(bytes, n - 1);
   FAILS(BLOOMLINE_DECODE, "", bloomline_filter_from_file(file_path) == NULL);
   FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file(file_path) == NULL);
+  FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file_unverified(file_path) == NULL);
   write_bytes("", 0);
   FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_filter_from_file(file_path) == NULL);
   FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_view_from_file(file_path) == NULL);
@@ -688,10 +756,12 @@ static void files(void) {
   FAILS(BLOOMLINE_IO, "irectory", bloomline_filter_write_file(filter, golden_directory) == BLOOMLINE_IO);
   FAILS(BLOOMLINE_IO, "", bloomline_filter_from_file(golden_directory) == NULL);
   FAILS(BLOOMLINE_IO, "", bloomline_view_from_file(golden_directory) == NULL);
+  FAILS(BLOOMLINE_IO, "", bloomline_view_from_file_unverified(golden_directory) == NULL);
   NULL_FAILS("filter", bloomline_filter_write_file(NULL, file_path) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("path", bloomline_filter_write_file(filter, NULL) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("path", bloomline_filter_from_file(NULL) == NULL);
   NULL_FAILS("path", bloomline_view_from_file(NULL) == NULL);
+  NULL_FAILS("path", bloomline_view_from_file_unverified(NULL) == NULL);
   bloomline_filter_free(filter);
 }
 
@@ -703,12 +773,12 @@ static void builders(void) {
   for (unsigned i = 0; i < KEYS; ++i) {
     char key[16];
     const size_t n = key_of(i, key);
-    SUCCEEDS(bloomline_builder_add(builder, key, n) == BLOOMLINE_OK);
+    SUCCEEDS(bloomline_builder_insert(builder, key, n) == BLOOMLINE_OK);
   }
-  SUCCEEDS(bloomline_builder_add(builder, NULL, 0) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_builder_insert(builder, NULL, 0) == BLOOMLINE_OK);
   CHECK(bloomline_builder_len(builder) == KEYS + 1);
   FAILS(BLOOMLINE_NOT_EMPTY, "before the first key", bloomline_builder_set_seed(builder, 8) == BLOOMLINE_NOT_EMPTY);
-  NULL_FAILS("key", bloomline_builder_add(builder, NULL, 3) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("key", bloomline_builder_insert(builder, NULL, 3) == BLOOMLINE_INVALID_ARGUMENT);
   NULL_FAILS("length", bloomline_builder_finish_compact(builder, NULL) == NULL);
   CHECK(bloomline_builder_len(builder) == KEYS + 1);
   bloomline_filter_t *filter = bloomline_builder_finish(builder);
@@ -717,15 +787,23 @@ static void builders(void) {
   bloomline_filter_free(filter);
 
   /* The builder is reused, with the same seed. */
-  SUCCEEDS(bloomline_builder_add_hash(builder, bloomline_hash_key("ant", 3, 7)) == BLOOMLINE_OK);
+  SUCCEEDS(bloomline_builder_hash_key(builder, "ant", 3) == bloomline_hash_key("ant", 3, 7));
+  NULL_FAILS("key", bloomline_builder_hash_key(builder, NULL, 3) == 0);
+  SUCCEEDS(bloomline_builder_insert_hash(builder, bloomline_hash_key("ant", 3, 7)) == BLOOMLINE_OK);
   void *bytes = bloomline_builder_finish_compact(builder, &length);
   bloomline_view_t *view = bloomline_view_from_compact_with_seed(bytes, length, 7);
   CHECK(view != NULL && bloomline_view_contains(view, "ant", 3) && !bloomline_view_contains(view, "bee", 3));
   bloomline_view_free(view);
   bloomline_free(bytes);
+  /* Repeats do not count. */
+  for (unsigned i = 0; i < 100 * KEYS; ++i) bloomline_builder_insert_hash(builder, bloomline_mix(i % KEYS));
+  bytes = bloomline_builder_finish_compact(builder, &length);
+  CHECK(bytes != NULL && length == 20 * 64 + 1);
+  for (unsigned i = 0; i < KEYS; ++i) CHECK(bloomline_compact_contains_hash(bytes, length, bloomline_mix(i)));
+  bloomline_free(bytes);
   /* A filter of no keys is a filter too. */
   bytes = bloomline_builder_finish_compact(builder, &length);
-  CHECK(bytes != NULL && length != 0 && !bloomline_compact_may_contain(bytes, length, "ant", 3));
+  CHECK(bytes != NULL && length != 0 && !bloomline_compact_contains(bytes, length, "ant", 3));
   bloomline_free(bytes);
   bloomline_builder_free(builder);
 
@@ -736,8 +814,9 @@ static void builders(void) {
   FAILS(BLOOMLINE_SIZING, "bits per key", bloomline_builder_with_bits_per_key(65) == NULL);
   FAILS(BLOOMLINE_SIZING, "between 0 and 1", bloomline_builder_with_fpr(-1) == NULL);
   NULL_FAILS("builder", bloomline_builder_set_seed(NULL, 7) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("builder", bloomline_builder_add(NULL, "ant", 3) == BLOOMLINE_INVALID_ARGUMENT);
-  NULL_FAILS("builder", bloomline_builder_add_hash(NULL, 42) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_insert(NULL, "ant", 3) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_insert_hash(NULL, 42) == BLOOMLINE_INVALID_ARGUMENT);
+  NULL_FAILS("builder", bloomline_builder_hash_key(NULL, "ant", 3) == 0);
   NULL_FAILS("builder", bloomline_builder_len(NULL) == 0);
   NULL_FAILS("builder", bloomline_builder_finish(NULL) == NULL);
   length = 1;
@@ -850,8 +929,8 @@ static void goldens(void) {
   bloomline_filter_free(filter);
 
   golden = read_golden("compact-short-1.bin", &n);
-  CHECK(bloomline_compact_may_contain(golden, n, "ant", 3) && bloomline_compact_may_contain(golden, n, "bee", 3));
-  CHECK(bloomline_compact_may_contain(golden, n, "cat", 3) && !bloomline_compact_may_contain(golden, n, "dog", 3));
+  CHECK(bloomline_compact_contains(golden, n, "ant", 3) && bloomline_compact_contains(golden, n, "bee", 3));
+  CHECK(bloomline_compact_contains(golden, n, "cat", 3) && !bloomline_compact_contains(golden, n, "dog", 3));
   free(golden);
 }
 

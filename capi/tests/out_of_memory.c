@@ -95,6 +95,7 @@ static void filters(void) {
   SWEEP(1, status = bloomline_filter_write_standalone(filter, buffer, sizeof buffer, &length), status == BLOOMLINE_OK,
         length == 0);
   SWEEP_NEW(bloomline_view_t, bloomline_view_from_standalone(buffer, length), bloomline_view_free);
+  SWEEP_NEW(bloomline_view_t, bloomline_view_from_standalone_unverified(buffer, length), bloomline_view_free);
   bloomline_view_t *view = bloomline_view_from_standalone(buffer, length);
   SWEEP_NEW(bloomline_filter_t, bloomline_view_to_filter(view), bloomline_filter_free);
 
@@ -102,7 +103,15 @@ static void filters(void) {
   SWEEP_NEW(bloomline_atomic_filter_t, bloomline_atomic_filter_with_bits_per_key(KEYS, 10),
             bloomline_atomic_filter_free);
   SWEEP_NEW(bloomline_atomic_filter_t, bloomline_atomic_filter_with_blocks(64, 6), bloomline_atomic_filter_free);
-  bloomline_atomic_filter_t *shared;
+  bloomline_atomic_filter_t *shared = bloomline_atomic_filter_with_blocks(64, 6);
+  SWEEP(1, status = bloomline_atomic_filter_set_seed(shared, 7), status == BLOOMLINE_OK,
+        bloomline_atomic_filter_seed(shared) == 0 && bloomline_atomic_filter_n_blocks(shared) == 64);
+  SWEEP_NEW(void, bloomline_atomic_filter_to_standalone(shared, &length), bloomline_free);
+  bloomline_atomic_filter_free(shared);
+  SWEEP(1, status = bloomline_filter_write_standalone(filter, buffer, sizeof buffer, &length), status == BLOOMLINE_OK,
+        length == 0);
+  SWEEP_NEW(bloomline_atomic_filter_t, bloomline_atomic_filter_from_standalone(buffer, length),
+            bloomline_atomic_filter_free);
   SWEEP(1, shared = bloomline_atomic_filter_from_filter(filter), shared != NULL, bloomline_filter_k(filter) == 6);
   SWEEP_NEW(bloomline_filter_t, bloomline_atomic_filter_to_filter(shared), bloomline_filter_free);
 
@@ -114,7 +123,7 @@ static void filters(void) {
   CHECK(bloomline_view_contains_batch(view, hashes, 9, found) == BLOOMLINE_OK && found[8]);
   CHECK(bloomline_atomic_filter_insert_hash(shared, hash) && bloomline_atomic_filter_contains(shared, "ant", 3));
   CHECK(bloomline_atomic_filter_insert_batch(shared, hashes, 99) == BLOOMLINE_OK);
-  CHECK(bloomline_compact_may_contain(buffer, 3, "ant", 3) && bloomline_view_verify(view) == BLOOMLINE_OK);
+  CHECK(bloomline_compact_contains(buffer, 3, "ant", 3) && bloomline_view_verify(view) == BLOOMLINE_OK);
   CHECK(bloomline_filter_contains(NULL, "ant", 3) && strlen(bloomline_last_error()) != 0);
   CHECK(strlen(bloomline_kernel_name()) != 0);
   allowed = SIZE_MAX;
@@ -141,10 +150,10 @@ static void builders(void) {
       for (size_t key = 0; key < n_added; ++key) {
         bloomline_status_t status;
         if (key == 0) {
-          SWEEP(form == 0, status = bloomline_builder_add(builder, "ant", 3), status == BLOOMLINE_OK,
+          SWEEP(form == 0, status = bloomline_builder_insert(builder, "ant", 3), status == BLOOMLINE_OK,
                 bloomline_builder_len(builder) == 0);
         } else {
-          SWEEP(0, status = bloomline_builder_add_hash(builder, hashes[key % n]), status == BLOOMLINE_OK,
+          SWEEP(0, status = bloomline_builder_insert_hash(builder, hashes[key % n]), status == BLOOMLINE_OK,
                 bloomline_builder_len(builder) == key);
         }
       }
@@ -154,7 +163,7 @@ static void builders(void) {
         void *bytes;
         SWEEP(3, bytes = bloomline_builder_finish_compact(builder, &length), bytes != NULL,
               length == 0 && bloomline_builder_len(builder) == n_added);
-        CHECK(n == 0 || bloomline_compact_may_contain(bytes, length, "ant", 3));
+        CHECK(n == 0 || bloomline_compact_contains(bytes, length, "ant", 3));
         bloomline_free(bytes);
       } else {
         bloomline_filter_t *filter;

@@ -107,8 +107,12 @@ leveldb_bench() {
     cat docs/leveldb.md
 }
 
+# Debian's CMake target of LevelDB links snappy, whose package it does not depend on.
 leveldb_tools() {
-    install g++ g++ && { compiles_with leveldb/db.h || install "" libleveldb-dev || compiles_with leveldb/db.h; }
+    install g++ g++ && {
+        compiles_with leveldb/db.h && compiles_with snappy.h ||
+            install "" libleveldb-dev libsnappy-dev || compiles_with leveldb/db.h
+    }
 }
 
 compiles_with() {

@@ -70,7 +70,7 @@ enum bloomline_status_t
    */
   BLOOMLINE_BUFFER_TOO_SMALL = 6,
   /**
-   * A seed can only be set before the first key, and keys have been added.
+   * A seed can only be set before the first key, and keys have been inserted.
    */
   BLOOMLINE_NOT_EMPTY = 7,
   /**
@@ -93,15 +93,17 @@ typedef int32_t bloomline_status_t;
  * Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
  * synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
  *
- * For functions that are missing here, such as those for bytes, take a copy with `bloomline_atomic_filter_to_filter`
- * while other threads continue, or convert it with `bloomline_atomic_filter_into_filter` when they have finished.
+ * Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
+ * inserts that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, take a copy
+ * with `bloomline_atomic_filter_to_filter` while other threads continue, or convert the filter with
+ * `bloomline_atomic_filter_into_filter` when they have finished.
  */
 typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
 
 /**
  * Collects keys, then builds a filter of the right size, for example while writing an SSTable.
  *
- * Keeps 8 bytes per key until it is finished. You may add a key any number of times; the filter's size follows from
+ * Keeps 8 bytes per key until it is finished. You may insert a key any number of times; the filter's size follows from
  * the distinct keys. A finished builder is empty and can be reused.
  */
 typedef struct bloomline_builder_t bloomline_builder_t;
@@ -198,7 +200,19 @@ bloomline_filter_t *bloomline_filter_clone(const bloomline_filter_t *filter);
 void bloomline_filter_free(bloomline_filter_t *filter);
 
 /**
+ * Returns the hash of the key of `length` bytes under the filter's seed, for the functions that end in `_hash` and
+ * `_batch`. `bloomline_hash_key` is for many filters with one seed.
+ *
+ * Returns 0 for a null filter, and for a null key whose length is not 0; `bloomline_last_status` is then
+ * BLOOMLINE_INVALID_ARGUMENT.
+ */
+uint64_t bloomline_filter_hash_key(const bloomline_filter_t *filter, const void *key, size_t length);
+
+/**
  * Inserts the key of `length` bytes. Returns whether that changed a bit; if not, the key was possibly present before.
+ *
+ * An integer is a key of 8 bytes: its value as a little-endian uint64_t, negative ones in two's complement. The other
+ * languages' interfaces hash the same bytes, whatever the integer's type.
  *
  * With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
  * `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments return true.
@@ -206,11 +220,11 @@ void bloomline_filter_free(bloomline_filter_t *filter);
 bool bloomline_filter_insert(bloomline_filter_t *filter, const void *key, size_t length);
 
 /**
- * `bloomline_filter_insert` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed. Any other
- * 64-bit hash works if all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix`
- * repairs weak ones.
+ * `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
+ * all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix` repairs weak ones.
  */
-bool bloomline_filter_insert_hash(bloomline_filter_t *filter, uint64_t hash);
+bool bloomline_filter_insert_hash(bloomline_filter_t *filter,
+                                  uint64_t hash);
 
 /**
  * Inserts `n` keys by their hashes, faster than one by one. `hashes` may be null if `n` is 0.
@@ -303,7 +317,7 @@ size_t bloomline_filter_n_blocks(const bloomline_filter_t *filter);
 /**
  * Returns the bytes that the blocks take in memory; 0 for a null filter.
  */
-size_t bloomline_filter_size_bytes(const bloomline_filter_t *filter);
+size_t bloomline_filter_byte_len(const bloomline_filter_t *filter);
 
 /**
  * Returns the seed that keys are hashed with: 0 unless it was set, or read from standalone bytes; 0 for a null filter.
@@ -330,9 +344,9 @@ uint64_t bloomline_filter_estimated_keys(const bloomline_filter_t *filter);
 double bloomline_filter_estimated_fpr(const bloomline_filter_t *filter);
 
 /**
- * Returns the size in bytes of the filter's compact form; 0 for a null filter.
+ * Returns the length in bytes of the filter's compact form; 0 for a null filter.
  */
-size_t bloomline_filter_compact_size(const bloomline_filter_t *filter);
+size_t bloomline_filter_compact_len(const bloomline_filter_t *filter);
 
 /**
  * Writes the filter's compact form to `buffer`, and its length to `length`. The compact form is the blocks and one
@@ -359,9 +373,9 @@ bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filt
 void *bloomline_filter_to_compact(const bloomline_filter_t *filter, size_t *length);
 
 /**
- * Returns the size in bytes of the filter's standalone form; 0 for a null filter.
+ * Returns the length in bytes of the filter's standalone form; 0 for a null filter.
  */
-size_t bloomline_filter_standalone_size(const bloomline_filter_t *filter);
+size_t bloomline_filter_standalone_len(const bloomline_filter_t *filter);
 
 /**
  * Writes the filter's standalone form to `buffer`, and its length to `length`. The standalone form is the blocks and a
@@ -403,14 +417,22 @@ bloomline_view_t *bloomline_view_from_compact(const void *bytes, size_t n);
 bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_t n, uint64_t seed);
 
 /**
- * Opens the `n` bytes of a filter's standalone form. Checks the footer but not the blocks: `bloomline_view_verify`
- * does.
+ * Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they are cut short, their
- * footer is damaged or of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a
- * little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they were cut, are damaged or
+ * of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a little memory cannot
+ * be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
+
+/**
+ * `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
+ * checks only the footer, the last 64 bytes.
+ *
+ * Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+ * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
+ */
+bloomline_view_t *bloomline_view_from_standalone_unverified(const void *bytes, size_t n);
 
 /**
  * Frees a view, but not its bytes. Does nothing if `view` is null.
@@ -418,11 +440,17 @@ bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 void bloomline_view_free(bloomline_view_t *view);
 
 /**
- * Reads all of a standalone filter and verifies its checksum. Compact bytes have none: returns BLOOMLINE_OK for them.
+ * Reads all of a standalone filter and compares its bits with their checksum, for views that were opened unverified.
+ * Compact bytes have no checksum: returns BLOOMLINE_OK for them.
  *
  * Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
  */
 bloomline_status_t bloomline_view_verify(const bloomline_view_t *view);
+
+/**
+ * Returns the hash of the key of `length` bytes under the view's seed. See `bloomline_filter_hash_key`.
+ */
+uint64_t bloomline_view_hash_key(const bloomline_view_t *view, const void *key, size_t length);
 
 /**
  * Returns whether the key of `length` bytes is possibly present. False means definitely absent. Returns true for a
@@ -478,12 +506,12 @@ bloomline_filter_t *bloomline_view_to_filter(const bloomline_view_t *view);
  * `bloomline_view_from_compact` reports what is wrong with them. Also returns true for a null pointer whose length is
  * not 0.
  */
-bool bloomline_compact_may_contain(const void *bytes, size_t n, const void *key, size_t length);
+bool bloomline_compact_contains(const void *bytes, size_t n, const void *key, size_t length);
 
 /**
- * `bloomline_compact_may_contain` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed.
+ * `bloomline_compact_contains` by the key's hash, as `bloomline_hash_key` returns it for the filter's seed.
  */
-bool bloomline_compact_may_contain_hash(const void *bytes, size_t n, uint64_t hash);
+bool bloomline_compact_contains_hash(const void *bytes, size_t n, uint64_t hash);
 
 /**
  * Creates an empty filter, with the size, k and errors of `bloomline_filter_with_fpr`.
@@ -501,7 +529,16 @@ bloomline_atomic_filter_t *bloomline_atomic_filter_with_bits_per_key(size_t expe
 bloomline_atomic_filter_t *bloomline_atomic_filter_with_blocks(size_t n_blocks, uint32_t k);
 
 /**
- * Converts a filter, with its keys and seed, without copying it, and frees `filter`. To set a seed, set it before.
+ * Copies the `n` bytes of a filter's standalone form, as `bloomline_atomic_filter_to_standalone` or
+ * `bloomline_filter_to_standalone` returns it, after comparing all of them with their checksums.
+ *
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter or are
+ * damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ */
+bloomline_atomic_filter_t *bloomline_atomic_filter_from_standalone(const void *bytes, size_t n);
+
+/**
+ * Converts a filter, with its keys and seed, without copying it, and frees `filter`.
  *
  * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
@@ -529,6 +566,18 @@ bloomline_filter_t *bloomline_atomic_filter_to_filter(const bloomline_atomic_fil
  * Frees a filter; no thread may be using it. Does nothing if `filter` is null.
  */
 void bloomline_atomic_filter_free(bloomline_atomic_filter_t *filter);
+
+/**
+ * Sets the seed of an empty filter, 0 by default; no thread may be using it. Reads the whole filter.
+ *
+ * Returns the errors of `bloomline_filter_set_seed`.
+ */
+bloomline_status_t bloomline_atomic_filter_set_seed(bloomline_atomic_filter_t *filter, uint64_t seed);
+
+/**
+ * Returns the hash of the key of `length` bytes under the filter's seed. See `bloomline_filter_hash_key`.
+ */
+uint64_t bloomline_atomic_filter_hash_key(const bloomline_atomic_filter_t *filter, const void *key, size_t length);
 
 /**
  * Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
@@ -577,6 +626,19 @@ bloomline_status_t bloomline_atomic_filter_contains_batch(const bloomline_atomic
 void bloomline_atomic_filter_prefetch(const bloomline_atomic_filter_t *filter, uint64_t hash);
 
 /**
+ * Inserts all keys of `other`; other threads may insert and look up meanwhile.
+ *
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+ */
+bloomline_status_t bloomline_atomic_filter_union_with(const bloomline_atomic_filter_t *filter,
+                                                      const bloomline_filter_t *other);
+
+/**
+ * Removes all keys; size, k and seed stay. No other thread may be using the filter.
+ */
+bloomline_status_t bloomline_atomic_filter_clear(bloomline_atomic_filter_t *filter);
+
+/**
  * Returns the number of probes per key, 1 to 16; 0 for a null filter.
  */
 uint32_t bloomline_atomic_filter_k(const bloomline_atomic_filter_t *filter);
@@ -589,7 +651,7 @@ size_t bloomline_atomic_filter_n_blocks(const bloomline_atomic_filter_t *filter)
 /**
  * Returns the bytes that the blocks take in memory; 0 for a null filter.
  */
-size_t bloomline_atomic_filter_size_bytes(const bloomline_atomic_filter_t *filter);
+size_t bloomline_atomic_filter_byte_len(const bloomline_atomic_filter_t *filter);
 
 /**
  * Returns the seed that keys are hashed with; 0 for a null filter.
@@ -601,6 +663,25 @@ uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
  * for a null filter, as lookups in it return true.
  */
 double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the number of distinct keys inserted, estimated from the bits. See `bloomline_filter_estimated_keys`.
+ */
+uint64_t bloomline_atomic_filter_estimated_keys(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the probability that a lookup of a key never inserted returns true. See `bloomline_filter_estimated_fpr`.
+ */
+double bloomline_atomic_filter_estimated_fpr(const bloomline_atomic_filter_t *filter);
+
+/**
+ * Returns the filter's standalone form, while other threads continue, in memory that you free with `bloomline_free`,
+ * and writes its length to `length`. See `bloomline_filter_write_standalone`.
+ *
+ * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
+ * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+ */
+void *bloomline_atomic_filter_to_standalone(const bloomline_atomic_filter_t *filter, size_t *length);
 
 /**
  * Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
@@ -624,17 +705,26 @@ bloomline_status_t bloomline_filter_write_file(const bloomline_filter_t *filter,
 bloomline_filter_t *bloomline_filter_from_file(const char *path);
 
 /**
- * Maps a file in standalone form into memory: lookups read what they need of it, and programs that map the same file
- * share the memory. Checks the footer but not the blocks: `bloomline_view_verify` does.
+ * Maps a file in standalone form into memory, and compares all of it with its checksums. Programs that map the same
+ * file share the memory.
  *
  * The file must not be changed or cut short while the view exists: lookups would return wrong answers, or the process
  * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does; the view then keeps the old
  * one.
  *
  * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
- * not a filter (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_view_t *bloomline_view_from_file(const char *path);
+
+/**
+ * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read: checks only the
+ * footer, the last 64 bytes. Lookups read what they need of the file.
+ *
+ * Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+ * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
+ */
+bloomline_view_t *bloomline_view_from_file_unverified(const char *path);
 
 /**
  * Creates a builder of filters with `bits_per_key` for each distinct key, rounded up.
@@ -655,7 +745,7 @@ bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
 /**
  * Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
  *
- * Returns BLOOMLINE_NOT_EMPTY if keys have been added; the builder is then unchanged.
+ * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted; the builder is then unchanged.
  */
 bloomline_status_t bloomline_builder_set_seed(bloomline_builder_t *builder, uint64_t seed);
 
@@ -665,26 +755,32 @@ bloomline_status_t bloomline_builder_set_seed(bloomline_builder_t *builder, uint
 void bloomline_builder_free(bloomline_builder_t *builder);
 
 /**
- * Adds the key of `length` bytes. Keys may repeat.
+ * Returns the hash of the key of `length` bytes under the builder's seed. See `bloomline_filter_hash_key`.
+ */
+uint64_t bloomline_builder_hash_key(const bloomline_builder_t *builder, const void *key, size_t length);
+
+/**
+ * Inserts the key of `length` bytes. Keys may repeat.
  *
  * Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
- * BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then added: a filter built
+ * BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then inserted: a filter built
  * without the key does not find it.
  */
-bloomline_status_t bloomline_builder_add(bloomline_builder_t *builder, const void *key, size_t length);
+bloomline_status_t bloomline_builder_insert(bloomline_builder_t *builder, const void *key, size_t length);
 
 /**
- * `bloomline_builder_add` by the key's hash. See `bloomline_filter_insert_hash`.
+ * `bloomline_builder_insert` by the key's hash. See `bloomline_filter_insert_hash`.
  */
-bloomline_status_t bloomline_builder_add_hash(bloomline_builder_t *builder, uint64_t hash);
+bloomline_status_t bloomline_builder_insert_hash(bloomline_builder_t *builder, uint64_t hash);
 
 /**
- * Returns the number of keys added; a key added several times may count more than once. Returns 0 for a null builder.
+ * Returns the number of keys inserted; a key inserted several times may count more than once. Returns 0 for a null
+ * builder.
  */
 size_t bloomline_builder_len(const bloomline_builder_t *builder);
 
 /**
- * Builds the filter of the keys added, which you free, and empties the builder.
+ * Builds the filter of the keys inserted, which you free, and empties the builder.
  *
  * Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
@@ -692,7 +788,7 @@ size_t bloomline_builder_len(const bloomline_builder_t *builder);
 bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
 
 /**
- * Builds the filter of the keys added and empties the builder. Returns the filter's compact form in memory that you
+ * Builds the filter of the keys inserted and empties the builder. Returns the filter's compact form in memory that you
  * free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
  * 65.
  *
@@ -772,15 +868,17 @@ uint64_t bloomline_policy_unusable_filters(const bloomline_policy_t *policy);
 
 /**
  * Returns the hash by which a filter with this `seed`, 0 by default, places the key of `length` bytes. It is the same
- * on every CPU. To probe many filters for one key, hash it once.
+ * on every CPU. To probe many filters with one seed for a key, hash the key once; for one filter,
+ * `bloomline_filter_hash_key` cannot be called with a wrong seed.
  *
  * Returns 0 for a null key whose length is not 0; `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
  */
 uint64_t bloomline_hash_key(const void *key, size_t length, uint64_t seed);
 
 /**
- * Mixes a weak 64-bit hash, or an integer key, for use with the functions that end in `_hash` and `_batch`: those need
- * 64 well-mixed bits, and the high ones pick the block. Different inputs give different outputs.
+ * Mixes a weak 64-bit hash for use with the functions that end in `_hash` and `_batch`: these need 64 well-mixed bits,
+ * and the high bits pick the block. Different inputs give different outputs. Not for integer keys, which filters of
+ * other languages would not find: see `bloomline_filter_insert`.
  */
 uint64_t bloomline_mix(uint64_t weak);
 
@@ -811,8 +909,8 @@ bloomline_status_t bloomline_best_k(double bits_per_key, uint32_t *out);
 /**
  * Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
  * variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
- * "neon", "portable" or "reference", in this order; any other name limits to "portable". It is read once, when a kernel
- * is first needed. Never null, never freed.
+ * "neon", "portable" or "reference", in this order. Any other name means "portable", with a warning on standard error.
+ * The variable is read once, when a kernel is first needed. Never null, never freed.
  */
 const char *bloomline_kernel_name(void);
 
