@@ -269,7 +269,6 @@ impl AtomicBloomFilter {
 
     /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
     /// whole filter.
-    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(room) {
@@ -288,7 +287,7 @@ impl AtomicBloomFilter {
     }
 
     /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
-    pub fn standalone_len(&self) -> usize {
+    pub(crate) fn standalone_len(&self) -> usize {
         let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         let lanes_len = self.few(room).map_or(self.byte_len(), |blocks| encoding::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN

@@ -17,23 +17,10 @@ pub enum SizingError {
         /// The value given.
         value: f64,
     },
-    /// A false-positive rate must be between 0 and 1, both excluded.
+    /// A false-positive rate must be below 1, and no lower than what a filter of this kind can have. Raise it, or use an
+    /// exact structure.
     #[non_exhaustive]
     Fpr {
-        /// The value given.
-        value: f64,
-    },
-    /// The false-positive rate is below what 64 bits per key reach. Raise it, or use an exact structure.
-    #[non_exhaustive]
-    FprTooLow {
-        /// The value given.
-        value: f64,
-        /// The lowest false-positive rate that can be requested.
-        lowest: f64,
-    },
-    /// The false-positive rate is below what the filters of a scalable filter can keep together.
-    #[non_exhaustive]
-    ScalableFpr {
         /// The value given.
         value: f64,
         /// The lowest false-positive rate that can be requested.
@@ -99,19 +86,14 @@ impl fmt::Display for SizingError {
             Self::BitsPerKey { value } => {
                 write!(f, "bits per key must be above 0 and at most {MAX_BITS_PER_KEY}, not {value}")
             }
-            Self::Fpr { value } => {
+            Self::Fpr { value, lowest } if value > 0.0 && value < lowest => write!(
+                f,
+                "a false-positive rate of {value:e} is out of reach: request at least {lowest:e}, or use an exact \
+                 structure"
+            ),
+            Self::Fpr { value, .. } => {
                 write!(f, "a false-positive rate must be between 0 and 1, both excluded, not {value}")
             }
-            Self::FprTooLow { value, lowest } => write!(
-                f,
-                "a false-positive rate of {value:e} is out of reach: request at least {lowest:e}, which takes \
-                 {MAX_BITS_PER_KEY} bits per key, or use an exact structure"
-            ),
-            Self::ScalableFpr { value, lowest } => write!(
-                f,
-                "a scalable filter cannot keep a false-positive rate of {value:e} as it grows: request at least \
-                 {lowest:e}, or use a filter of fixed size"
-            ),
             Self::Probes { k, most } => write!(f, "probes per key must be 1 to {most}, not {k}"),
             Self::Blocks { n_blocks, most } => {
                 write!(f, "a filter has 1 to {most} blocks of 64 bytes on this machine, not {n_blocks}")
@@ -318,16 +300,6 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
-    /// The queue of a frontier contradicts its footer, though the checksums match: a faulty writer, or forged bytes.
-    #[non_exhaustive]
-    Queue {
-        /// Items, by the footer.
-        items: u64,
-        /// Bytes of the queue, by the footer.
-        queue_bytes: u64,
-        /// Bytes before the footer.
-        found_bytes: u64,
-    },
     /// An item of a frontier's queue cannot be made from its bytes, because another type wrote them, or the frontier's
     /// filter does not contain it.
     #[non_exhaustive]
@@ -396,11 +368,6 @@ impl fmt::Display for DecodeError {
                 f,
                 "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild \
                  the filter"
-            ),
-            Self::Queue { items, queue_bytes, found_bytes } => write!(
-                f,
-                "the footer's queue of {items} items in {queue_bytes} bytes does not match the {found_bytes} bytes \
-                 before it"
             ),
             Self::Item { index } => write!(f, "queue item {index} is of another type or not in the filter"),
             Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
@@ -489,18 +456,16 @@ mod tests {
                 "bits per key must be above 0 and at most 64, not NaN",
             ),
             (
-                SizingError::Fpr { value: 1.5 },
+                SizingError::Fpr { value: 1.5, lowest: 1.263e-8 },
                 "a false-positive rate must be between 0 and 1, both excluded, not 1.5",
             ),
             (
-                SizingError::FprTooLow { value: 1e-12, lowest: 1.263e-8 },
-                "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, which takes 64 bits per \
-                 key, or use an exact structure",
+                SizingError::Fpr { value: 0.0, lowest: 1.263e-8 },
+                "a false-positive rate must be between 0 and 1, both excluded, not 0",
             ),
             (
-                SizingError::ScalableFpr { value: 1e-7, lowest: 8e-7 },
-                "a scalable filter cannot keep a false-positive rate of 1e-7 as it grows: request at least 8e-7, or \
-                 use a filter of fixed size",
+                SizingError::Fpr { value: 1e-12, lowest: 1.263e-8 },
+                "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, or use an exact structure",
             ),
             (SizingError::Probes { k: 17, most: 16 }, "probes per key must be 1 to 16, not 17"),
             (
@@ -617,10 +582,6 @@ mod tests {
                 DecodeError::HashValue { stored: 1, expected: 2 },
                 "another hash function placed the keys (check value 0x0000000000000001, ours 0x0000000000000002): \
                  rebuild the filter",
-            ),
-            (
-                DecodeError::Queue { items: 3, queue_bytes: 22, found_bytes: 150 },
-                "the footer's queue of 3 items in 22 bytes does not match the 150 bytes before it",
             ),
             (DecodeError::Item { index: 3 }, "queue item 3 is of another type or not in the filter"),
             (DecodeError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),

@@ -91,6 +91,7 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
+#[must_use]
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyEstimate {

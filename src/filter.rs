@@ -443,7 +443,6 @@ impl BloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
-    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         self.as_view().estimated_keys()
     }

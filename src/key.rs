@@ -45,6 +45,16 @@ use alloc::vec::Vec;
 /// assert!(seen.contains(UserId(42)) && seen.contains(42));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
+///
+/// What is no key does not compile:
+///
+/// ```compile_fail,E0277
+/// bloomline::hash_key(0.1, 0);
+/// ```
+///
+/// ```compile_fail,E0277
+/// bloomline::hash_key(1_u128 << 64, 0);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a key",
     label = "a key is text, a byte string or an integer of up to 64 bits",

@@ -277,13 +277,8 @@ pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
 
 /// `value`, if it is a false-positive rate of at least `lowest`.
 pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
-    if !(value > 0.0 && value < 1.0) {
-        Err(SizingError::Fpr { value })
-    } else if value < lowest {
-        Err(SizingError::FprTooLow { value, lowest })
-    } else {
-        Ok(value)
-    }
+    let is_valid = value > 0.0 && value >= lowest && value < 1.0;
+    is_valid.then_some(value).ok_or(SizingError::Fpr { value, lowest })
 }
 
 fn best_k_clamped(bits_per_key: f64) -> u32 {

@@ -223,7 +223,6 @@ impl<'a> BloomView<'a> {
 
     /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
     /// whole filter.
-    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
         let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());

@@ -79,8 +79,9 @@ fn the_filter_has_the_requested_size() {
         let frontier = Frontier::<String>::growing(expected_items, fpr).unwrap();
         assert_eq!((frontier.byte_len(), frontier.estimated_fpr()), (filter.byte_len(), 0.0));
     }
-    assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(SizingError::ScalableFpr { .. })));
-    assert_eq!(Frontier::<String>::with_fpr(10, 1.0).unwrap_err(), error!(SizingError::Fpr { value: 1.0 }));
+    assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(SizingError::Fpr { .. })));
+    let error = Frontier::<String>::with_fpr(10, 1.0).unwrap_err();
+    assert_eq!(error, error!(SizingError::Fpr { value: 1.0, lowest: 1.263e-8 }));
 }
 
 #[test]
@@ -252,24 +253,26 @@ fn each_check_reports_what_is_wrong() {
     // This capacity marks a frontier that grows, whose filter has another format.
     assert_eq!(forge(24, &[0xff; 8]), error!(DecodeError::Magic { found: *b"\x89bloom\r\n" }));
 
-    let found_bytes = (standalone.len() - FOOTER_BYTES) as u64;
+    let found_bytes = standalone.len() - FOOTER_BYTES;
     // Two items of three letters and their lengths.
     let queue_bytes: u64 = 2 * (8 + 3);
     for stored in [0, 1, 3, 1 << 40, u64::MAX / 2] {
         let forged = [stored.to_le_bytes(), queue_bytes.to_le_bytes(), (u64::MAX / 2).to_le_bytes()].concat();
         let (bytes, error) = allocated(|| forge(0, &forged));
-        assert_eq!(error, error!(DecodeError::Queue { items: stored, queue_bytes, found_bytes }));
+        assert_eq!(error, error!(DecodeError::Size { stored, unit: "queued items", found_bytes }));
         assert!(bytes <= standalone.len() + 256, "{bytes} bytes");
     }
-    for stored in [0, 21, 23, found_bytes + 1, u64::MAX] {
+    for stored in [0, 21, 23, found_bytes as u64 + 1, u64::MAX] {
         let error = forge(8, &stored.to_le_bytes());
-        assert_eq!(error, error!(DecodeError::Queue { items: 2, queue_bytes: stored, found_bytes }));
+        let unit = if stored > found_bytes as u64 { "bytes of queue" } else { "queued items" };
+        let stored = if stored > found_bytes as u64 { stored } else { 2 };
+        assert_eq!(error, error!(DecodeError::Size { stored, unit, found_bytes }));
     }
     for length in [4, 1 << 40, u64::MAX] {
         let mut queue = standalone[..queue_bytes as usize].to_vec();
         queue[..8].copy_from_slice(&u64::to_le_bytes(length));
         let (bytes, error) = allocated(|| open(&forge_frontier(&queue, 2)));
-        assert!(matches!(error, DecodeError::Queue { items: 2, .. }), "{error:?}");
+        assert!(matches!(error, DecodeError::Size { stored: 2, unit: "queued items", .. }), "{error:?}");
         assert!(bytes < 2_000, "{bytes} bytes");
     }
 }

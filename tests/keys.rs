@@ -1,4 +1,5 @@
 //! A key is a key whatever holds it: one rule for every type and language, and short output of whatever holds keys.
+#![allow(clippy::needless_borrows_for_generic_args, reason = "borrowed is what is tested")]
 
 use std::borrow::Cow;
 use std::fmt::Debug;

@@ -226,7 +226,7 @@ fn invalid_fprs_are_refused() {
         refused(sizing::bits_per_key(value).unwrap_err());
     }
     for value in [f64::MIN_POSITIVE, 5e-324, 1e-12, 1.2e-8] {
-        let error = error!(SizingError::FprTooLow { value, lowest: sizing::MIN_FPR });
+        let error = error!(SizingError::Fpr { value, lowest: sizing::MIN_FPR });
         assert_eq!(BloomFilter::with_fpr(100, value).unwrap_err(), error);
         assert_eq!(sizing::bits_per_key(value).unwrap_err(), error);
     }

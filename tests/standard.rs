@@ -511,7 +511,7 @@ fn numbers_out_of_range_are_refused() {
         Err(SizingError::OutOfMemory { .. } | SizingError::Bits { .. })
     ));
     let most = sizing::StandardSizing::for_fpr(usize::MAX, 0.9);
-    assert!(most.is_ok() || matches!(most, Err(SizingError::Keys { .. } | SizingError::FprTooLow { .. })));
+    assert!(most.is_ok() || matches!(most, Err(SizingError::Keys { .. } | SizingError::Fpr { .. })));
     let error = StandardSizing::for_bits_per_key(usize::MAX, 64.0).unwrap_err();
     if cfg!(target_pointer_width = "64") {
         assert_eq!(error, error!(SizingError::Keys { expected_keys: usize::MAX, bits_per_key: 64.0 }));
@@ -525,7 +525,7 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let billion = 1_000_000_000;
     assert!(matches!(
         StandardSizing::for_fpr(billion, 5e-11),
-        Err(SizingError::FprTooLow { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
+        Err(SizingError::Fpr { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
     ));
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
     assert!(sizing.fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");

@@ -14,7 +14,7 @@ use std::{ffi::OsStr, io::Write};
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
-use crate::mask::ProbeCount;
+use crate::mask::{ProbeCount, mask};
 use crate::short::ShortLanes;
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -74,22 +74,59 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Isa);
 
-/// The kernels of this target, fastest first, as in [`Isa::ALL`] and [`NAMES`]. No `match` on them ends in `_`, so that
-/// none falls back to another unseen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Isa {
+/// Makes [`Isa`], the list of the kernels that this target has.
+macro_rules! kernels {
+    ($($(#[$attribute:meta])* $isa:ident, $name:literal, $is_supported:expr, $is_of_build:expr;)*) => {
+        /// The kernels of this target. `dispatch!` has an arm for each: it does not compile otherwise.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Isa {
+            $($(#[$attribute])* $isa,)*
+        }
+
+        impl Isa {
+            /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so
+            /// a kernel added here is tested.
+            const ALL: &[Self] = &[$($(#[$attribute])* Self::$isa,)*];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $($(#[$attribute])* Self::$isa => $name,)*
+                }
+            }
+
+            /// Returns whether the CPU can run it.
+            fn is_supported(self) -> bool {
+                match self {
+                    $($(#[$attribute])* Self::$isa => $is_supported,)*
+                }
+            }
+
+            /// Returns whether this is the fastest kernel that the build's target features include. The compiler then
+            /// inlines the kernel anywhere and schedules it better than the assembly.
+            #[inline]
+            fn is_of_build(self) -> bool {
+                match self {
+                    $($(#[$attribute])* Self::$isa => $is_of_build,)*
+                }
+            }
+        }
+    };
+}
+
+// Fastest first, as in `NAMES`. Portable code is faster than the reference even on SSE2, which cannot shift each lane by
+// its own count: 4.1 against 9.6 ns (Zen 5, 2026-11).
+kernels! {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx512,
+    Avx512, "avx512", prefetch::has_leaf_7() && has_avx512::get(), cfg!(target_feature = "avx512f");
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx2,
+    Avx2, "avx2", prefetch::has_leaf_7() && has_avx2::get(),
+        cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Sse41,
+    Sse41, "sse4.1", has_sse41::get(), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-    Neon,
-    // Faster than the reference even on SSE2, which cannot shift each lane by its own count: 4.1 against 9.6 ns
-    // (Zen 5, 2026-11).
-    Portable,
-    Reference,
+    Neon, "neon", true, true;
+    Portable, "portable", true, Self::ALL.len() == 2;
+    Reference, "reference", true, false;
 }
 
 /// The kernels of all targets, fastest first, so that `BLOOMLINE_KERNEL` means the same everywhere.
@@ -104,50 +141,6 @@ cpufeatures::new!(has_avx2, "avx2", "bmi1", "bmi2");
 cpufeatures::new!(has_sse41, "sse4.1");
 
 impl Isa {
-    /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so a
-    /// kernel added here is tested.
-    const ALL: &[Self] = &[
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-        Self::Avx512,
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-        Self::Avx2,
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-        Self::Sse41,
-        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-        Self::Neon,
-        Self::Portable,
-        Self::Reference,
-    ];
-
-    fn is_supported(self) -> bool {
-        match self {
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx512 => prefetch::has_leaf_7() && has_avx512::get(),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx2 => prefetch::has_leaf_7() && has_avx2::get(),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Sse41 => has_sse41::get(),
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            Self::Neon => true,
-            Self::Portable | Self::Reference => true,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx512 => "avx512",
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Avx2 => "avx2",
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Self::Sse41 => "sse4.1",
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            Self::Neon => "neon",
-            Self::Portable => "portable",
-            Self::Reference => "reference",
-        }
-    }
-
     /// The index in [`Isa::ALL`] of the fastest kernel that this CPU has and the environment allows.
     fn fastest() -> usize {
         let allowed = Self::allowed();
@@ -280,7 +273,7 @@ impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
     pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
-        if self.is_of_build() {
+        if self.0.is_of_build() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
         let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
@@ -297,7 +290,7 @@ impl Kernel {
     /// Returns whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
-        if self.is_of_build() {
+        if self.0.is_of_build() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
         let inlined = inlined!(
@@ -327,13 +320,7 @@ impl Kernel {
             Isa::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
             // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
             // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            // SAFETY: as in `dispatch!`.
-            Isa::Sse41 => unsafe { sse41::contains(&lanes.block_of(hash), hash, k) },
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            Isa::Neon => neon::contains(&lanes.block_of(hash), hash, k),
-            Isa::Portable => portable::contains(&lanes.block_of(hash), hash, k),
-            Isa::Reference => reference::contains(&lanes.block_of(hash), hash, k),
+            _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
         }
     }
 
@@ -370,9 +357,9 @@ impl Kernel {
         if self.contains_shared(block, hash, k) {
             return false;
         }
-        let mut mask = [0; size_of::<Block>()];
-        Self::insert_by_call(&mut mask, hash, k, self);
-        set_shared(block, &mask)
+        // By the definition: the atomic instructions take 25 ns, and a mask in vector registers would have to be stored
+        // and loaded again, which takes 11 (Zen 5, 2026-11).
+        shared::insert(block, mask(hash, k).map(u64::to_le))
     }
 
     /// [`contains`](Self::contains) in a block that other threads may change at the same time.
@@ -381,24 +368,6 @@ impl Kernel {
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
         let inlined = inlined!(self, contains_avx512, contains_avx2, ((block.as_ptr().cast(), 1), hash, k));
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
-    }
-
-    /// Returns whether this is the fastest kernel that the build's target features include. The compiler then inlines
-    /// the kernel anywhere and schedules it better than the assembly.
-    #[inline]
-    fn is_of_build(self) -> bool {
-        match self.0 {
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx512 => cfg!(target_feature = "avx512f"),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx2 => cfg!(target_feature = "avx2") && !cfg!(target_feature = "avx512f"),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Sse41 => cfg!(target_feature = "sse4.1") && !cfg!(target_feature = "avx2"),
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            Isa::Neon => true,
-            Isa::Portable => Isa::ALL.len() == 2,
-            Isa::Reference => false,
-        }
     }
 
     /// [`insert`](Self::insert) for each hash, in its block. Calls `on_unchanged` with the hashes whose bits were all

@@ -184,7 +184,11 @@ impl<'a> FilterBlockReader<'a> {
             // No data block starts there, so a query for one means damage or another table's filter block.
             Some([]) => Err(FilterBlockError::NoKeys { range }),
             Some(filter) => Ok(filter),
-            None => Err(FilterBlockError::Filters { start, end, bytes: self.filters.len() }),
+            None => Err(FilterBlockError::Filter(DecodeError::Slice {
+                start: start as usize,
+                end: end as usize,
+                found: self.filters.len(),
+            })),
         }
     }
 
@@ -247,17 +251,7 @@ pub enum FilterBlockError {
         /// Index of the filter.
         range: u64,
     },
-    /// A filter does not lie within the filter block, which is damaged.
-    #[non_exhaustive]
-    Filters {
-        /// Where the filter starts, by the filter block.
-        start: u32,
-        /// Where it ends, by the filter block.
-        end: u32,
-        /// Bytes of all filters together.
-        bytes: usize,
-    },
-    /// The filter cannot be read.
+    /// The filter cannot be read, or does not lie within the filter block.
     Filter(DecodeError),
 }
 
@@ -276,10 +270,7 @@ impl fmt::Display for FilterBlockError {
             Self::Offsets { start, end } => write!(f, "filter offsets cannot lie at {start}..{end}"),
             Self::NoFilter { range, n_filters } => write!(f, "filter {range} of {n_filters} does not exist"),
             Self::NoKeys { range } => write!(f, "filter {range} is empty"),
-            Self::Filters { start, end, bytes } => {
-                write!(f, "a filter cannot lie at {start}..{end} of {bytes} bytes")
-            }
-            Self::Filter(error) => return error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
         }?;
         f.write_str(": the filter block is damaged or of another table; rewrite the table")
     }

@@ -218,7 +218,7 @@ impl<T: Key> Frontier<T> {
     }
 
     /// Length of the standalone bytes: queue, filter and a footer of 64 bytes.
-    pub fn standalone_len(&self) -> usize {
+    pub(crate) fn standalone_len(&self) -> usize {
         let queue: usize = self.queue.iter().map(|item| LENGTH_BYTES + item.key_bytes().as_ref().len()).sum();
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
     }
@@ -282,8 +282,10 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
             return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
         }
         encoding::verify(body, checksum)?;
-        let wrong_queue = DecodeError::Queue { items, queue_bytes, found_bytes: body.len() as u64 };
-        let (mut rest, filter) = split_at(body, queue_bytes).ok_or(wrong_queue)?;
+        let wrong = |stored, unit| DecodeError::Size { stored, unit, found_bytes: body.len() };
+        let too_long = wrong(queue_bytes, "bytes of queue");
+        let (mut rest, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
+        let wrong_queue = wrong(items, "queued items");
         // Grown item by item: a forged count must not allocate.
         let mut queue = VecDeque::new();
         for index in 0..items {

@@ -118,10 +118,7 @@ const SMALL_UNION: u64 = 1 << 16;
 impl Plan {
     /// The plan of a filter with these parameters, of which `growth` and `tightening` are in range.
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
-        let check = |is_valid: bool, error| is_valid.then_some(()).ok_or(error);
-        check(fpr > 0.0 && fpr < 1.0, SizingError::Fpr { value: fpr })?;
-        let too_low = SizingError::ScalableFpr { value: fpr, lowest: SCALABLE_MIN_FPR };
-        check(fpr >= SCALABLE_MIN_FPR, too_low)?;
+        sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of those that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
@@ -203,13 +200,10 @@ impl ScalableBloomFilter {
     /// # Ok::<(), bloomline::SizingError>(())
     /// ```
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, SizingError> {
-        let value = sizing::checked_fpr(fpr, 0.0)?;
+        sizing::checked_fpr(fpr, 0.0)?;
         let k = ProbeCount::new(filter.k())?;
         let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
-        let lowest = taken + MOST_FILTERS * lowest_of_k;
-        if value < lowest {
-            return Err(SizingError::ScalableFpr { value, lowest });
-        }
+        sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A plan of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let fpr = fpr.min(shared + MOST_FILTERS * lowest_of_k);
@@ -487,7 +481,7 @@ impl ScalableBloomFilter {
 
     /// Length of the standalone bytes: those of the filters, oldest first, and a footer of 64 bytes with their number,
     /// the number of keys, the requested parameters and a checksum.
-    pub fn standalone_len(&self) -> usize {
+    pub(crate) fn standalone_len(&self) -> usize {
         self.filters.iter().map(BloomFilter::standalone_len).sum::<usize>() + StandaloneFooter::LEN
     }
 

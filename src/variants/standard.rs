@@ -291,7 +291,6 @@ impl StandardBloomFilter {
 
     /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
     /// describes how accurate that is, and when there is no estimate. Reads the whole filter.
-    #[must_use]
     pub fn estimated_keys(&self) -> KeyEstimate {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
     }
@@ -355,7 +354,7 @@ impl StandardBloomFilter {
 
     /// Length of the standalone bytes: the bits in lanes of 8 bytes, and a footer of 64 bytes with version, size, k,
     /// seed, number of keys if known, and checksums.
-    pub fn standalone_len(&self) -> usize {
+    pub(crate) fn standalone_len(&self) -> usize {
         self.body().len() + StandaloneFooter::LEN
     }
 
