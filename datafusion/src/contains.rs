@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_null_hides_no_neighbour() {
         let mut filter = BloomFilter::with_fpr(10, 0.01).unwrap();
-        filter.insert(7_i64.to_le_bytes());
+        filter.insert(7);
         let filters = BinaryArray::from_iter_values([filter.to_standalone()]);
         let filters = arrow::compute::take(&filters, &Int64Array::from(vec![0; 4]), None).unwrap();
         let valid = reference::of(ColumnarValue::Array(filters)).unwrap();
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn each_filter_has_its_seed() {
         let filters = [0, 0x5eed, 0].map(|seed| {
-            let mut filter = BloomFilter::with_fpr(1000, 1e-6).unwrap().with_seed(seed);
-            filter.insert(7_i64.to_le_bytes());
+            let mut filter = BloomFilter::with_fpr(1000, 1e-6).unwrap().with_seed(seed).unwrap();
+            filter.insert(7);
             filter.to_standalone()
         });
         let column = Arc::new(BinaryArray::from_iter_values(filters));

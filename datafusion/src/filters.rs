@@ -1,4 +1,4 @@
-//! Filters as SQL has them: standalone bytes in binary columns.
+//! Reads and writes filters in binary columns, as standalone bytes.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,12 +7,22 @@ use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
-use bloomline::{BloomFilter, BloomView};
-use datafusion_common::{DataFusionError, Result, exec_datafusion_err, plan_err, resources_err};
+use bloomline::{BloomFilter, BloomView, SizingError};
+use datafusion_common::{
+    DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
+};
 
 /// An error that names the function which met it.
 pub fn failed(function: &str, error: impl Error) -> DataFusionError {
     exec_datafusion_err!("{function}: {error}")
+}
+
+/// [`failed`], but with DataFusion's own kind of error where memory ran out.
+pub fn not_made(function: &str, error: SizingError) -> DataFusionError {
+    match error {
+        SizingError::OutOfMemory { .. } => resources_datafusion_err!("{function}: {error}"),
+        _ => failed(function, error),
+    }
 }
 
 /// Refuses types that cannot hold a filter.
@@ -30,9 +40,7 @@ pub fn check_type(function: &str, data_type: &DataType) -> Result<()> {
 
 /// Opens standalone bytes, all of whose bits are checked.
 pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
-    let view = BloomView::from_standalone(bytes).map_err(|error| failed(function, error))?;
-    view.verify().map_err(|error| failed(function, error))?;
-    Ok(view)
+    BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
 }
 
 /// A column of filters as views, without a copy of their bytes where the column has them in one buffer.
@@ -51,7 +59,7 @@ pub fn column<'a>(
     filters: impl Iterator<Item = Option<&'a BloomFilter>> + Clone,
     remedy: &str,
 ) -> Result<ArrayRef> {
-    let total: usize = filters.clone().flatten().map(BloomFilter::standalone_bytes).sum();
+    let total: usize = filters.clone().flatten().map(BloomFilter::standalone_len).sum();
     if total > i32::MAX as usize {
         return resources_err!(
             "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: {remedy}",
@@ -62,7 +70,7 @@ pub fn column<'a>(
     let (mut offsets, mut valid) = (vec![0], Vec::new());
     for filter in filters {
         if let Some(filter) = filter {
-            filter.write_standalone(&mut values);
+            filter.write_standalone(&mut values)?;
         }
         offsets.push(values.len() as i32);
         valid.push(filter.is_some());
@@ -73,8 +81,8 @@ pub fn column<'a>(
 
 /// The standalone bytes of a filter.
 pub fn standalone(function: &str, filter: &BloomFilter) -> Result<Vec<u8>> {
-    let mut bytes = with_room(function, filter.standalone_bytes())?;
-    filter.write_standalone(&mut bytes);
+    let mut bytes = with_room(function, filter.standalone_len())?;
+    filter.write_standalone(&mut bytes)?;
     Ok(bytes)
 }
 

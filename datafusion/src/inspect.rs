@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt64Array};
 use arrow::datatypes::{DataType, Float64Type};
-use bloomline::BloomFilter;
+use bloomline::BloomView;
 use datafusion_common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
-use crate::filters::{self, failed};
+use crate::filters::{self, not_made};
 
 /// A scalar function of a filter.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -85,32 +85,35 @@ impl ScalarUDFImpl for Inspect {
             Some(ColumnarValue::Scalar(filter)) => filter.to_array()?,
             None => return exec_err!("{name} takes a filter"),
         })?;
-        let open = |bytes| Ok(filters::open(name, bytes)?.to_filter());
-        let mut opened = filters.iter().map(|bytes| -> Result<_> { bytes.map(open).transpose() });
+        let mut opened =
+            filters.iter().map(|bytes| bytes.map(|bytes| filters::open(name, bytes)).transpose());
         let result: ArrayRef = match self.what {
             What::EstimatedKeys => {
-                let estimate = |filter: BloomFilter| filter.estimated_keys().keys();
+                let estimate = |filter: BloomView<'_>| filter.estimated_keys().keys();
                 Arc::new(
                     opened.map(|filter| Ok(filter?.and_then(estimate))).collect::<Result<UInt64Array>>()?,
                 )
             }
             What::EstimatedFpr => {
-                let estimate = |filter: BloomFilter| filter.estimated_fpr();
+                let estimate = |filter: BloomView<'_>| filter.estimated_fpr();
                 Arc::new(opened.map(|filter| Ok(filter?.map(estimate))).collect::<Result<Float64Array>>()?)
             }
             What::Fold => {
                 let Some(fpr) = fpr else { return exec_err!("{name} takes a false-positive rate") };
                 let fprs = fpr.into_array(filters.len())?;
-                let fold = |(mut filter, fpr): (BloomFilter, f64)| -> Result<_> {
-                    filter.shrink_to_fpr(fpr).map_err(|error| failed(name, error))?;
-                    Ok(filter)
+                let fold = |(filter, fpr): (BloomView<'_>, f64)| {
+                    let folded = filter.to_filter().and_then(|mut filter| {
+                        filter.shrink_to_fpr(fpr)?;
+                        Ok(filter)
+                    });
+                    folded.map_err(|error| not_made(name, error))
                 };
                 // One filter may be folded to many rates.
                 let only = if filters.len() == 1 { opened.next().transpose()?.flatten() } else { None };
                 let mut folded = Vec::new();
                 for fpr in fprs.as_primitive::<Float64Type>() {
                     let filter = match filters.len() {
-                        1 => only.clone(),
+                        1 => only,
                         _ => opened.next().transpose()?.flatten(),
                     };
                     folded.push(filter.zip(fpr).map(fold).transpose()?);

@@ -1,4 +1,4 @@
-//! The hashes of columns of keys: "Keys of other types" in the format's specification.
+//! Hashes columns of keys, by "Keys of other types" in the format's specification.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use arrow::compute::take;
 use arrow::datatypes::{
     DataType, Field, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use bloomline::hash_key;
+use bloomline::{Key, hash_key};
 use datafusion_common::{Result, exec_err, plan_err};
 
 /// Extension types whose storage is a type of keys, but whose values are not.
@@ -57,30 +57,25 @@ pub fn hash(keys: &dyn Array, seed: u64) -> Result<Vec<u64>> {
         DataType::LargeBinary => bytes(keys.as_binary::<i64>(), seed),
         DataType::BinaryView => bytes(keys.as_binary_view(), seed),
         DataType::FixedSizeBinary(_) => bytes(keys.as_fixed_size_binary(), seed),
-        DataType::Int8 => integers::<Int8Type>(keys, seed, |value| value as u64),
-        DataType::Int16 => integers::<Int16Type>(keys, seed, |value| value as u64),
-        DataType::Int32 => integers::<Int32Type>(keys, seed, |value| value as u64),
-        DataType::Int64 => integers::<Int64Type>(keys, seed, |value| value as u64),
-        DataType::UInt8 => integers::<UInt8Type>(keys, seed, u64::from),
-        DataType::UInt16 => integers::<UInt16Type>(keys, seed, u64::from),
-        DataType::UInt32 => integers::<UInt32Type>(keys, seed, u64::from),
-        DataType::UInt64 => integers::<UInt64Type>(keys, seed, |value| value),
+        DataType::Int8 => integers::<Int8Type>(keys, seed),
+        DataType::Int16 => integers::<Int16Type>(keys, seed),
+        DataType::Int32 => integers::<Int32Type>(keys, seed),
+        DataType::Int64 => integers::<Int64Type>(keys, seed),
+        DataType::UInt8 => integers::<UInt8Type>(keys, seed),
+        DataType::UInt16 => integers::<UInt16Type>(keys, seed),
+        DataType::UInt32 => integers::<UInt32Type>(keys, seed),
+        DataType::UInt64 => integers::<UInt64Type>(keys, seed),
         DataType::Dictionary(..) => return dictionary(keys.as_any_dictionary(), seed),
         other => return exec_err!("keys cannot be of type {other}"),
     })
 }
 
-fn bytes<A: ArrayAccessor<Item: AsRef<[u8]>>>(keys: A, seed: u64) -> Vec<u64> {
+fn bytes<A: ArrayAccessor<Item: Key>>(keys: A, seed: u64) -> Vec<u64> {
     (0..keys.len()).map(|i| hash_key(keys.value(i), seed)).collect()
 }
 
-fn integers<T: ArrowPrimitiveType>(
-    keys: &dyn Array,
-    seed: u64,
-    modulo: impl Fn(T::Native) -> u64,
-) -> Vec<u64> {
-    let values = keys.as_primitive::<T>().values().iter();
-    values.map(|&value| hash_key(modulo(value).to_le_bytes(), seed)).collect()
+fn integers<T: ArrowPrimitiveType<Native: Key>>(keys: &dyn Array, seed: u64) -> Vec<u64> {
+    keys.as_primitive::<T>().values().iter().map(|value| hash_key(value, seed)).collect()
 }
 
 /// Hashes each value of the dictionary once, unless it has more values than there are keys.

@@ -85,7 +85,7 @@ pub fn open<'a>(function: &str, references: &'a StructArray, i: usize) -> Result
     let bytes = filters(references).value(i);
     let is_intact = references.column(1).as_boolean();
     if is_intact.is_valid(i) && is_intact.value(i) {
-        BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
+        BloomView::from_standalone_unverified(bytes).map_err(|error| failed(function, error))
     } else {
         filters::open(function, bytes)
     }

@@ -116,8 +116,9 @@ fn made_by_rust() -> RecordBatch {
         filter
     };
     let good = filled(BloomFilter::with_blocks(12, 7).unwrap()).to_standalone();
+    let seeded = BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed).unwrap();
     let mut full = BloomFilter::with_blocks(1, 7).unwrap();
-    full.extend((0..10_000_u32).map(u32::to_le_bytes));
+    full.extend(0..10_000);
     let mut standard = StandardBloomFilter::with_bits(1000, 7).unwrap();
     let mut counting = CountingBloomFilter::with_blocks(12, 7).unwrap();
     for key in keys {
@@ -132,7 +133,7 @@ fn made_by_rust() -> RecordBatch {
     let footer = good.len() - 64;
     let rows = [
         ("good", good.clone()),
-        ("seeded", filled(BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed)).to_standalone()),
+        ("seeded", filled(seeded).to_standalone()),
         ("four_probes", filled(BloomFilter::with_blocks(12, 4).unwrap()).to_standalone()),
         ("full", full.to_standalone()),
         ("standard", standard.to_standalone()),

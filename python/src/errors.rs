@@ -1,11 +1,11 @@
 //! Rust's errors as Python's exceptions, with the same texts.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use bloomline::{MismatchError, SizingError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -15,13 +15,27 @@ pyo3::create_exception!(
     "The bytes are not a filter of this kind, or are damaged: rebuild the filter from its keys."
 );
 
-/// Sizes and filters that do not fit each other.
-pub fn value_error(error: impl Error) -> PyErr {
+pub fn sizing_error(error: SizingError) -> PyErr {
+    match error {
+        SizingError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+pub fn mismatch_error(error: MismatchError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
 pub fn decode_error(error: bloomline::DecodeError) -> PyErr {
-    DecodeError::new_err(error.to_string())
+    match error {
+        bloomline::DecodeError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        _ => DecodeError::new_err(error.to_string()),
+    }
+}
+
+/// For allocations of this package, with the crate's text.
+pub fn out_of_memory(bytes: usize) -> PyErr {
+    PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes"))
 }
 
 /// Python chooses the subclass of `OSError` by the number.
@@ -37,6 +51,7 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
                 PyOSError::new_err((number, what, path))
             }
         }
+        None if error.kind() == ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
         None => error.into(),
     }
 }

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, MismatchError, SizingError, variants};
+use bloomline::{KeyEstimate, MismatchError, variants};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyType};
 
 use crate::column::{Inserts, Lookups};
-use crate::errors::{decode_error, os_error, value_error};
+use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
 use crate::view::{BloomView, bytes_of};
 use crate::{files, keys};
 
@@ -55,16 +55,10 @@ pub fn answers(py: Python<'_>, found: Vec<bool>, is_null: Vec<bool>) -> PyResult
     array.call(arguments, Some(&mask))
 }
 
-/// Fails where the crate's own allocation would end the process.
-pub fn check_memory(bytes: usize) -> PyResult<()> {
+/// Fails where `Clone` would end the process.
+fn check_memory(bytes: usize) -> PyResult<()> {
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
-    allocated.map_err(|_| value_error(SizingError::OutOfMemory { bytes }))
-}
-
-/// Decodes a filter that takes up to a quarter more than its bytes, as a counting one does.
-fn decode<F: Send>(bytes: &[u8], decode: fn(&[u8]) -> Result<F, bloomline::DecodeError>) -> PyResult<F> {
-    check_memory(bytes.len() + bytes.len() / 4)?;
-    decode(bytes).map_err(decode_error)
+    allocated.map_err(|_| out_of_memory(bytes))
 }
 
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
@@ -90,7 +84,7 @@ fn lock_both<'a, F>(
 
 /// A class over one of the crate's filters: what all have in common, and `$own` methods.
 ///
-/// Nobody waits for the lock while attached to the interpreter, nor for the interpreter with the lock.
+/// Lock order: detach from the interpreter before blocking on the filter's lock; never reattach while holding it.
 macro_rules! filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         $(#[$doc])*
@@ -110,7 +104,7 @@ macro_rules! filter_class {
             fn read_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
                 let filter = py.detach(|| {
                     let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
-                    decode(&bytes, <$Filter>::from_standalone)
+                    <$Filter>::from_standalone(&bytes).map_err(decode_error)
                 });
                 Ok(Self::new_with(filter?, None))
             }
@@ -215,13 +209,21 @@ macro_rules! filter_class {
             /// Bytes of memory.
             #[getter]
             fn size_bytes(&self, py: Python<'_>) -> usize {
-                self.quickly(py, |filter| filter.size_bytes())
+                self.quickly(py, |filter| filter.byte_len())
             }
 
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-                check_memory(2 * self.size_bytes(py))?;
-                Ok(PyBytes::new(py, &self.detached(py, <$Filter>::to_standalone)))
+                let bytes = self.detached(py, |filter| {
+                    let (mut bytes, len) = (Vec::new(), filter.standalone_len());
+                    bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
+                    filter.write_standalone(&mut bytes)?;
+                    PyResult::Ok(bytes)
+                })?;
+                PyBytes::new_with(py, bytes.len(), |copy| {
+                    copy.copy_from_slice(&bytes);
+                    Ok(())
+                })
             }
 
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
@@ -229,13 +231,13 @@ macro_rules! filter_class {
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
                 let bytes = bytes_of(buffer)?;
                 let bytes = bytes.as_slice();
-                let filter = buffer.py().detach(|| decode(bytes, <$Filter>::from_standalone))?;
+                let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
                 Ok(Self::new_with(filter, None))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                py.detach(|| files::save(&path, |file| self.read().write_standalone_to(file)))
+                py.detach(|| files::save(&path, |file| self.read().write_standalone(file)))
                     .map_err(|error| os_error(error, &path))
             }
 
@@ -268,8 +270,9 @@ macro_rules! sized_filter_class {
                     fpr: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let filter = <$Filter>::with_fpr(expected_keys, fpr).map_err(value_error)?;
-                    Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+                    let filter = <$Filter>::with_fpr(expected_keys, fpr);
+                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+                    Ok(Self::new_with(filter, Some(expected_keys)))
                 }
 
                 /// A filter of a given size instead of a given false-positive rate.
@@ -280,8 +283,9 @@ macro_rules! sized_filter_class {
                     bits_per_key: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key).map_err(value_error)?;
-                    Ok(Self::new_with(filter.with_seed(seed), Some(expected_keys)))
+                    let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
+                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+                    Ok(Self::new_with(filter, Some(expected_keys)))
                 }
 
                 /// Probes of each key.
@@ -386,14 +390,20 @@ uniting_filter_class! {
     BloomFilter over bloomline::BloomFilter, {
         /// The filter in a file that `save` or the command line wrote.
         ///
-        /// With mmap, a BloomView that maps the file: only what lookups need is read, and the footer is checked. Its
-        /// method `verify` checks the rest. Nobody may shorten the file meanwhile, which would end this process with
-        /// SIGBUS; `save` never does. Without mmap, a BloomFilter: read, verified, and free to change.
+        /// With mmap, a BloomView that maps the file. Nobody may shorten the file meanwhile, which would end this
+        /// process with SIGBUS; `save` never does. Without mmap, a BloomFilter: a copy, free to change.
+        ///
+        /// Reads the whole file, and raises DecodeError if it is damaged. verify=False, for mapped files that are too
+        /// large to read, checks only the footer: damaged bits then lose keys, with no other sign. The view's method
+        /// `verify` checks the rest later.
         #[staticmethod]
-        #[pyo3(signature = (path, mmap=true))]
-        fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
+        #[pyo3(signature = (path, mmap=true, *, verify=true))]
+        fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
             if mmap {
-                return Ok(Py::new(py, BloomView::map(py, &path)?)?.into_any());
+                return Ok(Py::new(py, BloomView::map(py, &path, verify)?)?.into_any());
+            }
+            if !verify {
+                return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
             }
             Ok(Py::new(py, Self::read_file(py, &path)?)?.into_any())
         }
@@ -401,12 +411,12 @@ uniting_filter_class! {
         /// Divides the size by `factor`, which must divide n_blocks. Bit for bit, the result is the filter that would
         /// have been built in that size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = count)] factor: usize) -> PyResult<()> {
-            py.detach(|| self.write().fold(factor)).map_err(value_error)
+            py.detach(|| self.write().fold(factor)).map_err(sizing_error)
         }
 
         /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`.
         fn shrink_to_fpr(&self, py: Python<'_>, fpr: f64) -> PyResult<()> {
-            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(value_error)
+            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(sizing_error)
         }
 
         /// Blocks of 64 bytes.
@@ -446,8 +456,8 @@ sized_filter_class! {
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-            check_memory(self.size_bytes(py) / 5)?;
-            Ok(BloomFilter::new_with(self.detached(py, |filter| filter.as_filter().clone()), self.expected_keys))
+            let filter = self.detached(py, |filter| filter.as_filter().as_view().to_filter()).map_err(sizing_error)?;
+            Ok(BloomFilter::new_with(filter, self.expected_keys))
         }
 
         /// Blocks of 512 bits and counters.
@@ -491,11 +501,11 @@ uniting_filter_class! {
         /// Bits of the filter.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
-            self.quickly(py, |filter| filter.size_bits())
+            self.quickly(py, |filter| filter.bit_len())
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.size_bits(), filter.k()));
+            let (size, k) = self.quickly(py, |filter| (filter.bit_len(), filter.k()));
             format!("StandardBloomFilter({}size_bits={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
@@ -512,8 +522,9 @@ filter_class! {
             fpr: f64,
             #[pyo3(from_py_with = seed)] seed: u64,
         ) -> PyResult<Self> {
-            let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr).map_err(value_error)?;
-            Ok(Self::new_with(filter.with_seed(seed), None))
+            let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
+            let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+            Ok(Self::new_with(filter, None))
         }
 
         /// The filter in a file that `save` wrote, verified.
@@ -559,7 +570,7 @@ fn combine<F: Send + Sync>(
         let (mut ours, theirs) = lock_both(ours, theirs);
         combine(&mut ours, &theirs)
     });
-    combined.map_err(value_error)
+    combined.map_err(mismatch_error)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

@@ -1,9 +1,9 @@
-//! Keys as Python has them: single objects, iterables, numpy arrays, and whatever speaks Arrow.
+//! Reads Python keys: single objects, iterables, numpy arrays, and whatever speaks Arrow.
 #![forbid(unsafe_code)]
 
 use bloomline::hash_key;
 use numpy::PyUntypedArray;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 
@@ -22,11 +22,11 @@ pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
     } else if key.is_instance_of::<PyBytes>() {
         Ok(hash_key(key.cast::<PyBytes>()?.as_bytes(), seed))
     } else {
-        integer(key).map(|value| hash_key(value.to_le_bytes(), seed))
+        integer(key).map(|value| hash_key(value, seed))
     }
 }
 
-/// The value modulo 2^64.
+/// The value, or for a negative one its two's complement.
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     let refused = || match key.get_type().name() {
         Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
@@ -36,10 +36,9 @@ fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
         return Err(refused());
     }
     if key.is_instance_of::<PyInt>() {
-        return match key.extract::<i64>() {
-            Ok(value) => Ok(value as u64),
-            Err(_) => key.py().get_type::<PyInt>().call_method1("__and__", (key, u64::MAX))?.extract(),
-        };
+        let value = key.extract::<i64>().map(|value| value as u64).or_else(|_| key.extract());
+        let text = "integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text";
+        return value.map_err(|_| PyOverflowError::new_err(text));
     }
     // numpy's integers have an index. So have its booleans before numpy 2.3, and others refuse to be one.
     let is_bool = || PyResult::Ok(key.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'b');

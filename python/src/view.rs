@@ -9,8 +9,8 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::column::Lookups;
-use crate::errors::{decode_error, os_error};
-use crate::filters::{BloomFilter, answers, check_memory};
+use crate::errors::{decode_error, os_error, sizing_error};
+use crate::filters::{BloomFilter, answers};
 use crate::keys;
 
 /// What keeps the bytes in place.
@@ -20,11 +20,10 @@ enum Owner {
     File(Mmap),
 }
 
-/// A filter in the bytes of a buffer: lookups that copy nothing and read only what they need.
+/// A filter in the bytes of a buffer or a mapped file, for lookups without a copy of it.
 #[pyclass(frozen, module = "bloomline")]
 pub struct BloomView {
     view: bloomline::BloomView<'static>,
-    size_bytes: usize,
     _owner: Owner,
 }
 
@@ -50,14 +49,18 @@ impl Bytes<'_> {
     }
 }
 
-impl BloomView {
-    fn of(bytes: &'static [u8], owner: Owner) -> PyResult<Self> {
-        let view = bloomline::BloomView::from_standalone(bytes).map_err(decode_error)?;
-        Ok(Self { view, size_bytes: bytes.len() - bloomline::StandaloneFooter::BYTES, _owner: owner })
-    }
+fn open(bytes: &[u8], verify: bool) -> PyResult<bloomline::BloomView<'_>> {
+    let view = if verify {
+        bloomline::BloomView::from_standalone(bytes)
+    } else {
+        bloomline::BloomView::from_standalone_unverified(bytes)
+    };
+    view.map_err(decode_error)
+}
 
+impl BloomView {
     /// The filter in a file, mapped.
-    pub fn map(py: Python<'_>, path: &Path) -> PyResult<Self> {
+    pub fn map(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
         py.detach(|| {
             // SAFETY: nobody may shorten the file while it is mapped, which would end the process with SIGBUS; `save` does
             // not, and the documentation of `open` says so.
@@ -65,21 +68,27 @@ impl BloomView {
             let map = map.map_err(|error| os_error(error, path))?;
             // SAFETY: the bytes of a mapping stay in place until it is dropped, with or after the view.
             let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
-            Self::of(bytes, Owner::File(map))
+            Ok(Self { view: open(bytes, verify)?, _owner: Owner::File(map) })
         })
     }
 }
 
 #[pymethods]
 impl BloomView {
-    /// A view of the filter in `buffer`, which has standalone bytes. Checks their footer; `verify` checks the rest.
+    /// A view of the filter in `buffer`, which has standalone bytes.
+    ///
+    /// Reads all of them, and raises DecodeError if they are damaged. verify=False, for mapped files that are too large
+    /// to read, checks only their footer: damaged bits then lose keys, with no other sign. The method `verify` checks
+    /// the rest later.
     #[new]
-    fn new(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (buffer, *, verify=true))]
+    fn new(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
+        let py = buffer.py();
         let buffer = bytes_of(buffer)?;
         let bytes = buffer.as_slice();
         // SAFETY: the buffer's array keeps the bytes in place, and is dropped with or after the view.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
-        Self::of(bytes, Owner::Array(buffer.0.unbind()))
+        Ok(Self { view: py.detach(|| open(bytes, verify))?, _owner: Owner::Array(buffer.0.unbind()) })
     }
 
     /// Whether a key is possibly present. False means definitely absent.
@@ -103,8 +112,7 @@ impl BloomView {
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
-        check_memory(self.size_bytes)?;
-        Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()), None))
+        Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()).map_err(sizing_error)?, None))
     }
 
     /// Probes of each key.
@@ -122,7 +130,7 @@ impl BloomView {
     /// Bytes of the filter, without its footer.
     #[getter]
     fn size_bytes(&self) -> usize {
-        self.size_bytes
+        self.view.byte_len()
     }
 
     /// The seed that keys are hashed with.

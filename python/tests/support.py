@@ -34,7 +34,8 @@ def key_bytes(key):
         return key.encode()
     if isinstance(key, bytes):
         return bytes(key)
-    return (operator.index(key) % 2**64).to_bytes(8, "little")
+    key = operator.index(key)
+    return key.to_bytes(8, "little", signed=key < 0)
 
 
 def standalone_of(filter, keys):

@@ -65,7 +65,6 @@ def test_open_maps(tmp_path):
     f.save(path)
     for view in (BloomFilter.open(path), BloomFilter.open(path, mmap=True), BloomFilter.open(str(path), True)):
         assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 5)
-        view.verify()
         assert view.contains_many(range(1_000)).all() and 17 in view and view.to_filter() == f
         assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
 
@@ -86,7 +85,7 @@ def test_a_mapped_file_may_be_replaced_and_removed(tmp_path):
     assert view.to_filter() == old
 
 
-def test_opening_reads_only_the_footer(tmp_path):
+def test_opening_unverified_reads_only_the_footer(tmp_path):
     """A sparse file of 64 GiB opens at once and answers; verifying it would take a minute."""
     from support import FOOTER_BYTES, make
 
@@ -102,7 +101,7 @@ def test_opening_reads_only_the_footer(tmp_path):
             file.write(footer)
         except OSError:
             pytest.skip("this file system has no sparse files of this size")
-    view = BloomFilter.open(path)
+    view = BloomFilter.open(path, verify=False)
     assert view.n_blocks == size // 64 and view.size_bytes == size
     assert not view.contains_many(np.arange(20)).any() and "ant" not in view
 
@@ -118,14 +117,8 @@ def test_files_that_are_no_filters(tmp_path, options):
     damaged = bytearray(data)
     damaged[100] ^= 4
     path.write_bytes(damaged)
-    if options.get("mmap", True):
-        view = BloomFilter.open(path, **options)
-        for read in (view.verify, view.to_filter):
-            with pytest.raises(DecodeError, match="checksum"):
-                read()
-    else:
-        with pytest.raises(DecodeError, match="checksum"):
-            BloomFilter.open(path, **options)
+    with pytest.raises(DecodeError, match="checksum"):
+        BloomFilter.open(path, **options)
     with pytest.raises(FileNotFoundError) as error:
         BloomFilter.open(tmp_path / "absent", **options)
     assert error.value.errno == errno.ENOENT and str(error.value.filename) == str(tmp_path / "absent")
@@ -136,6 +129,30 @@ def test_files_that_are_no_filters(tmp_path, options):
     for wrong in (None, 17, 1.5, path.open):
         with pytest.raises(TypeError):
             BloomFilter.open(wrong, **options)
+
+
+def test_damage_is_found_unless_only_the_footer_is_read(tmp_path):
+    f = filled()
+    data = bytearray(f.to_bytes())
+    middle = len(data) // 2 - 128
+    data[middle : middle + 256] = bytes(256)
+    path = tmp_path / "f.bloom"
+    path.write_bytes(data)
+    for open in (lambda **options: BloomFilter.open(path, **options), lambda **options: BloomView(data, **options)):
+        for options in ({}, {"verify": True}):
+            with pytest.raises(DecodeError, match="damaged: their checksum"):
+                open(**options)
+        view = open(verify=False)
+        assert not view.contains_many(range(1_000)).all(), "lost keys: the risk"
+        for read in (view.verify, view.to_filter):
+            with pytest.raises(DecodeError, match="damaged: their checksum"):
+                read()
+    with pytest.raises(TypeError):
+        BloomView(data, False)
+    with pytest.raises(TypeError):
+        BloomFilter.open(path, True, False)
+    with pytest.raises(ValueError, match="verify=False needs mmap=True"):
+        BloomFilter.open(path, mmap=False, verify=False)
 
 
 @pytest.mark.parametrize("cls", OTHERS)
@@ -193,7 +210,6 @@ memory = shared_memory.SharedMemory(sys.argv[1])
 resource_tracker.unregister(memory._name, "shared_memory")  # the parent owns it
 buffer = memory.buf[:int(sys.argv[2])]
 view = BloomView(buffer)
-view.verify()
 assert view.seed == 9 and view.contains_many(range(1000)).all()
 del view
 buffer.release()

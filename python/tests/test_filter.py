@@ -17,7 +17,7 @@ from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, 
 from support import ALL, empty, has_bits_of, make, one_by_one, python, run_python, without_count
 
 UNITING = [BloomFilter, StandardBloomFilter]
-KEYS = ["ant", b"bee", 17, "", b"", -1, 2**63, 2**70 + 5, "жук", "a\0", "🐜" * 40]
+KEYS = ["ant", b"bee", 17, "", b"", -1, 2**63, 2**64 - 5, "жук", "a\0", "🐜" * 40]
 
 
 def names(count, prefix="key"):
@@ -104,7 +104,7 @@ def test_one_value_is_one_key_whatever_its_type(cls):
     f.add(17)
     for key in (
         np.int8(17), np.uint8(17), np.int64(17), np.uint64(17), Number.SEVENTEEN, Index(),
-        17 + 2**64, 17 - 2**64, 17 + 2**200, (17).to_bytes(8, "little"),
+        (17).to_bytes(8, "little"),
     ):
         assert key in f, repr(key)
     assert "17" not in f and -17 not in f and b"\x11" not in f
@@ -120,6 +120,18 @@ def test_one_value_is_one_key_whatever_its_type(cls):
     f.add("é")
     assert Text("é") in f and "é".encode() in f and Binary("é".encode()) in f and np.str_("é") in f
     assert np.bytes_("é".encode()) in f
+
+
+@pytest.mark.parametrize("key", [2**64, 17 + 2**64, 17 - 2**64, -(2**63) - 1, 2**200, -(2**200), 10**5_000],
+                         ids=lambda key: f"{key.bit_length()} bits")
+@pytest.mark.parametrize("cls", ALL)
+def test_integers_of_more_than_64_bits_are_no_keys(cls, key):
+    f = cls(10)
+    for use in (f.add, f.__contains__, lambda key: f.update([key]), lambda key: f.contains_many([key]),
+                lambda key: f.update(np.array([key], object))):
+        with pytest.raises(ValueError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
+            use(key)
+    assert f == cls(10)
 
 
 REFUSED = [True, False, None, 1.0, bytearray(b"ant"), memoryview(b"ant"), 1j, (1,), [1], {1}, object(), np.float64(1), np.bool_(True),
@@ -326,10 +338,12 @@ def test_wrong_sizes_are_errors_with_the_numbers(cls):
     for count in (-1, -(2**70)):
         with pytest.raises(ValueError, match=str(count)):
             cls(count)
-    for count in (2**62, 2**64 - 1, 2**64, 2**200):
+    for count in (2**64 - 1, 2**64, 2**200):
         with pytest.raises(ValueError):
             cls(count)
-    with pytest.raises(ValueError, match="cannot allocate|address space"):
+    with pytest.raises((ValueError, MemoryError)):
+        cls(2**62)
+    with pytest.raises(MemoryError, match="out of memory: cannot allocate [0-9]+ bytes"):
         cls(2**50)
     for count in (None, "1000", 1.5):
         with pytest.raises(TypeError):
@@ -354,8 +368,8 @@ resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
 for make in (BloomFilter, CountingBloomFilter, StandardBloomFilter):
     try:
         make(10**10)
-    except (ValueError, MemoryError) as error:
-        assert isinstance(error, ValueError) and "cannot allocate" in str(error), repr(error)
+    except MemoryError as error:
+        assert "cannot allocate" in str(error), repr(error)
     else:
         raise SystemExit(f"{make}: no error")
 big = BloomFilter(8 * 10**8)
@@ -364,13 +378,44 @@ for name, use in (("copy", big.copy), ("to_bytes", big.to_bytes), ("|", lambda: 
     print(name, flush=True)
     try:
         use()
-    except (ValueError, MemoryError) as error:
+    except MemoryError as error:
         print(repr(error), flush=True)
     else:
         raise SystemExit("no error")
 big.add("ant")
 assert "ant" in big
 """)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
+def test_memory_for_a_copy_that_cannot_be_had_is_an_error(tmp_path):
+    run_python("""
+import resource, sys
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
+for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter):
+    f = cls(6 * 10**7)
+    f.add("ant")
+    data = f.to_bytes()
+    uses = [lambda: cls.from_bytes(data), f.copy, f.to_bytes]
+    if cls is BloomFilter:
+        f.save(sys.argv[1])
+        uses += [lambda: cls.open(sys.argv[1], mmap=False), BloomView(data).to_filter, lambda: f.fold(2)]
+    if cls is CountingBloomFilter:
+        uses += [f.to_filter]
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), resource.RLIM_INFINITY))
+    for i, use in enumerate(uses):
+        try:
+            use()
+        except MemoryError as error:
+            assert "out of memory" in str(error), repr(error)
+        else:
+            raise SystemExit(f"{cls}, use {i}: no error")
+    assert "ant" in f
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    del f, data, uses, use
+""", tmp_path / "f.bloom")
 
 
 def test_sizes_for_a_guessed_number_of_keys_can_be_folded():
@@ -486,7 +531,7 @@ def test_bytes_round_trip(cls):
         cls.from_bytes(memoryview(data + data)[::2])
     for other in ALL:
         if other is not cls:
-            with pytest.raises(DecodeError, match="of this type|too short"):
+            with pytest.raises(DecodeError, match="^these are the bytes of a "):
                 other.from_bytes(data)
 
 
@@ -503,7 +548,7 @@ def test_damaged_bytes_are_an_error(cls):
     for end in range(0, len(data), 13):
         with pytest.raises(DecodeError, match=r"\d"):
             cls.from_bytes(data[:end])
-    with pytest.raises(DecodeError, match="too short: 0 bytes, at least 72 needed|too short: 0 bytes"):
+    with pytest.raises(DecodeError, match="cut short: 0 bytes, at least (72|320) needed"):
         cls.from_bytes(b"")
     with pytest.raises(DecodeError):
         cls.from_bytes(data + b"\0")
@@ -558,23 +603,26 @@ def test_a_view_holds_its_buffer():
     assert view.contains_many(names(100)).all()
 
 
-def test_views_check_the_footer_at_once_and_the_lanes_on_demand():
+def test_views_check_all_bytes_or_the_lanes_on_demand():
     f = empty()
     f.update(names(100))
     data = bytearray(f.to_bytes())
     data[3] ^= 1
-    view = BloomView(data)
+    with pytest.raises(DecodeError, match="checksum is 0x[0-9a-f]{16}, stored 0x[0-9a-f]{16}"):
+        BloomView(data)
+    view = BloomView(data, verify=False)
     with pytest.raises(DecodeError, match="checksum is 0x[0-9a-f]{16}, stored 0x[0-9a-f]{16}"):
         view.verify()
     data[3] ^= 1
     view.verify()
     data[-20] ^= 1
-    with pytest.raises(DecodeError):
-        BloomView(data)
-    with pytest.raises(DecodeError):
-        BloomView(data[:-1])
-    with pytest.raises(DecodeError, match="too short: 0 bytes"):
-        BloomView(b"")
+    for verify in (True, False):
+        with pytest.raises(DecodeError):
+            BloomView(data, verify=verify)
+        with pytest.raises(DecodeError):
+            BloomView(data[:-1], verify=verify)
+        with pytest.raises(DecodeError, match="cut short: 0 bytes, at least 72 needed"):
+            BloomView(b"", verify=verify)
 
 
 def test_counting():

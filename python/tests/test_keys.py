@@ -149,7 +149,7 @@ def test_numpy_text_that_is_no_text():
 
 
 def test_numpy_objects():
-    check(np.array(["ant", b"bee", 17, 2**70, -1, np.int8(3), "жук"], dtype=object))
+    check(np.array(["ant", b"bee", 17, 2**64 - 1, -2, np.int8(3), "жук"], dtype=object))
     check(np.array(["ant", 17, 18], dtype=object)[::-2])
     check(np.array([], dtype=object))
     for wrong in (None, 1.5, True, bytearray(b"ant")):
@@ -609,7 +609,7 @@ f = BloomFilter(10)
 for length in (2**40, 2**62):
     try:
         f.contains_many(np.broadcast_to(np.int8(1), length))
-    except (ValueError, MemoryError) as error:
+    except MemoryError as error:
         assert str(length) in str(error), repr(error)
     else:
         raise SystemExit("no error")

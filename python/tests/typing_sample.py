@@ -95,6 +95,8 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(BloomFilter.open(path, mmap=True), BloomView)
     assert_type(BloomFilter.open(path, mmap=False), BloomFilter)
     assert_type(BloomFilter.open(path, mmap=some), BloomView | BloomFilter)
+    assert_type(BloomFilter.open(path, verify=some), BloomView)
+    BloomFilter.open(path, mmap=False, verify=False)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
     assert issubclass(DecodeError, ValueError)
     assert bloomline.__all__
 
@@ -103,6 +105,7 @@ def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) 
     for buffer in (b"", bytearray(), memoryview(b""), shared, mapped, words, array("B")):
         view = BloomView(buffer)
         assert_type(view, BloomView)
+        assert_type(BloomView(buffer, verify=False), BloomView)
         assert_type(view.to_filter(), BloomFilter)
         assert_type(b"key" in view, bool)
         assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])

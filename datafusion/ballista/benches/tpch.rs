@@ -165,7 +165,7 @@ async fn count(context: &SessionContext, sql: &str) -> Result<i64> {
 fn write_filter(folder: &Path, orders: u64) -> Result<Vec<u8>> {
     let mut filter = BloomFilter::with_blocks(1 << 14, 6)?;
     for key in (0..4 * orders).step_by(16) {
-        filter.insert(key.to_le_bytes());
+        filter.insert(key);
     }
     let bytes = filter.to_standalone();
     let column = BinaryArray::from_iter_values([&bytes]);

@@ -310,7 +310,7 @@ fn an_executor_killed_during_the_build_costs_no_key() {
     let expected = filter(KEYS, |_| true);
     let partial_filters = |executor: &str| {
         let files = files(&cluster.folder.path().join(executor));
-        files.iter().filter(|&&size| size >= expected.size_bytes() as u64).count()
+        files.iter().filter(|&&size| size >= expected.byte_len() as u64).count()
     };
     cluster.wait("a partial filter", || partial_filters("executor-0") > 0);
     let made = partial_filters("executor-0") + partial_filters("executor-1");
@@ -353,7 +353,7 @@ fn files(folder: &Path) -> Vec<u64> {
 fn a_filter_over_16_mib_passes_between_executors() {
     let cluster = Cluster::start();
     let filter = filter(14_000_000, |_| true);
-    assert!(filter.size_bytes() > 16 << 20);
+    assert!(filter.byte_len() > 16 << 20);
     let query = "SELECT id FROM probe
         WHERE bloom_contains((SELECT bloom_filter(url, 14000000, 0.01) FROM build), url)";
     let settings = [
@@ -375,7 +375,7 @@ fn messages_over_the_limit_fail_loudly_and_a_table_of_filters_is_fine() {
     // Blocks of shuffles are over this limit, so let there be none while the filter is built.
     let one_task = "--set=datafusion.execution.target_partitions=1";
     let filter = filter(KEYS, |_| true);
-    assert!(filter.size_bytes() > LIMIT.parse().expect("a number"));
+    assert!(filter.byte_len() > LIMIT.parse().expect("a number"));
 
     // A result, which the executor refuses to send.
     let error = cluster.fails(&[one_task, BUILD]);

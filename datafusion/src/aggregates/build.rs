@@ -8,7 +8,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::record_batch::RecordBatch;
 use bloomline::{BloomFilter, Sizing, StandaloneFooter};
-use datafusion_common::{Result, ScalarValue, plan_datafusion_err, plan_err, resources_err};
+use datafusion_common::{Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
@@ -16,7 +16,7 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, ColumnarValue, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
 };
 
-use crate::filters::{self, failed};
+use crate::filters::{self, failed, not_made};
 use crate::keys;
 
 const NAME: &str = "bloom_filter";
@@ -134,7 +134,7 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
     let sizing = Sizing::for_fpr(keys, number("fpr", fpr)?)
         .map_err(|error| plan_datafusion_err!("{NAME}: {error}"))?
         .foldable();
-    let bytes = sizing.n_blocks.saturating_mul(64).saturating_add(StandaloneFooter::BYTES);
+    let bytes = sizing.byte_len().saturating_add(StandaloneFooter::LEN);
     if bytes > i32::MAX as usize {
         return plan_err!(
             "{NAME}: a filter of {bytes} bytes exceeds SQL's limit of {} bytes in a value: \
@@ -146,10 +146,7 @@ fn sizing(expected_keys: &ScalarValue, fpr: &ScalarValue) -> Result<Sizing> {
 }
 
 fn empty(sizing: Sizing) -> Result<BloomFilter> {
-    match BloomFilter::with_sizing(sizing) {
-        Ok(filter) => Ok(filter),
-        Err(error) => resources_err!("{NAME}: {error}"),
-    }
+    BloomFilter::with_sizing(sizing).map_err(|error| not_made(NAME, error))
 }
 
 /// The filter of some keys, made for the first of them.
@@ -166,8 +163,8 @@ fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Resu
         filter_of(filter, sizing)?.insert_hash(u64::from_le_bytes(hash));
         return Ok(());
     }
-    let state = filters::open(NAME, state)?.to_filter();
-    filter_of(filter, sizing)?.union_with(&state).map_err(|error| failed(NAME, error))
+    let state = filters::open(NAME, state)?;
+    filter_of(filter, sizing)?.union_with(state).map_err(|error| failed(NAME, error))
 }
 
 /// Which keys are neither null nor left out by the clause `FILTER`.
@@ -227,7 +224,7 @@ impl Accumulator for Whole {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.filter.as_ref().map_or(0, BloomFilter::size_bytes)
+        size_of::<Self>() + self.filter.as_ref().map_or(0, BloomFilter::byte_len)
     }
 }
 
@@ -325,7 +322,7 @@ impl GroupsAccumulator for Groups {
     fn size(&self) -> usize {
         size_of::<Self>()
             + self.filters.capacity() * size_of::<Option<BloomFilter>>()
-            + self.built * self.sizing.n_blocks * 64
+            + self.built * self.sizing.byte_len()
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use bloomline::{BloomFilter, MismatchError};
+use bloomline::{BloomFilter, BloomView};
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
 
-use crate::filters::{self, failed};
+use crate::filters::{self, failed, not_made};
 
 const NAME: &str = "bloom_filter_union";
 
@@ -71,21 +71,41 @@ struct Unions(Vec<BloomFilter>);
 
 impl Unions {
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut new = filters::open(NAME, bytes)?.to_filter();
-        while let Some(i) = self.0.iter().position(|old| divides(old, &new) || divides(&new, old)) {
+        let view = filters::open(NAME, bytes)?;
+        let mut united: Option<BloomFilter> = None;
+        loop {
+            let new = united.as_ref().map_or(view, BloomFilter::as_view);
+            let Some(i) = self.0.iter().position(|old| divides(old.into(), new) || divides(new, old.into()))
+            else {
+                break;
+            };
             let mut old = self.0.swap_remove(i);
-            let (larger, smaller) =
-                if new.n_blocks() > old.n_blocks() { (&mut new, &old) } else { (&mut old, &new) };
-            larger.fold(larger.n_blocks() / smaller.n_blocks()).map_err(|error| failed(NAME, error))?;
-            new.union_with(&old).map_err(|error| failed(NAME, error))?;
+            unite(&mut old, new)?;
+            united = Some(old);
         }
-        self.0.push(new);
+        self.0.push(match united {
+            Some(united) => united,
+            None => view.to_filter().map_err(|error| not_made(NAME, error))?,
+        });
         Ok(())
     }
 }
 
-fn divides(a: &BloomFilter, b: &BloomFilter) -> bool {
+fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
     b.n_blocks().is_multiple_of(a.n_blocks())
+}
+
+/// Unites two filters whose sizes divide each other, in the smaller size.
+fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
+    let (ours, theirs) = (filter.n_blocks(), other.n_blocks());
+    let united = if ours < theirs {
+        let folded = other.to_folded(theirs / ours).map_err(|error| not_made(NAME, error))?;
+        filter.union_with(&folded)
+    } else {
+        filter.fold(ours / theirs).map_err(|error| not_made(NAME, error))?;
+        filter.union_with(other)
+    };
+    united.map_err(|error| failed(NAME, error))
 }
 
 impl Accumulator for Unions {
@@ -112,19 +132,17 @@ impl Accumulator for Unions {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        match self.0.as_slice() {
-            [] => Ok(ScalarValue::Binary(None)),
-            [filter] => Ok(ScalarValue::Binary(Some(filters::standalone(NAME, filter)?))),
-            [a, b, ..] => {
-                let (ours, theirs) = (a.n_blocks(), b.n_blocks());
-                let (ours, theirs) = (ours.min(theirs), ours.max(theirs));
-                Err(failed(NAME, MismatchError::Blocks { ours, theirs }))
-            }
+        // In this order, so that the error does not depend on that of the rows.
+        self.0.sort_by_key(BloomFilter::n_blocks);
+        let Some((filter, others)) = self.0.split_first_mut() else { return Ok(ScalarValue::Binary(None)) };
+        for other in others {
+            filter.union_with(&*other).map_err(|error| failed(NAME, error))?;
         }
+        Ok(ScalarValue::Binary(Some(filters::standalone(NAME, filter)?)))
     }
 
     fn size(&self) -> usize {
         size_of::<Self>()
-            + self.0.iter().map(|filter| size_of::<BloomFilter>() + filter.size_bytes()).sum::<usize>()
+            + self.0.iter().map(|filter| size_of::<BloomFilter>() + filter.byte_len()).sum::<usize>()
     }
 }

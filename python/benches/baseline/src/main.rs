@@ -53,7 +53,7 @@ fn run(job: &str, ints: &[i64], text: &Text) -> Result<String, Box<dyn Error>> {
         return Err(format!("a job is KEYS JOB PATH, not {job:?}").into());
     };
     let mut filter = BloomFilter::from_standalone(&std::fs::read(path)?)?;
-    let int_hash = |i: usize| hash_key(ints[i].to_le_bytes(), 0);
+    let int_hash = |i: usize| hash_key(ints[i], 0);
     let text_hash = |i: usize| hash_key(text.get(i), 0);
     let mut found = Vec::new();
     let started = Instant::now();
