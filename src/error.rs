@@ -131,21 +131,16 @@ fn out_of_memory(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
-    /// The numbers of blocks differ. Fold the larger filter if its number is a multiple of the other's.
+    /// The sizes differ. Of two filters with blocks, fold the larger if its number of blocks is a multiple of the other's;
+    /// standard filters cannot be folded.
     #[non_exhaustive]
-    Blocks {
-        /// Blocks of the filter that the method was called on.
-        ours: usize,
-        /// Blocks of the other.
-        theirs: usize,
-    },
-    /// The sizes of two standard filters differ. They cannot be folded.
-    #[non_exhaustive]
-    Bits {
-        /// Bits of the filter that the method was called on.
+    Size {
+        /// Size of the filter that the method was called on.
         ours: u64,
-        /// Bits of the other.
+        /// Size of the other.
         theirs: u64,
+        /// Their unit: blocks, or the bits of standard filters.
+        unit: &'static str,
     },
     /// The probes per key differ.
     #[non_exhaustive]
@@ -177,18 +172,14 @@ pub enum MismatchError {
 impl fmt::Display for MismatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Blocks { ours, theirs } => {
+            Self::Size { ours, theirs, unit } => {
                 let (more, fewer) = (ours.max(theirs), ours.min(theirs));
-                write!(f, "filters of {ours} and {theirs} blocks cannot be combined: ")?;
+                write!(f, "filters of {ours} and {theirs} {unit} cannot be combined: ")?;
                 match more.checked_rem(fewer) {
-                    Some(0) => write!(f, "fold the larger one by {}", more / fewer),
-                    _ => write!(f, "build both with one number of blocks"),
+                    Some(0) if unit == "blocks" => write!(f, "fold the larger one by {}", more / fewer),
+                    _ => write!(f, "build both with one number of {unit}"),
                 }
             }
-            Self::Bits { ours, theirs } => write!(
-                f,
-                "standard filters of {ours} and {theirs} bits cannot be combined: build both with one size"
-            ),
             Self::Probes { ours, theirs } => write!(
                 f,
                 "filters with k = {ours} and k = {theirs} cannot be combined: build both with one k"
@@ -498,16 +489,16 @@ mod tests {
     fn mismatches_are_explained() {
         for (error, text) in [
             (
-                MismatchError::Blocks { ours: 8, theirs: 9 },
+                MismatchError::Size { ours: 8, theirs: 9, unit: "blocks" },
                 "filters of 8 and 9 blocks cannot be combined: build both with one number of blocks",
             ),
             (
-                MismatchError::Blocks { ours: 8, theirs: 24 },
+                MismatchError::Size { ours: 8, theirs: 24, unit: "blocks" },
                 "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
             ),
             (
-                MismatchError::Bits { ours: 500, theirs: 501 },
-                "standard filters of 500 and 501 bits cannot be combined: build both with one size",
+                MismatchError::Size { ours: 500, theirs: 1000, unit: "bits" },
+                "filters of 500 and 1000 bits cannot be combined: build both with one number of bits",
             ),
             (
                 MismatchError::Probes { ours: 6, theirs: 7 },

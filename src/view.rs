@@ -336,7 +336,8 @@ pub(crate) fn check_match(
     other: &BloomView<'_>,
 ) -> Result<(), MismatchError> {
     if n_blocks != other.n_blocks() {
-        return Err(MismatchError::Blocks { ours: n_blocks, theirs: other.n_blocks() });
+        let (ours, theirs) = (n_blocks as u64, other.n_blocks() as u64);
+        return Err(MismatchError::Size { ours, theirs, unit: "blocks" });
     }
     if k != other.k {
         return Err(MismatchError::Probes { ours: k.get(), theirs: other.k() });

@@ -417,7 +417,10 @@ fn estimates_are_the_same_on_every_cpu() {
 fn mismatches_are_errors() {
     let filter = BloomFilter::new(512.0 * 4.0, 6);
     for (other, error) in [
-        (BloomFilter::new(512.0 * 8.0, 6), error!(MismatchError::Blocks { ours: 4, theirs: 8 })),
+        (
+            BloomFilter::new(512.0 * 8.0, 6),
+            error!(MismatchError::Size { ours: 4, theirs: 8, unit: "blocks" }),
+        ),
         (BloomFilter::new(512.0 * 4.0, 7), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (
             BloomFilter::new(512.0 * 4.0, 6).with_seed(1).unwrap(),
@@ -429,7 +432,10 @@ fn mismatches_are_errors() {
     }
     let filter = StandardBloomFilter::new(1_000.0, 6);
     for (other, error) in [
-        (StandardBloomFilter::new(1_001.0, 6), error!(MismatchError::Bits { ours: 1_000, theirs: 1_001 })),
+        (
+            StandardBloomFilter::new(1_001.0, 6),
+            error!(MismatchError::Size { ours: 1_000, theirs: 1_001, unit: "bits" }),
+        ),
         (StandardBloomFilter::new(1_000.0, 7), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (
             StandardBloomFilter::new(1_000.0, 6).with_seed(1).unwrap(),

@@ -78,7 +78,7 @@ fn filters_that_place_keys_differently_are_not_combined() {
     let ours = filter_of((0..100).map(mix), 8, 6);
     let with_seed = BloomFilter::with_blocks(8, 6).unwrap().with_seed(9).unwrap();
     let others = [
-        (filter_of([1], 9, 6), error!(MismatchError::Blocks { ours: 8, theirs: 9 })),
+        (filter_of([1], 9, 6), error!(MismatchError::Size { ours: 8, theirs: 9, unit: "blocks" })),
         (filter_of([1], 8, 7), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (with_seed, error!(MismatchError::Seed { ours: 0, theirs: 9 })),
     ];

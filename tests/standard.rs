@@ -128,7 +128,7 @@ fn filters_with_different_parameters_are_not_combined() {
     };
     assert_eq!(
         other(with_bits(501, 6).with_seed(99).unwrap()),
-        error!(MismatchError::Bits { ours: 500, theirs: 501 })
+        error!(MismatchError::Size { ours: 500, theirs: 501, unit: "bits" })
     );
     assert_eq!(
         other(with_bits(500, 7).with_seed(99).unwrap()),

@@ -104,7 +104,7 @@ fn views_that_do_not_match_change_nothing() {
         BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap().to_standalone()
     };
     let errors = [
-        (other(4, 6, 9), error!(MismatchError::Blocks { ours: 3, theirs: 4 })),
+        (other(4, 6, 9), error!(MismatchError::Size { ours: 3, theirs: 4, unit: "blocks" })),
         (other(3, 7, 9), error!(MismatchError::Probes { ours: 6, theirs: 7 })),
         (other(3, 6, 0), error!(MismatchError::Seed { ours: 9, theirs: 0 })),
     ];

@@ -96,6 +96,9 @@ class Machine(machine.Machine):
                 self.general[30] = value(self.next)
             if not name.startswith("b.") or truth(self.condition()):
                 self.next = number(target)
+        elif name in ("cbz", "cbnz"):
+            if truth((self.read(first, self.bits(first)) == 0) == (name == "cbz")):
+                self.next = number(self.read(operands[1], 64))
         elif name in ("ldr", "ldp", "ldrb", "ldrsw", "str", "stp"):
             address = self.address(operands)
             for operand in operands[: 2 if name[2] == "p" else 1]:

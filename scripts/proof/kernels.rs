@@ -69,7 +69,7 @@ fn main() {
         let answer = if function == "insert" { insert(&mut filter, hash) } else { contains(&filter, hash) };
         results.push(u8::from(answer));
         bytes.clear();
-        filter.write_compact(&mut bytes);
+        filter.write_compact(&mut bytes).expect("a `Vec` takes all bytes");
         results.extend(bytes.iter().cycle().take(64));
     }
     std::io::stdout().write_all(&results).unwrap();

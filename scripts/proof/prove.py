@@ -15,14 +15,14 @@ from agree import disagreement
 from definition import high_product, mask, words
 from machine import BLOCK, FILTER, FILTER_BYTES, Memory, Program, Refused, is_possible, low, number, value
 
-MACHINES = {"EM_X86_64": x86_64.Machine, "EM_AARCH64": aarch64.Machine}
+# And the numbers of the kernels, as `src/kernel/mod.rs` lists them.
+MACHINES = {"EM_X86_64": (x86_64.Machine, range(5)), "EM_AARCH64": (aarch64.Machine, range(3))}
 HASH = BitVec("hash", 64)
 LANES = [BitVec(f"lane {i}", 64) for i in range(8)]
 # The words of a filter are unknown, but for the fields that choose the kernel and k.
 FIELDS = {FILTER + at: BitVec(f"filter {at}", 64) for at in range(0, FILTER_BYTES, 8)}
 # Where accessors may leave a second answer.
 ANSWER = range(0x3000_0000_0000, 0x3000_0000_0008)
-ISAS = range(6)
 
 
 class Kernels:
@@ -30,18 +30,19 @@ class Kernels:
 
     def __init__(self, path):
         self.program = Program(path)
+        self.interpreter, self.isas = MACHINES[self.program.architecture]
         size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
         assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size!r} bytes"
         self.places = {name: self.place(name) for name in ("kernel", "k", "keys")}
         n_blocks = self.machine(FIELDS, value(0)).run(self.program.symbols["n_blocks"])
         self.block_offset = high_product(HASH, n_blocks) << 6
-        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, isa) for isa in ISAS)), None)
+        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, isa) for isa in self.isas)), None)
         if self.blocks is None:
             raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
     def machine(self, fields, second, writable=(), block=None):
         memory = Memory(self.program, fields, writable, block)
-        return MACHINES[self.program.architecture](memory, [value(FILTER), second])
+        return self.interpreter(memory, [value(FILTER), second])
 
     def place(self, accessor):
         """Where an accessor reads a filter first. `kernel` reads a table next, which needs a known kernel."""
@@ -187,7 +188,7 @@ def main():
         except Refused as refused:
             sys.exit(str(refused))
         runner = tuple(arguments.runner.split()) if kernels.program.architecture == "EM_AARCH64" else ()
-        isas = {kernels.name(isa): isa for isa in ISAS}
+        isas = {kernels.name(isa): isa for isa in kernels.isas}
         for name in chosen.split(",") if chosen else isas:
             if name not in isas:
                 parser.error(f"{path} has no kernel {name!r}, only {', '.join(isas)}")

@@ -232,7 +232,7 @@ impl StandardBloomFilter {
     fn check_match(&self, other: &Self) -> Result<(), MismatchError> {
         let check = |is_same: bool, error| is_same.then_some(()).ok_or(error);
         let (ours, theirs) = (self.bit_len(), other.bit_len());
-        check(ours == theirs, MismatchError::Bits { ours, theirs })?;
+        check(ours == theirs, MismatchError::Size { ours, theirs, unit: "bits" })?;
         check(self.k() == other.k(), MismatchError::Probes { ours: self.k(), theirs: other.k() })?;
         check(self.seed == other.seed, MismatchError::Seed { ours: self.seed(), theirs: other.seed() })
     }

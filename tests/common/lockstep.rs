@@ -38,8 +38,7 @@ pub fn kernels_agree(inserted: &[u64], queried: &[u64], k: u32, n_blocks: usize)
     let queried: Vec<u64> = inserted.iter().chain(queried).copied().collect();
     let answers: Vec<bool> = queried.iter().map(|&hash| reference.contains_hash(hash)).collect();
     assert!(answers[..inserted.len()].iter().all(|&found| found), "the reference lost a key");
-    let mut shifted = vec![0];
-    reference.write_compact(&mut shifted).unwrap();
+    let shifted = [vec![0], reference.to_compact()].concat();
 
     // Its first lanes as a short filter, in an allocation of exactly these bytes.
     let n_lanes = (1 + 8 * inserted.len() + queried.len()) % 63 + 1;

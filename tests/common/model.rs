@@ -88,8 +88,7 @@ fn run(slots: &mut [Slot; FILTERS], operation: &Operation<'_>) {
         Operation::Compact(slot, offset) => {
             let slot = &mut slots[index(slot)];
             slot.check();
-            let mut bytes = Vec::new();
-            slot.filter.write_compact(&mut bytes).unwrap();
+            let bytes = slot.filter.to_compact();
             assert_eq!(slot.filter.compact_len(), bytes.len());
             let seed = slot.filter.seed();
             let open = |bytes: &[u8]| {
@@ -298,8 +297,7 @@ impl Slot {
 pub fn mask(hash: u64, k: u32) -> [u64; 8] {
     let mut filter = BloomFilter::with_blocks(1, k).expect("one block");
     filter.insert_hash(hash);
-    let mut compact = Vec::new();
-    filter.write_compact(&mut compact).unwrap();
+    let compact = filter.to_compact();
     let (lanes, _) = compact.as_chunks();
     // Compact bytes store repeated lanes once.
     std::array::from_fn(|i| u64::from_le_bytes(lanes[i % lanes.len()]))

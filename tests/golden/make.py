@@ -296,7 +296,7 @@ def frontier(queue, filter_, accepted, planned):
 
 ANIMALS = [b"ant", b"bee", b"cat"]
 NUMBERS = [str(number).encode() for number in range(1000)]
-# A type and a value of it; "int" is an integer beyond 64 bits.
+# A type and a value of it; "int" is an integer beyond 64 bits, which readers refuse: when the files were made, it was a key.
 TYPED = [
     *[("text", text) for text in (
         "", "boa", "42", "-1", " 42", "caf\u00e9", "cafe\u0301", "\ufeffboa", "\u65e5\u672c\u8a9e", "\U0001f40d",
