@@ -7,10 +7,11 @@ use core::ops::{Deref, DerefMut};
 use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::error::SizingError;
 
-/// Bytes in memory of their own that starts at a multiple of 64, so that each block of a filter in them is one cache
-/// line: for a cache of filters, as an [`OwnedView`](crate::OwnedView).
+/// Owned bytes that start at a multiple of 64, so that each block of a filter in them is one cache line: for a cache of
+/// filters, as an [`OwnedView`](crate::OwnedView).
 ///
-/// Takes as much memory as the bytes, rounded up to 64. With the feature `huge-pages`, 2 MiB and more take huge pages.
+/// Read into [`zeroed`](Self::zeroed) bytes, or take a [copy](Self::copy_of): a `Vec` is not aligned. Takes as much
+/// memory as the bytes, rounded up to 64. With the feature `huge-pages`, 2 MiB and more take huge pages.
 ///
 /// # Examples
 ///

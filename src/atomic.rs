@@ -28,8 +28,8 @@ use crate::view::{BloomView, check_match};
 /// threads that have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a
 /// moment.
 ///
-/// Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
-/// inserts that run at the same time. Converting from and to a [`BloomFilter`], which can be folded, does not copy.
+/// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
+/// may be included in part. Converting from and to a [`BloomFilter`], which can be folded, does not copy.
 ///
 /// # Examples
 ///
@@ -186,7 +186,7 @@ impl AtomicBloomFilter {
         kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
     }
 
-    /// Inserts all keys of `other`: a filter, a view or an owned view. Other threads may insert and look up meanwhile.
+    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. Other threads may insert and look up meanwhile.
     ///
     /// # Errors
     ///

@@ -21,8 +21,11 @@ use crate::sizing::{self, Sizing};
 /// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
 /// is empty and can be used again.
 ///
-/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `reserve` abort the process, as `Vec` does. All other
+/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. All other
 /// methods return an error and leave the builder as it was.
+///
+/// Filters of two builders mostly differ in size, and then cannot be united. To unite filters, make them of one
+/// [`Sizing`](crate::Sizing), and pass [`hashes`](Self::hashes) to their `insert_batch`.
 ///
 /// # Examples
 ///
@@ -95,16 +98,11 @@ impl FilterBuilder {
     /// Reserves memory for `keys` more keys, or for the first of them. Without it, a new builder grows step by step,
     /// which is a third of the cost of a filter of 20 to 34 keys (Zen 4, 2026-11). A builder that is used again keeps
     /// its memory.
-    pub fn reserve(&mut self, keys: usize) {
-        or_abort(self.make_room(keys));
-    }
-
-    /// [`reserve`](Self::reserve), with an error if memory runs out.
     ///
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn try_reserve(&mut self, keys: usize) -> Result<(), SizingError> {
+    pub fn reserve(&mut self, keys: usize) -> Result<(), SizingError> {
         Ok(self.make_room(keys)?)
     }
 
@@ -197,7 +195,8 @@ impl FilterBuilder {
     }
 
     /// Makes a filter of the inserted keys, in whole blocks, and empties the builder. For few keys,
-    /// [`finish_compact`](Self::finish_compact) makes a shorter one.
+    /// [`finish_compact`](Self::finish_compact) makes a shorter one. For a file without checksums of its own,
+    /// [`write_standalone`](BloomFilter::write_standalone) the filter.
     ///
     /// Takes two passes over the keys, and a third if some were inserted more than once.
     ///
@@ -333,7 +332,7 @@ struct Made {
 impl<K: Key> Extend<K> for FilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         let keys = keys.into_iter();
-        self.reserve(keys.size_hint().0);
+        or_abort(self.make_room(keys.size_hint().0));
         keys.for_each(|key| self.insert(key));
     }
 }

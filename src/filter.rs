@@ -48,8 +48,9 @@ impl BloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1 %
     /// takes 9.9 bits per key.
     ///
-    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable): at most 1 % or
-    /// one block above [`Sizing::for_fpr`]. [`with_sizing`](Self::with_sizing) allocates exactly that.
+    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1 % or
+    /// one block larger than [`Sizing::for_fpr`] returns. For exactly that size, pass it to
+    /// [`with_sizing`](Self::with_sizing).
     ///
     /// # Errors
     ///
@@ -260,8 +261,9 @@ impl BloomFilter {
         kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
     }
 
-    /// Inserts all keys of `other`: a filter, a view or an owned view. The bits are the same as if each key had been
-    /// inserted here. Reads `other` in place.
+    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. The bits are the same as if each key had
+    /// been inserted here. Reads `other` in place; of an `AtomicBloomFilter`, take a
+    /// [`to_filter`](crate::AtomicBloomFilter::to_filter).
     ///
     /// There is no `|`: filters of two sizes have no union, and an operator cannot return an error.
     ///

@@ -158,9 +158,10 @@ impl Seed {
 
 /// Hashes `key` as a filter with this `seed` does: 64 well-mixed bits, the same on every CPU.
 ///
-/// The `hash_key` method of a filter, view or builder hashes under that filter's own seed, and so cannot be called with
-/// a wrong one. This function is for a key whose filters are not open yet, and for many filters with one seed, 0 by
-/// default: hash the key once, then use the `*_hash` methods.
+/// Use it if no filter is open yet, or for many filters of one seed: hash the key once, then use the `*_hash` methods.
+/// `seed` must be that of the filters, which is 0 unless [`with_seed`](crate::BloomFilter::with_seed) set it: by a hash
+/// under another seed, lookups miss keys that were inserted, with no error. The `hash_key` method of a filter, view or
+/// builder takes the right one.
 ///
 /// Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
 /// secret: some keys have the same hash under every seed.

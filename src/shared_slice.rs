@@ -27,7 +27,7 @@ use crate::error::DecodeError;
 /// let (mut file, mut builder) = (b"the data blocks".to_vec(), FilterBuilder::with_bits_per_key(10.0)?);
 /// builder.extend(["ant", "bee"]);
 /// file.resize(file.len().next_multiple_of(64), 0); // so that each block of the filter is one cache line
-/// let start = file.len();
+/// let start = file.len(); // store start and length in the table's footer
 /// builder.finish_compact(&mut file)?;
 ///
 /// let file = Arc::new(file);

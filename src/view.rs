@@ -70,8 +70,8 @@ impl<'a> BloomView<'a> {
         Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
-    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`]. Compares all of them with their checksums,
-    /// at about 10 GB/s from cache.
+    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`]: exactly those of the filter, a slice of a
+    /// larger file say. Compares all of them with their checksums, at about 10 GB/s from cache.
     ///
     /// # Errors
     ///

@@ -305,12 +305,18 @@ fn a_footer_describes_each_kind_of_filter_without_opening_it() {
             (footer.kind, footer.size, footer.k, footer.version, footer.hash_id),
             (kind, size, k, 2, 2)
         );
+        assert_eq!(footer.standalone_len(), Some(bytes.len()));
         // The last bytes suffice.
         assert_eq!(StandaloneFooter::read(&bytes[bytes.len() - StandaloneFooter::LEN..]), Ok(footer));
         let mut damaged = bytes.clone();
         damaged[bytes.len() - 30] ^= 1;
         let error = StandaloneFooter::read(&damaged).unwrap_err();
         assert!(matches!(error, DecodeError::FooterChecksum { .. }), "{error}");
+    }
+    // What no memory holds does not wrap around.
+    for bytes in [&blocked, &counting] {
+        let forged = StandaloneFooter::read(&forge(bytes, 0, &[0xff; 8])).unwrap();
+        assert_eq!((forged.size, forged.standalone_len()), (u64::MAX, None));
     }
     let footer = StandaloneFooter::read(&standard).unwrap();
     assert_eq!((footer.seed, footer.known_keys), (5, Some(0)));

@@ -69,11 +69,12 @@ impl surrealkv::FilterPolicy for Bloomline {
 
     fn create_filter_from_hashes(&self, hashes: &[u64]) -> Vec<u8> {
         let mut keys = self.policy.builder();
-        keys.reserve(hashes.len());
-        keys.insert_batch(hashes);
         let mut filter = Vec::new();
         // If memory runs out, the filter has no bytes, which are no filter.
-        _ = keys.finish_compact(&mut filter);
+        if keys.reserve(hashes.len()).is_ok() {
+            keys.insert_batch(hashes);
+            _ = keys.finish_compact(&mut filter);
+        }
         filter
     }
 

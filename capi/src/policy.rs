@@ -32,7 +32,7 @@ impl Policy {
         insert: impl FnOnce(&mut FilterBuilder) -> Result<(), Error>,
     ) -> Result<Vec<u8>, Error> {
         let mut keys = self.policy.builder();
-        keys.try_reserve(n)?;
+        keys.reserve(n)?;
         insert(&mut keys)?;
         let mut filter = Vec::new();
         keys.finish_compact(&mut filter)?;

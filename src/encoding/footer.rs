@@ -64,17 +64,21 @@ impl fmt::Display for StandaloneKind {
     }
 }
 
-/// The footer of a single filter's standalone bytes: describes the filter without opening it.
+/// The footer of a single filter's standalone bytes: describes the filter without opening it, and finds the filter at the
+/// end of a larger file.
 ///
 /// # Examples
 ///
 /// ```
-/// use bloomline::{BloomFilter, StandaloneFooter, StandaloneKind};
+/// use bloomline::{BloomFilter, BloomView, StandaloneFooter, StandaloneKind};
 ///
-/// let bytes = BloomFilter::with_blocks(100, 6)?.to_standalone();
-/// let footer = StandaloneFooter::read(&bytes)?;
+/// let mut file = b"rows".repeat(16); // a multiple of 64, so that each block of the filter is one cache line
+/// BloomFilter::with_blocks(100, 6)?.write_standalone(&mut file)?;
+/// let footer = StandaloneFooter::read(&file)?;
 /// assert_eq!((footer.kind, footer.size, footer.k), (StandaloneKind::Blocked, 800, 6));
-/// assert_eq!(bytes.len(), 100 * 64 + StandaloneFooter::LEN);
+///
+/// let filter = file.len().checked_sub(footer.standalone_len().ok_or("damaged")?).ok_or("damaged")?;
+/// assert_eq!(BloomView::from_standalone(&file[filter..])?.n_blocks(), 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[non_exhaustive]
@@ -102,8 +106,8 @@ impl StandaloneFooter {
     /// Length of a footer, in bytes.
     pub const LEN: usize = 64;
 
-    /// Reads the footer at the end of `bytes`. The last 64 bytes are enough. Size and k are as stored: opening the
-    /// filter checks them.
+    /// Reads the footer at the end of `bytes`, which may begin before the filter; the last 64 bytes are enough. Size and
+    /// k are as stored: opening the filter checks them.
     ///
     /// # Errors
     ///
@@ -115,6 +119,17 @@ impl StandaloneFooter {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
         split_filter(bytes, kind).map(|(_, footer)| footer)
+    }
+
+    /// Length of the filter's standalone bytes, this footer included, if its size is one that memory can hold. Checked
+    /// against nothing: the file may be shorter.
+    pub fn standalone_len(&self) -> Option<usize> {
+        let body = match self.kind {
+            StandaloneKind::Standard => Some(self.size.div_ceil(64) * LANE_BYTES as u64),
+            StandaloneKind::Counting => self.size.checked_mul(256),
+            _ => self.size.checked_mul(LANE_BYTES as u64),
+        };
+        usize::try_from(body?).ok()?.checked_add(Self::LEN)
     }
 
     /// The footer of a filter whose bytes before it have this [`checksum`].
