@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use allocations::kept;
 use anyhow::{Context, Result, bail};
 use bloomline::variants::Frontier;
-use bloomline::{RestoreError, mix};
+use bloomline::{ReadError, mix};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::NamedTempFile;
@@ -127,14 +127,14 @@ impl Site {
 
 /// What a crawler takes pages from, and puts links into.
 trait Queue {
-    /// Whether the URL is to be visited.
-    fn push(&mut self, url: String) -> bool;
+    /// Returns whether the URL is to be visited.
+    fn insert(&mut self, url: String) -> bool;
     fn pop(&mut self) -> Option<String>;
 }
 
 impl Queue for Frontier<String> {
-    fn push(&mut self, url: String) -> bool {
-        Frontier::push(self, url)
+    fn insert(&mut self, url: String) -> bool {
+        Frontier::insert(self, url)
     }
 
     fn pop(&mut self) -> Option<String> {
@@ -149,7 +149,7 @@ struct Exact {
 }
 
 impl Queue for Exact {
-    fn push(&mut self, url: String) -> bool {
+    fn insert(&mut self, url: String) -> bool {
         let is_new = !self.seen.contains(&url);
         if is_new {
             self.queue.push_back(url.clone());
@@ -184,7 +184,7 @@ impl Crawl {
         Self { fates, links: 0, visited: 0, visited_twice: 0, time: Duration::ZERO }
     }
 
-    /// Visits pages until none are left, or about `most_links` links were pushed.
+    /// Visits pages until none are left, or about `most_links` links were inserted.
     fn go_on(&mut self, site: &Site, frontier: &mut impl Queue, most_links: u64, most_pages: u64) {
         let start = Instant::now();
         let most_links = self.links.saturating_add(most_links);
@@ -197,7 +197,7 @@ impl Crawl {
             self.visited += 1;
             for link in site.links(page) {
                 self.fates[link as usize].linked = true;
-                frontier.push(Site::url(link));
+                frontier.insert(Site::url(link));
                 self.links += 1;
             }
         }
@@ -207,7 +207,7 @@ impl Crawl {
     fn to_its_end(site: &Site, name: &str, frontier: &mut impl Queue) -> Self {
         let progress = progress(name, site.pages);
         let mut crawl = Self::new(site);
-        frontier.push(Site::url(0));
+        frontier.insert(Site::url(0));
         loop {
             let before = crawl.visited;
             crawl.go_on(site, frontier, 20_000, u64::MAX);
@@ -299,12 +299,12 @@ fn crawl_in_parts(
     let mut frontier = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let mut frontier = empty()?;
-            frontier.push(Site::url(0));
+            frontier.insert(Site::url(0));
             frontier
         }
         file => {
-            let restored = file.map_err(RestoreError::Io).and_then(Frontier::restore);
-            restored.with_context(|| format!("{name}: cannot resume: name another file"))?
+            let saved = file.map_err(ReadError::Io).and_then(Frontier::read_standalone);
+            saved.with_context(|| format!("{name}: cannot resume: name another file"))?
         }
     };
     if frontier.iter().any(|url| site.page(url).is_none()) {
@@ -335,7 +335,7 @@ fn crawl_in_parts(
 fn save(frontier: &Frontier<String>, path: &Path) -> Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = NamedTempFile::new_in(directory)?;
-    frontier.save(BufWriter::new(&file))?;
+    frontier.write_standalone(BufWriter::new(&file))?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())

@@ -44,8 +44,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let hashes: Vec<u64> = (0..LOOKUPS as u64).map(mix).collect();
     let mut to_measure = (SIZES.len() * kernels.len()) as u32;
     let mut columns = Vec::new();
-    for (_, size_bytes) in SIZES {
-        let mut filter = full(size_bytes)?;
+    for (_, byte_len) in SIZES {
+        let mut filter = full(byte_len)?;
         let mut column = Vec::new();
         for &kernel in &kernels {
             filter = filter.with_kernel(kernel);
@@ -89,14 +89,13 @@ fn json(kernels: &[Kernel], columns: &[Column]) -> String {
 
 /// A filter with 10 bits per key. Its blocks repeat, which takes a tenth of the time of inserting that many keys and is
 /// as good for lookups of absent keys.
-fn full(size_bytes: usize) -> Result<BloomFilter> {
-    let n_blocks = size_bytes / 64;
+fn full(byte_len: usize) -> Result<BloomFilter> {
+    let n_blocks = byte_len / 64;
     let n_distinct = n_blocks.min(1 << 14);
     let mut distinct = BloomFilter::with_blocks(n_distinct, 6)?;
     let n_keys = (n_distinct * 512 / 10) as u64;
     distinct.insert_batch(&(0..n_keys).map(|i| mix(u64::MAX - i)).collect::<Vec<_>>());
-    let mut bytes = Vec::new();
-    distinct.write_compact(&mut bytes);
+    let bytes = distinct.to_compact();
     let (lanes, end) = bytes.split_at(n_distinct * 64);
     let mut repeated = lanes.repeat(n_blocks / n_distinct);
     repeated.extend_from_slice(end);

@@ -98,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?
     };
-    output.write(|file| filter.write_standalone_to(file))?;
+    output.write(|file| filter.write_standalone(file))?;
     let built = Built { arguments, filter, n_keys, known_keys };
     if arguments.json {
         Printer::new().print(built.json())?;
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn empty_like(path: &Path) -> Result<BloomFilter> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
-    Ok(BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed()))
+    Ok(BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed())?)
 }
 
 /// The filter, the number of keys, and if known the number of distinct ones.
@@ -129,8 +129,8 @@ fn insert_all(input: &Input, mut filter: BloomFilter, known_keys: Option<u64>) -
 /// For a pipe: its keys can be read only once, and their number is known at the end.
 fn collect(input: &Input, mut builder: FilterBuilder) -> Result<Filled> {
     let keys = Keys::new(input, "reading");
-    let n_keys = keys.hash_all(0, |hashes| hashes.iter().for_each(|&hash| builder.add_hash(hash)))?;
-    let filter = builder.finish();
+    let n_keys = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
+    let filter = builder.finish()?;
     let known_keys = filter.known_keys();
     Ok((filter, n_keys, known_keys))
 }
@@ -152,7 +152,7 @@ impl Built<'_> {
             "{}: {}, {distinct} distinct; {}, FPR {}",
             self.arguments.output.display(),
             counted(self.n_keys, "key"),
-            size(filter.size_bytes() as u64),
+            size(filter.byte_len() as u64),
             percent(filter.estimated_fpr())
         ));
     }
@@ -162,7 +162,7 @@ impl Built<'_> {
         let estimated = filter.estimated_keys();
         let json = json!({
             "file": self.arguments.output.display().to_string(),
-            "bytes": filter.standalone_bytes(),
+            "bytes": filter.standalone_len(),
             "blocks": filter.n_blocks(),
             "k": filter.k(),
             "seed": filter.seed(),

@@ -132,7 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let lines = state.lines.saturating_add(n_new);
         let is_overfull = !arguments.allow_overfull && lines > most_lines;
         let printed_all = match refused {
-            Some(SizingError::OutOfMemory { bytes }) => Err(anyhow!(
+            Some(SizingError::OutOfMemory { bytes, .. }) => Err(anyhow!(
                 "cannot allocate {} for more lines; nothing was saved (free some memory)",
                 size(bytes as u64)
             )),
@@ -228,9 +228,11 @@ fn new(arguments: &Arguments) -> Result<State> {
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
-            SizingError::ScalableFpr { .. } => {
-                anyhow!("{error} (give the number of lines with --keys, without --scalable)")
-            }
+            SizingError::Fpr { value, lowest, .. } => anyhow!(
+                "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or give the number of \
+                 lines with --keys, without --scalable)",
+                percent(value)
+            ),
             _ => error.into(),
         })?)
     };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bloomline::{BloomFilter, KeyEstimate};
 use clap::Args;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl Side {
         let estimated = |filter: &BloomFilter| Number::Estimated(filter.estimated_keys());
         let (filter, keys) = match part {
             Part::Fixed(view) => {
-                let filter = view.try_to_filter()?;
+                let filter = view.to_filter().with_context(|| file.name.clone())?;
                 let keys = view.known_keys().map_or_else(|| estimated(&filter), Number::Known);
                 (Some(filter), keys)
             }
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         first.factor = fold(ours, &first.name, n_blocks, &second.name)?;
         second.factor = fold(theirs, &second.name, n_blocks, &first.name)?;
         let estimated = Number::Estimated;
-        (estimated(ours.estimated_union(theirs)?), estimated(ours.estimated_intersection(theirs)?))
+        (estimated(ours.estimated_union(&*theirs)?), estimated(ours.estimated_intersection(&*theirs)?))
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
         note(format_args!(

@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use bloomline::sstable::PartitionIndex;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
@@ -122,9 +122,9 @@ impl FilterFile {
             // An index has no magic, but a checksum.
             None => match PartitionIndex::new(bytes) {
                 Ok(index) => Ok(Content::PartitionIndex(index)),
-                Err(_) => BloomView::from_standalone(bytes).map(Content::Blocked),
+                Err(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
             },
-            Some(_) => BloomView::from_standalone(bytes).map(Content::Blocked),
+            Some(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
         };
         content.map_err(|error| self.error(error))
     }
@@ -153,7 +153,7 @@ impl FilterFile {
     pub fn filter(&self) -> Result<BloomFilter> {
         let view = self.view()?;
         view.verify().map_err(|error| self.error(error))?;
-        view.try_to_filter().map_err(|error| anyhow!("{}: {error}", self.name))
+        view.to_filter().with_context(|| self.name.clone())
     }
 
     /// The error for content that a command has no use for.
@@ -164,10 +164,11 @@ impl FilterFile {
     pub fn error(&self, error: DecodeError) -> Error {
         let name = &self.name;
         match error {
-            DecodeError::TooShort { .. } => {
-                anyhow!("{name}: not a filter, or truncated: {error} (create one with `bloomline build`)")
+            DecodeError::TooShort { .. } | DecodeError::Magic { .. } => {
+                anyhow!("{name}: {error} (create one with `bloomline build`)")
             }
-            DecodeError::Magic { .. } => anyhow!("{name}: {error} (create one with `bloomline build`)"),
+            // `main` says what helps.
+            DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),
             // These errors say what to do.
             DecodeError::Version { .. } | DecodeError::HashValue { .. } => {
                 anyhow!("{name}: {error}")

@@ -73,14 +73,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             percent(requested)
         );
     }
-    output.write(|file| filter.write_standalone_to(file))?;
+    output.write(|file| filter.write_standalone(file))?;
     let (name, factor) = (arguments.output.display(), before / filter.n_blocks());
     if arguments.json {
         let text = json!({
             "file": name.to_string(),
             "factor": factor,
             "blocks": filter.n_blocks(),
-            "bytes": filter.standalone_bytes(),
+            "bytes": filter.standalone_len(),
             "k": filter.k(),
             "false_positive_rate": fpr,
         });
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             percent(next)
         ));
     } else {
-        let bytes = size(filter.size_bytes() as u64);
+        let bytes = size(filter.byte_len() as u64);
         note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
     }
     Ok(ExitCode::SUCCESS)

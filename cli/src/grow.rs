@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{SizingError, StandaloneKind};
 use clap::Args;
@@ -140,12 +140,12 @@ fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {
     // The next filter takes twice as many.
     let keys = state.lines.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
-        SizingError::ScalableFpr { lowest, .. } => {
+        SizingError::Fpr { value, lowest, .. } if value < lowest => {
             let remedy = if lowest < 0.5 { "give a higher --fpr" } else { "start a new state" };
             let [rate, lowest] = [rate, lowest].map(percent);
             anyhow!("{name}: its FPR is {rate} now, and it can grow at more than {lowest} only ({remedy})")
         }
-        _ => anyhow!("{name}: {error}"),
+        _ => Error::new(error).context(name.to_owned()),
     })?;
     Ok(State { filter: Filter::Growing(filter), fpr, ..state })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
-use bloomline::sstable::{FilterBlockError, FilterBlockReader, FilterPolicy, PartitionIndex};
+use bloomline::sstable::{FilterBlockError, FilterBlockReader, PartitionIndex};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use clap::Args;
@@ -142,8 +142,8 @@ impl<'a> About<'a> {
             }
             Content::Standard(filter) => {
                 self.kind("standard", "standard filter", bytes);
-                self.set("bits", filter.size_bits());
-                self.shape(counted(filter.size_bits(), "bit"), filter.k());
+                self.set("bits", filter.bit_len());
+                self.shape(counted(filter.bit_len(), "bit"), filter.k());
                 self.footer(bytes)?;
                 self.fill(filter.fill_ratio());
                 self.keys(filter.known_keys(), filter.estimated_keys());
@@ -193,7 +193,7 @@ impl<'a> About<'a> {
         self.set("capacity", state.capacity);
         match &state.filter {
             Filter::Fixed(filter) => {
-                self.blocked(&bytes[..bytes.len() - StandaloneFooter::BYTES], &filter.as_view())?;
+                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &filter.as_view())?;
             }
             Filter::Growing(filter) => self.scalable(filter),
         }
@@ -206,13 +206,13 @@ impl<'a> About<'a> {
     fn blocked(&mut self, bytes: &'a [u8], view: &BloomView) -> Result<()> {
         self.blocks(view);
         self.footer(bytes)?;
-        self.bits(&bytes[..bytes.len() - StandaloneFooter::BYTES], view);
+        self.bits(&bytes[..bytes.len() - StandaloneFooter::LEN], view);
         Ok(())
     }
 
     fn scalable(&mut self, filter: &ScalableBloomFilter) {
         let filters = filter.filters();
-        let (n_filters, n_blocks) = (filters.len() as u64, filter.size_bytes() as u64 / 64);
+        let (n_filters, n_blocks) = (filters.len() as u64, filter.byte_len() as u64 / 64);
         let [filters, blocks] = [counted(n_filters, "filter"), counted(n_blocks, "block")];
         self.set("filters", n_filters);
         self.set("blocks", n_blocks);
@@ -262,8 +262,7 @@ impl<'a> About<'a> {
 
     fn filter_block(&mut self, file: &FilterFile) -> Result<()> {
         let bytes = file.bytes();
-        let policy = FilterPolicy::with_bits_per_key(10.0)?;
-        let block = FilterBlockReader::new(&policy, bytes)
+        let block = FilterBlockReader::new(bytes)
             .map_err(|error| anyhow!("{}: {error} (or omit --filter-block)", file.name))?;
         let range_log2 = bytes.last().copied().unwrap_or(0);
         let mut room = bytes.len();
@@ -333,7 +332,7 @@ impl<'a> About<'a> {
     fn blocks(&mut self, view: &BloomView) {
         let n_blocks = view.n_blocks() as u64;
         self.set("blocks", n_blocks);
-        let lanes = view.size_bytes() as u64 / 8;
+        let lanes = view.byte_len() as u64 / 8;
         if lanes == 8 * n_blocks {
             self.shape(format!("{} of 64 bytes", counted(n_blocks, "block")), view.k());
         } else {
@@ -418,10 +417,9 @@ impl<'a> About<'a> {
 /// The error for bytes without bloomline's ending, with the option for what they may be.
 fn with_option(file: &FilterFile, error: Error) -> Error {
     let bytes = file.bytes();
-    let is_block = |policy| FilterBlockReader::new(&policy, bytes).is_ok();
     let option = if BloomView::from_compact(bytes).is_ok() {
         "--compact"
-    } else if FilterPolicy::with_bits_per_key(10.0).is_ok_and(is_block) {
+    } else if FilterBlockReader::new(bytes).is_ok() {
         "--filter-block"
     } else {
         return error;

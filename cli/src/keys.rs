@@ -55,8 +55,7 @@ impl<'a> Chunk<'a> {
                 }
             };
             hashes.push(if integers {
-                let value = integer(key).ok_or_else(|| self.not_an_integer(i, key))?;
-                hash_key(value.to_le_bytes(), seed)
+                hash_key(integer(key).ok_or_else(|| self.not_an_integer(i, key))?, seed)
             } else {
                 hash_key(key, seed)
             });
@@ -77,7 +76,11 @@ impl<'a> Chunk<'a> {
     }
 
     fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
-        anyhow!("{} is not an integer: {} (remove it, or omit --integers)", self.line(i), quoted(key))
+        anyhow!(
+            "{} is not an integer of up to 64 bits: {} (remove it, or omit --integers)",
+            self.line(i),
+            quoted(key)
+        )
     }
 
     fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
@@ -144,25 +147,11 @@ fn field(line: &[u8], number: usize, delimiter: u8) -> Option<&[u8]> {
     Some(&line[start..ends.next()?])
 }
 
-/// The value modulo 2^64 of a decimal integer, as `docs/format.md` requires for keys. White space around it is ignored.
+/// A decimal integer from −2^63 to 2^64 − 1, as a `u64` with the same [key](bloomline::Key). White space around it is
+/// ignored.
 fn integer(text: &[u8]) -> Option<u64> {
-    let text = text.trim_ascii();
-    let (digits, is_negative) = match text {
-        [b'-', digits @ ..] => (digits, true),
-        [b'+', digits @ ..] => (digits, false),
-        digits => (digits, false),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let mut value = 0_u64;
-    for digit in digits.iter().map(|byte| byte.wrapping_sub(b'0')) {
-        if digit > 9 {
-            return None;
-        }
-        value = value.wrapping_mul(10).wrapping_add(digit.into());
-    }
-    Some(if is_negative { value.wrapping_neg() } else { value })
+    let text = str::from_utf8(text.trim_ascii()).ok()?;
+    text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).ok()
 }
 
 /// Reads the keys of an [`Input`].

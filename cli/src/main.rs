@@ -26,7 +26,8 @@ mod state;
 use std::io::{self, IsTerminal};
 use std::process::{self, ExitCode};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
+use bloomline::{DecodeError, SizingError};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -68,13 +69,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let begun = signals::let_writes_fail().map_err(anyhow::Error::from);
+    let begun = signals::let_writes_fail().map_err(Error::from);
     match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
         // The status of a process that SIGPIPE ends; shells report nothing then.
         Err(error) if error.is::<PipeClosed>() => ExitCode::from(128 + 13),
         Err(error) => {
-            output::note(format_args!("{error:#}"));
+            output::note(format_args!("{error:#}{}", remedy(&error)));
             ExitCode::from(2)
         }
     }
@@ -100,6 +101,13 @@ fn arguments() -> Result<Arguments> {
     let similar = similar.iter().find_map(|&kind| error.get(kind));
     let suggestion = similar.map_or(String::new(), |similar| format!("did you mean {similar}? "));
     Err(anyhow!("{} ({suggestion}see --help)", lines.join(" ").trim_start_matches("error: ")))
+}
+
+/// For errors of any command that do not say what to do.
+fn remedy(error: &Error) -> &'static str {
+    let is_sizing = matches!(error.downcast_ref(), Some(SizingError::OutOfMemory { .. }));
+    let is_decoding = matches!(error.downcast_ref(), Some(DecodeError::OutOfMemory { .. }));
+    if is_sizing || is_decoding { " (free some memory, or use a smaller filter)" } else { "" }
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode> {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use bloomline::{BloomFilter, BloomView};
 use clap::Args;
 use serde_json::json;
@@ -91,7 +91,7 @@ impl Merged {
     fn new(file: &FilterFile, content: &Content) -> Result<Self> {
         let (part, state) = part(file, content)?;
         let filter = match part {
-            Part::Fixed(view) => Filter::Fixed(view.try_to_filter()?),
+            Part::Fixed(view) => Filter::Fixed(view.to_filter().with_context(|| file.name.clone())?),
             Part::Growing(filter) => Filter::Growing(filter.clone()),
         };
         Ok(Self { filter, made: state.map(Made::of), files: vec![(file.name.clone(), part.n_blocks())] })
@@ -147,7 +147,7 @@ impl Merged {
             Filter::Fixed(filter) => ("blocked", filter.n_blocks(), filter.k(), None),
             Filter::Growing(filter) => {
                 let k = filter.filters().first().map_or(0, BloomFilter::k);
-                ("scalable", filter.size_bytes() / 64, k, Some(filter.fpr()))
+                ("scalable", filter.byte_len() / 64, k, Some(filter.fpr()))
             }
         };
         let folded: Vec<_> = files
@@ -166,8 +166,8 @@ impl Merged {
                 is_overfull = state.is_overfull();
             }
             None => output.write(|file| match &filter {
-                Filter::Fixed(filter) => filter.write_standalone_to(file),
-                Filter::Growing(filter) => filter.write_standalone_to(file),
+                Filter::Fixed(filter) => filter.write_standalone(file),
+                Filter::Growing(filter) => filter.write_standalone(file),
             })?,
         }
         let name = arguments.output.display();
@@ -230,7 +230,7 @@ fn unite(ours: &mut BloomFilter, theirs: &BloomView) -> Result<()> {
         }
         _ => (),
     }
-    Ok(ours.union_with_view(theirs)?)
+    Ok(ours.union_with(theirs)?)
 }
 
 /// Fails if two filters, with their names, are not alike even when the larger is folded.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use bloomline::Sizing;
 use bloomline::sizing::{self, StandardSizing};
-use bloomline::{Sizing, SizingError};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
@@ -59,21 +59,18 @@ const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (keys, sizing) = plan(arguments)?;
-    supported(sizing.n_blocks)?;
+    supported(sizing.n_blocks())?;
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
-            let size_bits = sizing.n_blocks as u64 * BLOCK_BITS;
-            StandardSizing::with_bits(
-                size_bits,
-                sizing::standard_best_k(clamped_bits(sizing.n_blocks, keys))?,
-            )?
+            let k = sizing::standard_best_k(clamped_bits(sizing.n_blocks(), keys))?;
+            StandardSizing::with_bits(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
         }
     };
     let text = if arguments.json {
-        format!("{:#}\n", json(keys, sizing, standard)?)
+        format!("{:#}\n", json(keys, sizing, standard))
     } else {
-        table(keys, sizing, standard)?
+        table(keys, sizing, standard)
     };
     Printer::new().print(text)?;
     if let Some(path) = &arguments.plot {
@@ -122,65 +119,65 @@ fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
 }
 
-fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<Value, SizingError> {
-    let (bytes, standard_bytes) = (sizing.n_blocks as u64 * 64, standard.size_bits.div_ceil(8));
+fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Value {
+    let (bytes, standard_bytes) = (sizing.byte_len() as u64, standard.bit_len().div_ceil(8));
     let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
-    Ok(json!({
+    json!({
         "keys": keys,
-        "blocks": sizing.n_blocks,
+        "blocks": sizing.n_blocks(),
         "bytes": bytes,
         "bits_per_key": bits_per_key(bytes),
-        "k": sizing.k,
-        "false_positive_rate": sizing.fpr(keys)?,
+        "k": sizing.k(),
+        "false_positive_rate": sizing.fpr(keys),
         "standard": {
-            "bits": standard.size_bits,
+            "bits": standard.bit_len(),
             "bytes": standard_bytes,
             "bits_per_key": bits_per_key(standard_bytes),
-            "k": standard.k,
-            "false_positive_rate": standard.fpr(keys as u64)?,
+            "k": standard.k(),
+            "false_positive_rate": standard.fpr(keys as u64),
         },
-    }))
+    })
 }
 
-fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> Result<String, SizingError> {
+fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> String {
     let mut table = String::new();
     // Large numbers need wider columns.
-    let width = grouped((sizing.n_blocks as u64).saturating_mul(64).max(keys as u64)).len().max(16) + 2;
+    let width = grouped((sizing.byte_len() as u64).max(keys as u64)).len().max(16) + 2;
     let mut row = |name: &str, ours: String, theirs: String| {
         table += &format!("{name:24}{ours:>width$}{theirs:>width$}\n");
     };
-    let bytes = [sizing.n_blocks as u64 * 64, standard.size_bits.div_ceil(8)];
+    let bytes = [sizing.byte_len() as u64, standard.bit_len().div_ceil(8)];
     row("", "bloomline".into(), "standard filter".into());
     row("keys", grouped(keys as u64), grouped(keys as u64));
     row("size", size(bytes[0]), size(bytes[1]));
     row("bytes", grouped(bytes[0]), grouped(bytes[1]));
     let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
     row("bits per key", bits(bytes[0]), bits(bytes[1]));
-    row("k, probes per key", sizing.k.to_string(), standard.k.to_string());
-    row("blocks of 64 bytes", grouped(sizing.n_blocks as u64), "-".into());
-    row("cache lines per lookup", "1".into(), format!("up to {}", standard.k));
+    row("k, probes per key", sizing.k().to_string(), standard.k().to_string());
+    row("blocks of 64 bytes", grouped(sizing.n_blocks() as u64), "-".into());
+    row("cache lines per lookup", "1".into(), format!("up to {}", standard.k()));
     row("", String::new(), String::new());
     row("FPR with", String::new(), String::new());
     for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
-        let rates = [sizing.fpr(keys)?, standard.fpr(keys as u64)?];
+        let rates = [sizing.fpr(keys), standard.fpr(keys as u64)];
         let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
         let [ours, theirs] = rates;
         row(&format!("{:>23}", counted(keys as u64, "key")), ours, theirs);
     }
-    Ok(table.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// The false-positive rate while the filter fills, up to twice its keys.
 fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> Result<()> {
-    let points = |fpr: &dyn Fn(usize) -> Result<f64, SizingError>| {
+    let points = |fpr: &dyn Fn(usize) -> f64| {
         let point = |i: usize| {
             let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
-            fpr(keys as usize).map(|fpr| (keys, fpr.log10()))
+            (keys, fpr(keys as usize).log10())
         };
-        (1..=100).map(point).collect::<Result<Vec<_>, _>>()
+        (1..=100).map(point).collect::<Vec<_>>()
     };
-    let ours = points(&|keys| sizing.fpr(keys))?;
-    let theirs = points(&|keys| standard.fpr(keys as u64))?;
+    let ours = points(&|keys| sizing.fpr(keys));
+    let theirs = points(&|keys| standard.fpr(keys as u64));
     if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
         bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
     }
@@ -190,8 +187,8 @@ fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> R
     Chart {
         title: &format!(
             "{}, k = {}: false-positive rate as keys are added",
-            size(sizing.n_blocks as u64 * 64),
-            sizing.k
+            size(sizing.byte_len() as u64),
+            sizing.k()
         ),
         x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
         y: Axis {

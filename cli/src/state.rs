@@ -4,9 +4,9 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, BloomView, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
 /// What `dedup` has printed so far, and how well it remembers.
@@ -63,7 +63,10 @@ impl State {
         if !is_valid || footer[41..48] != [0; 7] {
             return Err(wrong("the footer holds values that no bloomline writes".into()));
         }
-        let decoded = |error: bloomline::DecodeError| wrong(error.to_string());
+        let decoded = |error| match error {
+            DecodeError::OutOfMemory { .. } => Error::new(error).context(name.to_string()),
+            _ => wrong(error.to_string()),
+        };
         let filter = if StandaloneKind::of(filter) == Some(StandaloneKind::Scalable) {
             let filter = ScalableBloomFilter::from_standalone(filter).map_err(decoded)?;
             let held = filter.inserted_keys();
@@ -75,9 +78,7 @@ impl State {
             }
             Filter::Growing(filter)
         } else {
-            let view = BloomView::from_standalone(filter).map_err(decoded)?;
-            view.verify().map_err(decoded)?;
-            Filter::Fixed(view.try_to_filter().map_err(|error| anyhow!("{name}: {error}"))?)
+            Filter::Fixed(BloomFilter::from_standalone(filter).map_err(decoded)?)
         };
         Ok(Self { filter, capacity, lines, fpr })
     }
@@ -85,8 +86,8 @@ impl State {
     /// Writes the filter's standalone bytes, then the footer.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         match &self.filter {
-            Filter::Fixed(filter) => filter.write_standalone_to(&mut out)?,
-            Filter::Growing(filter) => filter.write_standalone_to(&mut out)?,
+            Filter::Fixed(filter) => filter.write_standalone(&mut out)?,
+            Filter::Growing(filter) => filter.write_standalone(&mut out)?,
         }
         let words = [self.capacity, self.lines, self.fpr.to_bits(), 0, 0, VERSION.into()];
         let signed = words.map(u64::to_le_bytes);
@@ -108,7 +109,7 @@ impl State {
         const STEPS: u64 = 16;
         let Filter::Fixed(filter) = &self.filter else { return None };
         let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).ok()?;
-        let rate = |lines: u64| usize::try_from(lines).map_or(1.0, |lines| sizing.fpr(lines).unwrap_or(1.0));
+        let rate = |lines: u64| usize::try_from(lines).map_or(1.0, |lines| sizing.fpr(lines));
         let takes = |lines| rate(lines) <= self.fpr * ROUNDING;
         // At 512 lines a bit, every block is full.
         let mut too_many = 512 * 512 * filter.n_blocks() as u64;

@@ -114,11 +114,11 @@ fn integers_are_the_keys_of_integer_columns() {
     let keys = values.map(i64::to_le_bytes);
     let expected = filter_of(BloomFilter::with_fpr(6, 0.01).unwrap(), keys.iter().map(<[u8; 8]>::as_slice));
     let build = ["build", "-o", "f", "--keys", "6"];
-    // However they are written, and modulo 2^64.
+    // However they are written.
     let spellings = [
         "0\n1\n-1\n42\n-9223372036854775808\n9223372036854775807\n",
         "-0\n+1\n18446744073709551615\n 042\t\n9223372036854775808\n0009223372036854775807",
-        "18446744073709551616\r\n1\r\n-1\r\n-18446744073709551574\r\n-9223372036854775808\r\n-9223372036854775809\r\n",
+        "00\r\n1\r\n-01\r\n+42\r\n-9223372036854775808\r\n+9223372036854775807\r\n",
     ];
     for text in spellings {
         let mut command = place.bloomline(&[&build[..], &["--integers"]].concat());
@@ -154,11 +154,12 @@ fn golden_keys_of_other_types_are_found() {
         let fields: Vec<_> = line.split('\t').collect();
         match fields[0] {
             "text" => texts += &(fields[1].replace("\\0", "\0") + "\n"),
-            "binary" => (),
+            // Those of the type `int` have more than 64 bits.
+            "binary" | "int" => (),
             _ => integers += &format!("{}\n", fields[1]),
         }
     }
-    assert_eq!((texts.lines().count(), integers.lines().count()), (13, 50));
+    assert_eq!((texts.lines().count(), integers.lines().count()), (13, 44));
     place.bloomline(&["check", &filter]).write_stdin(texts.clone()).assert().stdout(texts);
     let mut command = place.bloomline(&["check", "--integers", &filter]);
     command.write_stdin(integers.clone()).assert().stdout(integers);
@@ -181,7 +182,7 @@ fn without_keys_the_filter_fits() {
     }
     let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
     builder.extend(text.lines());
-    let expected = builder.finish().to_standalone();
+    let expected = builder.finish().unwrap().to_standalone();
     let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001"]);
     build.write_stdin(text.repeat(2)).assert().success().stderr(contains("60,000 keys, 30,000 distinct"));
     assert!(place.read("f") == expected);
@@ -351,7 +352,7 @@ fn plan_computes_the_third() {
     };
     let by_rate = plan(&["--keys", "1e9", "--fpr", "0.01"]);
     // As `build --keys` makes it, so that it can be folded.
-    let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().foldable().n_blocks;
+    let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().foldable().n_blocks();
     assert_eq!((blocks, blocks % 5040), (19_514_880, 0));
     assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,248,952,320", "1,199,119,568"]);
     assert_eq!(words(&by_rate, "bits per key"), ["bits", "per", "key", "9.99", "9.59"]);

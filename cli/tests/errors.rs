@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use assert_cmd::Command;
+use bloomline::BloomFilter;
+use bloomline::variants::StandardBloomFilter;
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -106,13 +108,13 @@ fn files_that_are_no_filters() {
         (
             "text",
             lines(0..100).into(),
-            &["not standalone bytes of this type, or cut short", "(create one with"],
+            &["not a filter's standalone bytes, or cut short", "(create one with"],
         ),
-        ("cut", filter[..end - 1].into(), &["not standalone bytes of this type, or cut short"]),
+        ("cut", filter[..end - 1].into(), &["not a filter's standalone bytes, or cut short"]),
         ("head", filter[64..].into(), &["lanes of 8 bytes", "(rebuild it"]),
         ("footer", changed(end - 60), &["the footer is damaged", "(rebuild it"]),
-        ("newer", changed(end - 64 + 40), &["upgrade it, or rebuild the filter\n"]),
-        ("standard", changed(end - 5), &["not standalone bytes"]),
+        ("newer", changed(end - 64 + 40), &["upgrade bloomline, or rebuild the filter\n"]),
+        ("standard", changed(end - 5), &["not a filter's standalone bytes"]),
         ("damaged", changed(100), &["the bytes are damaged", "(rebuild it"]),
     ];
     for (name, bytes, texts) in cases {
@@ -215,11 +217,12 @@ fn input_that_is_damaged() {
 fn lines_that_are_not_integers() {
     let place = place();
     let remedy = "(remove it, or omit --integers)";
-    for text in
-        ["", " ", "-", "+", "x", "1x", "1.5", "1e6", "1,000", "1_000", "0x10", "--1", "1 2", "٤٢", "\0"]
-    {
+    let too_large = ["18446744073709551616", "-9223372036854775809"];
+    let odd =
+        ["", " ", "-", "+", "x", "1x", "1.5", "1e6", "1,000", "1_000", "0x10", "--1", "1 2", "٤٢", "\0"];
+    for text in odd.into_iter().chain(too_large) {
         place.write("odd", format!("7\n{text}\n8\n"));
-        let error = format!("odd: line 2 is not an integer: {text:?} {remedy}");
+        let error = format!("odd: line 2 is not an integer of up to 64 bits: {text:?} {remedy}");
         fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "--keys", "9", "odd"]), &[&error]);
     }
     fails(&place, place.bloomline(&["build", "--integers", "-o", "g", "odd"]), &["odd: line 2 is"]);
@@ -231,16 +234,20 @@ fn lines_that_are_not_integers() {
         &["'--integers' cannot be used with"],
     );
     // Not the whole of a long line.
-    place.write("long", "1".repeat(1 << 20) + "\n" + &"1".repeat(40) + &"x".repeat(1 << 20));
-    let error = format!("long: line 2 is not an integer: \"{}\"... {remedy}", "1".repeat(40));
+    place.write("long", "0".repeat(1 << 20) + "\n" + &"1".repeat(40) + &"x".repeat(1 << 20));
+    let error =
+        format!("long: line 2 is not an integer of up to 64 bits: \"{}\"... {remedy}", "1".repeat(40));
     fails(&place, place.bloomline(&["check", "--integers", "f", "long"]), &[&error]);
     // Many buffers later, in the second file, and from a pipe: what was before has been printed and is in the state.
     let many: String = (0..300_000).map(|i| format!("{i}\n")).collect();
     place.write("many", &many);
     place.write("odd", format!("{many}x\n{many}"));
     let output = place.bloomline(&["dedup", "--integers", "--state", "s", "many", "odd"]).assert().code(2);
-    let output =
-        output.stderr(contains("odd: line 300001 is not an integer: \"x\"")).get_output().stdout.clone();
+    let output = output
+        .stderr(contains("odd: line 300001 is not an integer of up to 64 bits: \"x\""))
+        .get_output()
+        .stdout
+        .clone();
     assert!(String::from_utf8(output).unwrap() == many);
     place.bloomline(&["dedup", "-q", "--integers", "--state", "s", "many"]).assert().success().stdout("");
     let mut command = place.bloomline(&["check", "--integers", "f"]);
@@ -267,6 +274,27 @@ fn memory_that_runs_out() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn memory_that_runs_out_for_a_filter() {
+    let place = place();
+    place.write("blocked", BloomFilter::with_blocks(1 << 19, 6).unwrap().to_standalone());
+    place.write("standard", StandardBloomFilter::with_bits(1 << 28, 7).unwrap().to_standalone());
+    for (name, command) in [("blocked", "fold --factor 2 -o g blocked"), ("standard", "check standard keys")]
+    {
+        let error = format!("bloomline: {name}: out of memory: cannot allocate ");
+        let remedy = " bytes (free some memory, or use a smaller filter)\n";
+        let mut n_short = 0;
+        for limit in (40..120).step_by(8) {
+            let output = place.shell(&format!("ulimit -v {}; $b {command}", limit << 10)).output().unwrap();
+            assert!(output.status.code().is_some_and(|code| code <= 2), "{limit}: {output:?}");
+            let text = String::from_utf8_lossy(&output.stderr);
+            n_short += usize::from(text.starts_with(&error) && text.ends_with(remedy));
+        }
+        assert!((1..10).contains(&n_short), "{command}: {n_short}");
+    }
+}
+
+#[test]
 fn input_that_is_the_output() {
     let place = place();
     for line in ["$b check f keys >>keys", "$b check f <keys >>keys", "$b dedup keys >>keys"] {
@@ -282,7 +310,7 @@ fn arguments_that_make_no_sense() {
     let cases: [(&[&str], &str); 16] = [
         (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000, 1e6 or 1M"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
-        (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "--keys"),
+        (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "raise --fpr to "),
         (&["fold", "-o", "g", "--fpr", "1e-6", "f"], "(build a larger filter)"),
         (&["plan", "--keys", "1e18", "--bits-per-key", "20"], "more than 2^64 bits"),
         (&["plan", "--bytes", "1e19", "--keys", "1"], "more than 2^64 bits"),
@@ -292,7 +320,10 @@ fn arguments_that_make_no_sense() {
         (&["build", "-o", "g", "--fpr", "1e-9", "keys"], "out of reach"),
         (&["build", "-o", "g", "--bits-per-key", "100", "keys"], "at most 64"),
         (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000, 1e6 or 1M"),
-        (&["build", "-o", "g", "--keys", "1e18", "keys"], "bytes"),
+        (
+            &["build", "-o", "g", "--keys", "1e18", "keys"],
+            "bytes (free some memory, or use a smaller filter)",
+        ),
         (&["build", "-o", "g", "--keyes", "1e18", "keys"], "'--keyes'"),
         (&["build", "-o", "g", "--length", "0", "keys"], "--length"),
         (&["dedup", "--fpr", "0", "keys"], "between 0 and 1"),

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use bloomline::sstable::{FilterBlockBuilder, FilterPolicy, PartitionIndexBuilder, Policy};
+use bloomline::sstable::{FilterBlockBuilder, FilterPolicy, PartitionIndexBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, FilterBuilder};
 use predicates::prelude::*;
@@ -128,14 +128,14 @@ fn info_reads_what_tables_hold() {
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
     builder.extend(keys.lines());
     let mut compact = Vec::new();
-    builder.clone().finish_compact(&mut compact);
+    builder.clone().finish_compact(&mut compact).unwrap();
     place.write("compact", &compact);
     let info = json(&place, &["info", "--json", "--compact", "compact"]);
     assert_eq!(
         (&info["kind"], &info["bytes"], &info["k"]),
         (&"compact".into(), &compact.len().into(), &7.into())
     );
-    assert!(is_close(&info["false_positive_rate"], builder.finish().estimated_fpr()));
+    assert!(is_close(&info["false_positive_rate"], builder.finish().unwrap().estimated_fpr()));
     place
         .bloomline(&["info", "--compact", "compact"])
         .assert()
@@ -155,7 +155,7 @@ fn info_reads_what_tables_hold() {
         if i % 50 == 0 {
             filters.start_block(i as u64 / 50 * 4096);
         }
-        filters.add_key(key);
+        filters.insert(key);
     }
     let block = filters.finish().unwrap();
     place.write("block", &block);
@@ -195,7 +195,7 @@ fn info_reads_what_tables_hold() {
     damaged[0] ^= 1;
     place.write("damaged", damaged);
     assert!(error(&place, &["info", "--partition-index", "damaged"]).contains("checksum"));
-    assert_eq!(policy.name(), "bloomline.BlockedBloom2");
+    assert_eq!(FilterPolicy::NAME, "bloomline.BlockedBloom2");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn larger_filters_are_folded_to_fit() {
     let mut merge = place.bloomline(&["merge", "-o", "both", "large", "small", "large"]);
     merge.assert().success().stderr(folds);
     place.write("k", BloomFilter::with_blocks(60, 7).unwrap().to_standalone());
-    place.write("seed", BloomFilter::with_blocks(60, 6).unwrap().with_seed(9).to_standalone());
+    place.write("seed", BloomFilter::with_blocks(60, 6).unwrap().with_seed(9).unwrap().to_standalone());
     for (name, texts) in [
         ("odd", ["90 blocks, k = 6", "60 blocks, k = 6"]),
         ("k", ["60 blocks, k = 7", "60 blocks, k = 6"]),

@@ -303,7 +303,7 @@ impl Bench {
             let entry = Entry {
                 contender: contender.name().to_owned(),
                 rehashes: contender.rehashes(),
-                bits_per_key: 8.0 * contender.size_bytes() as f64 / keys as f64,
+                bits_per_key: 8.0 * contender.byte_len() as f64 / keys as f64,
                 fpr: positives as f64 / queried as f64,
             };
             rows.push(vec![

@@ -29,7 +29,7 @@ impl Contender for Baseline {
         "baseline"
     }
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.lines.len() * 64
     }
 

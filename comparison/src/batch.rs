@@ -39,8 +39,8 @@ impl Contender for Batch {
         &self.name
     }
 
-    fn size_bytes(&self) -> usize {
-        self.filter.size_bytes()
+    fn byte_len(&self) -> usize {
+        self.filter.byte_len()
     }
 
     #[inline(never)]

@@ -37,9 +37,9 @@ pub fn from_hashes(name: &str, hashes: &[u64]) {
         BUILDER => {
             let mut builder = builder();
             for &hash in hashes {
-                builder.add_hash(hash);
+                builder.insert_hash(hash);
             }
-            black_box(builder.finish());
+            black_box(builder.finish().expect("enough memory"));
         }
         _ => {
             let size_bytes = hashes.len() * BITS_PER_KEY / 8 / 64 * 64;
@@ -59,10 +59,10 @@ pub const FROM_KEYS: &[FromKeys] = &[
     (BUILDER, |keys| {
         let mut builder = builder();
         for key in keys.iter() {
-            builder.add(key);
+            builder.insert(key);
         }
         let mut bytes = Vec::new();
-        builder.finish_compact(&mut bytes);
+        builder.finish_compact(&mut bytes).expect("enough memory");
         bytes
     }),
     ("bloomline, number of keys known", |keys| {
@@ -70,9 +70,7 @@ pub const FROM_KEYS: &[FromKeys] = &[
         for key in keys.iter() {
             filter.insert(key);
         }
-        let mut bytes = Vec::new();
-        filter.write_compact(&mut bytes);
-        bytes
+        filter.to_compact()
     }),
     ("fastbloom, number of keys known", |keys| {
         let n = keys.iter().len();

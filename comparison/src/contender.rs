@@ -9,7 +9,7 @@ pub trait Contender {
     fn name(&self) -> &str;
 
     /// Memory of the bits, without the surrounding structure.
-    fn size_bytes(&self) -> usize;
+    fn byte_len(&self) -> usize;
 
     /// Whether it hashes the given hash again, because its library does not accept hashes.
     fn rehashes(&self) -> bool {
@@ -53,7 +53,7 @@ pub trait Contender {
 pub trait Single {
     const REHASHES: bool = false;
 
-    fn size_bytes(&self) -> usize;
+    fn byte_len(&self) -> usize;
     fn insert(&mut self, hash: u64);
     fn contains(&self, hash: u64) -> bool;
 
@@ -89,8 +89,8 @@ impl<F: Single> Contender for OneByOne<F> {
         &self.name
     }
 
-    fn size_bytes(&self) -> usize {
-        self.filter.size_bytes()
+    fn byte_len(&self) -> usize {
+        self.filter.byte_len()
     }
 
     fn rehashes(&self) -> bool {

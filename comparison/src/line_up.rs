@@ -112,8 +112,8 @@ pub fn contenders(size_bytes: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Bo
 }
 
 impl Single for BloomFilter {
-    fn size_bytes(&self) -> usize {
-        self.size_bytes()
+    fn byte_len(&self) -> usize {
+        self.byte_len()
     }
 
     #[inline(always)]
@@ -142,7 +142,7 @@ impl Single for BloomFilter {
 }
 
 impl Single for fastbloom::BloomFilter {
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.num_bits() / 8
     }
 
@@ -168,7 +168,7 @@ impl Single for fastbloom::BloomFilter {
 }
 
 impl Single for sbbf_rs_safe::Filter {
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.as_bytes().len()
     }
 
@@ -186,7 +186,7 @@ impl Single for sbbf_rs_safe::Filter {
 impl Single for bloomfilter::Bloom<u64> {
     const REHASHES: bool = true;
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.len() as usize / 8
     }
 
@@ -209,7 +209,7 @@ struct Broomfilter {
 impl Single for Broomfilter {
     const REHASHES: bool = true;
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.size_bytes
     }
 
@@ -235,7 +235,7 @@ fn bloomcraft_of(keys: usize) -> Bloomcraft {
 const BLOOMCRAFT_FPR: f64 = 0.021;
 
 impl Single for Bloomcraft {
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.bit_count() / 8
     }
 
@@ -299,7 +299,7 @@ fn parquet_of(size_bytes: usize) -> parquet::bloom_filter::Sbbf {
 impl Single for parquet::bloom_filter::Sbbf {
     const REHASHES: bool = true;
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.num_blocks() * 32
     }
 
@@ -331,7 +331,7 @@ impl Contender for Xorf {
         XORF
     }
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.filter().len()
     }
 

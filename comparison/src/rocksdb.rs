@@ -89,7 +89,7 @@ impl Contender for RocksDb {
         self.build.name
     }
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.lines.len() * 64
     }
 

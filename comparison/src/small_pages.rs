@@ -26,7 +26,7 @@ impl Contender for SmallPages {
         SMALL_PAGES
     }
 
-    fn size_bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         (self.bytes.len() - self.start) / 64 * 64
     }
 
@@ -41,10 +41,10 @@ impl Contender for SmallPages {
     fn finish(&mut self) {
         let filter = self.filter.take().expect("finished once");
         // Reserves the final size with its padding: a reallocation would change the alignment.
-        self.bytes.reserve_exact(filter.size_bytes() + 128);
+        self.bytes.reserve_exact(filter.byte_len() + 128);
         self.start = self.bytes.as_ptr().align_offset(64);
         self.bytes.resize(self.start, 0);
-        filter.write_compact(&mut self.bytes);
+        filter.write_compact(&mut self.bytes).expect("room for it");
     }
 
     fn count(&self, hashes: &[u64]) -> usize {
