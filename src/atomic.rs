@@ -22,9 +22,9 @@ use crate::view::{BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
-/// An insert sets bits in lanes of 64, atomically, and writes only to lanes that lack some of the key's bits. So no
-/// thread undoes another's bits, and inserting a key that is already present leaves its cache line shared among the
-/// cores that read it. Once an insert has returned, lookups find its key: those of the same thread, and those of
+/// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no thread
+/// undoes another's bits, and inserting a key that is already present leaves its cache line shared among the cores that
+/// read it. Once an insert has returned, lookups find its key: those of the same thread, and those of
 /// threads that have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a
 /// moment.
 ///
@@ -139,7 +139,7 @@ impl AtomicBloomFilter {
     /// [`insert`](Self::insert) by hash.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        self.kernel.insert_shared(self.blocks.block_of(hash), hash, self.k)
+        kernel::insert_shared(self.blocks.block_of(hash), hash, self.k)
     }
 
     /// Inserts many keys by hash: faster than one by one if the filter is larger than the caches.
@@ -186,7 +186,8 @@ impl AtomicBloomFilter {
         kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
     }
 
-    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. Other threads may insert and look up meanwhile.
+    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. Other threads may insert and look up
+    /// meanwhile.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use crate::sizing::{self, Sizing};
 /// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
 /// is empty and can be used again.
 ///
-/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. All other
-/// methods return an error and leave the builder as it was.
+/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The methods
+/// that return a `Result` leave the builder as it was.
 ///
 /// Filters of two builders mostly differ in size, and then cannot be united. To unite filters, make them of one
 /// [`Sizing`](crate::Sizing), and pass [`hashes`](Self::hashes) to their `insert_batch`.
@@ -196,7 +196,7 @@ impl FilterBuilder {
 
     /// Makes a filter of the inserted keys, in whole blocks, and empties the builder. For few keys,
     /// [`finish_compact`](Self::finish_compact) makes a shorter one. For a file without checksums of its own,
-    /// [`write_standalone`](BloomFilter::write_standalone) the filter.
+    /// write the filter's standalone bytes.
     ///
     /// Takes two passes over the keys, and a third if some were inserted more than once.
     ///
@@ -238,7 +238,7 @@ impl FilterBuilder {
 
     /// Removes all keys. Keeps at most 128 KiB of memory.
     pub fn clear(&mut self) {
-        self.full.clear();
+        self.full = Vec::new();
         self.n_full = 0;
         self.hashes.clear();
     }

@@ -231,7 +231,7 @@ pub enum DecodeError {
     TooShort {
         /// Bytes given.
         found: usize,
-        /// The fewest that bytes of this type have.
+        /// Bytes needed, at least.
         least: usize,
     },
     /// The last eight bytes are not those of standalone bytes of this type.

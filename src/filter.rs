@@ -262,8 +262,7 @@ impl BloomFilter {
     }
 
     /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. The bits are the same as if each key had
-    /// been inserted here. Reads `other` in place; of an `AtomicBloomFilter`, take a
-    /// [`to_filter`](crate::AtomicBloomFilter::to_filter).
+    /// been inserted here. Reads `other` in place; of an `AtomicBloomFilter`, take its `to_filter`.
     ///
     /// There is no `|`: filters of two sizes have no union, and an operator cannot return an error.
     ///

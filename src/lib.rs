@@ -160,15 +160,18 @@
 //!
 //! - An inserted key is always found: after union, fold, shrinking or encoding, on any CPU, and by any later release.
 //! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version 2.
-//! - Malformed standalone bytes are an error. Malformed compact bytes are an error or "possibly present" as long as their
-//!   container's length and checksum hold: they have no checksum of their own. Neither is ever a panic, a read out of
-//!   bounds or an allocation out of proportion to the bytes. Running out of memory is an error, in decoding too.
+//! - Malformed standalone bytes are an error, unless you open them unverified. Malformed compact bytes are an error or
+//!   "possibly present" as long as their container's length and checksum hold: they have no checksum of their own. Neither
+//!   is ever a panic, a read out of bounds or an allocation out of proportion to the bytes.
+//! - Running out of memory is an error of constructors, decoders and copies. What returns no `Result` aborts, as `Vec`
+//!   does.
 //! - The minimum Rust version is 1.89. A patch release never raises it.
 //!
 //! # Features
 //!
 //! - `std` (default): readers and writers, and the environment variable [`BLOOMLINE_KERNEL`](Kernel#the-environment).
-//!   Without it, the crate is `no_std` with `alloc`. The kernel is chosen at run time with and without it.
+//!   Without it, the crate is `no_std` with `alloc`. The kernel is chosen at run time with and without it; on bare metal,
+//!   the build's target features choose.
 //! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
 //! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.

@@ -9,6 +9,7 @@ use serde_core::ser::{Serialize, Serializer};
 
 #[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
+use crate::blocks::reserve;
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::key::Key;
@@ -60,6 +61,7 @@ impl<'de, T> Visitor<'de> for Bytes<T> {
         // Grows as numbers arrive: the length that the data claim may be forged.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
+            reserve(&mut bytes, 1).map_err(|error| A::Error::custom(DecodeError::from(error)))?;
             bytes.push(byte);
         }
         (self.read)(&bytes).map_err(A::Error::custom)

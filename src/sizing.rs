@@ -84,7 +84,7 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// let sizing = Sizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.n_blocks(), sizing.k()), (19_402, 6));
 /// let filter = BloomFilter::with_sizing(sizing)?;
-/// assert_eq!((filter.byte_len(), filter.byte_len()), (1_241_728, sizing.byte_len()));
+/// assert_eq!((filter.byte_len(), sizing.byte_len()), (1_241_728, 1_241_728));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl Sizing {
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
     ///
-    /// Costs as much as [`fpr`](fpr()).
+    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`] rounding errors of 1e-12 are larger than the rate.
     #[must_use]
     pub fn fpr(self, keys: usize) -> f64 {
         model(self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64, self.k)

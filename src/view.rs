@@ -44,7 +44,7 @@ pub struct BloomView<'a> {
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes, as written by [`BloomFilter::write_compact`], of a
+    /// Opens compact bytes, as [`BloomFilter::to_compact`] returns them, of a
     /// filter with seed 0.
     ///
     /// Compact bytes rely on the length and checksum of their container: not every cut or flipped bit is detected here.

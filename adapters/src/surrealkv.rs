@@ -71,8 +71,7 @@ impl surrealkv::FilterPolicy for Bloomline {
         let mut keys = self.policy.builder();
         let mut filter = Vec::new();
         // If memory runs out, the filter has no bytes, which are no filter.
-        if keys.reserve(hashes.len()).is_ok() {
-            keys.insert_batch(hashes);
+        if hashes.iter().try_for_each(|&hash| keys.try_insert_hash(hash)).is_ok() {
             _ = keys.finish_compact(&mut filter);
         }
         filter

@@ -121,7 +121,7 @@ impl StandaloneFooter {
         split_filter(bytes, kind).map(|(_, footer)| footer)
     }
 
-    /// Length of the filter's standalone bytes, this footer included, if its size is one that memory can hold. Checked
+    /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked
     /// against nothing: the file may be shorter.
     pub fn standalone_len(&self) -> Option<usize> {
         let body = match self.kind {

@@ -225,6 +225,7 @@ pub enum FilterBlockError {
         found: usize,
     },
     /// The last byte must be the log2 of a range, 0 to 63: the filter block is damaged.
+    #[non_exhaustive]
     BaseLog2 {
         /// The byte.
         found: u8,

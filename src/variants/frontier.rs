@@ -28,7 +28,8 @@ use crate::variants::ScalableBloomFilter;
 /// at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier drop
 /// another: the hash resists accidents, not attackers.
 ///
-/// Items are compared, and saved, as the bytes of a [`Key`]: those of a `String`, a `Vec<u8>`, or a type of your own.
+/// Items are compared, and saved, as the bytes of a [`Key`]: those of a `String`, a `Vec<u8>`, or a type of your own. To
+/// read them again, the type must be `TryFrom<Vec<u8>>`, which integers are not.
 /// Normalize URLs before you insert them.
 ///
 /// [`Frontier::with_fpr`] has a fixed size. Past its capacity it keeps working and drops more new items than requested:
@@ -40,8 +41,8 @@ use crate::variants::ScalableBloomFilter;
 ///
 /// The standalone bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish
 /// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
-/// rename it over the old one, as the example `crawl` does with a library. [`write_standalone`](Self::write_standalone)
-/// writes item by item: wrap a file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
+/// rename it over the old one, as the example `crawl` does with a library. `write_standalone` writes item by item: wrap a
+/// file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
 ///
 /// # Examples
 ///

@@ -317,7 +317,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in k or seed, or if n filters hold fewer than 2^n keys together, and n is above 16: the
+    /// If the filters differ in k or seed, or if n filters hold fewer than 2^n − 1 keys together, and n is above 16: the
     /// next would take 2^n keys. (With a higher growth, that in place of 2.) Nothing is changed then.
     ///
     /// # Examples
@@ -446,7 +446,8 @@ impl ScalableBloomFilter {
         self.plan.total_capacity(self.filters.len()) - self.room
     }
 
-    /// Keys that the first filter takes; each further filter takes twice as many as the one before.
+    /// Keys that the first filter takes. Each further filter takes twice as many as the one before, or what the bytes say
+    /// that it was read from.
     pub fn initial_capacity(&self) -> u64 {
         self.plan.initial_capacity
     }
