@@ -7,6 +7,9 @@
 #[path = "golden/values.rs"]
 mod values;
 
+use std::fmt::Debug;
+use std::str::FromStr;
+
 use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Key, hash_key};
 
 const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
@@ -74,12 +77,30 @@ fn typed_keys() -> impl Iterator<Item = (&'static str, Vec<u8>, [&'static str; 3
         let fields: Vec<&str> = line.split('\t').collect();
         let [type_, value, golden @ ..] = &fields[..] else { panic!("{line}") };
         let key = match *type_ {
-            "text" => value.replace("\\0", "\0").into_bytes(),
-            "binary" => value.as_bytes().chunks(2).map(from_hex).collect(),
-            _ => (value.parse::<i128>().unwrap() as u64).to_le_bytes().into(),
+            "text" => bytes_of(&value.replace("\\0", "\0")),
+            "binary" => bytes_of(&value.as_bytes().chunks(2).map(from_hex).collect::<Vec<u8>>()),
+            "int8" => integer::<i8>(value),
+            "int16" => integer::<i16>(value),
+            "int32" => integer::<i32>(value),
+            "int64" => integer::<i64>(value),
+            "uint8" => integer::<u8>(value),
+            "uint16" => integer::<u16>(value),
+            "uint32" => integer::<u32>(value),
+            "uint64" => integer::<u64>(value),
+            // Beyond 64 bits: no key, but it was one when the files were made.
+            "int" => bytes_of(&(value.parse::<i128>().unwrap() as u64)),
+            other => panic!("{other}"),
         };
         (line, key, golden.try_into().unwrap())
     })
+}
+
+fn integer<T: Key + FromStr<Err: Debug>>(value: &str) -> Vec<u8> {
+    bytes_of(&value.parse::<T>().unwrap())
+}
+
+fn bytes_of(key: &impl Key) -> Vec<u8> {
+    key.key_bytes().as_ref().to_vec()
 }
 
 fn from_hex(digits: &[u8]) -> u8 {
