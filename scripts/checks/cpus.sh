@@ -90,10 +90,9 @@ use bloomline::{BloomFilter, BloomView, Kernel, mix};
 pub extern "C" fn passed() -> u32 {
     let golden = include_bytes!("$root/tests/golden/standalone-100-blocks.bin");
     let view = BloomView::from_standalone(golden).unwrap();
-    view.verify().unwrap();
     let mut passed = 0;
     for kernel in Kernel::available() {
-        let mut filter = BloomFilter::with_blocks(100, 11).unwrap().with_seed(0x5eed).with_kernel(kernel);
+        let mut filter = BloomFilter::with_blocks(100, 11).unwrap().with_seed(0x5eed).unwrap().with_kernel(kernel);
         filter.extend((0..1000_u32).map(|number| number.to_string()));
         assert!(filter.to_standalone() == golden);
         let hashes: Vec<u64> = (0..1000).map(mix).collect();
