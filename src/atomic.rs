@@ -24,9 +24,8 @@ use crate::view::{BloomView, check_match};
 ///
 /// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no thread
 /// undoes another's bits, and inserting a key that is already present leaves its cache line shared among the cores that
-/// read it. Once an insert has returned, lookups find its key: those of the same thread, and those of
-/// threads that have synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a
-/// moment.
+/// read it. Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
+/// synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
 ///
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
 /// may be included in part. Converting from and to a [`BloomFilter`], which can be folded, does not copy.

@@ -233,6 +233,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Where in the table the filter for `key` is, or `None` if there are no partitions, as in a table without keys.
     ///
     /// A key less than all first keys gets the first partition, whose filter then answers the query.
+    #[must_use]
     pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<Range<u64>> {
         let (keys, entries) = self.bytes.as_ref().split_at_checked(self.keys_end)?;
         let (entries, _) = entries.as_chunks();
