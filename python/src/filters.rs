@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, MismatchError, variants};
+use bloomline::{KeyEstimate, MismatchError, StandaloneFooter, variants};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -215,7 +215,8 @@ macro_rules! filter_class {
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.detached(py, |filter| {
-                    let (mut bytes, len) = (Vec::new(), filter.standalone_len());
+                    // No fewer than are written: of a scalable filter, up to 64 footers and its own.
+                    let (mut bytes, len) = (Vec::new(), filter.byte_len() + 65 * StandaloneFooter::LEN);
                     bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
                     filter.write_standalone(&mut bytes)?;
                     PyResult::Ok(bytes)

@@ -129,7 +129,7 @@ def test_integers_of_more_than_64_bits_are_no_keys(cls, key):
     f = cls(10)
     for use in (f.add, f.__contains__, lambda key: f.update([key]), lambda key: f.contains_many([key]),
                 lambda key: f.update(np.array([key], object))):
-        with pytest.raises(ValueError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
+        with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
             use(key)
     assert f == cls(10)
 
@@ -321,7 +321,7 @@ def test_mismatches_are_errors_with_the_numbers():
             with pytest.raises(ValueError, match=text):
                 operation(f, g)
         assert (f.to_bytes(), g.to_bytes()) == before
-    with pytest.raises(ValueError, match="standard filters of .* and .* bits"):
+    with pytest.raises(ValueError, match="filters of .* and .* bits"):
         StandardBloomFilter(1_000) | StandardBloomFilter(2_000)
 
 
