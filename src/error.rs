@@ -394,7 +394,7 @@ pub(crate) struct OutOfMemory {
 pub enum ReadError {
     /// The input could not be read.
     Io(std::io::Error),
-    /// What was read is no filter of this type, or is damaged: go back to an older copy, or rebuild the filter.
+    /// What was read is not a filter of this type, or is damaged: go back to an older copy, or rebuild the filter.
     Decode(DecodeError),
 }
 

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 /// | references, `Box`, `Rc`, `Arc` and `Cow` of these | as what they point to |
 ///
 /// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, and `"7"` is
-/// another. Integers of 128 bits, floats, dates and tuples are no keys: convert each to an integer or text, in one way
+/// another. Integers of 128 bits, floats, dates and tuples are not keys: convert each to an integer or text, in one way
 /// for every insert and lookup.
 ///
 /// Other byte strings, such as `bytes::Bytes`, are passed as a slice: `filter.insert(&bytes[..])`.
@@ -46,7 +46,7 @@ use alloc::vec::Vec;
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 ///
-/// What is no key does not compile:
+/// Other types do not compile:
 ///
 /// ```compile_fail,E0277
 /// bloomline::hash_key(0.1, 0);

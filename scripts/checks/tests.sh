@@ -26,9 +26,12 @@ fuzz() {
 # `fuzz_one TARGET FOLDER SECONDS LOG` prints the statistics at the end, and everything if the target fails.
 fuzz_one() {
     local target=$1 folder=$2 seconds=$3 log=$4
-    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
-    if "$folder/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
+    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target" "$log.inputs"
+    # libFuzzer deletes inputs for which it finds smaller ones, and only from its first folder: deleted from the corpus,
+    # they would fail other checks that copy the sources meanwhile.
+    if "$folder/$target" "$log.inputs" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
         -max_total_time="$seconds" -print_final_stats=1 >"$log" 2>&1; then
+        find "$log.inputs" -type f -exec mv -t "fuzz/corpus/$target" {} +
         grep -E '^(Done|stat::)' "$log" | sed "s/^/$target: /"
     else
         cat "$log"

@@ -30,7 +30,7 @@ pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_l
     out.push(trailer(k));
 }
 
-pub(super) fn trailer(k: ProbeCount) -> u8 {
+fn trailer(k: ProbeCount) -> u8 {
     (VERSION << 4) | (k.get() - 1) as u8
 }
 

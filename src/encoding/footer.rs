@@ -11,6 +11,8 @@ use crate::hash;
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
 const FOOTER_BYTES: usize = StandaloneFooter::LEN;
+/// Four bits for each of a block's 512.
+const COUNTER_BLOCK_BYTES: usize = 256;
 /// Stored if the number of keys is not known.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -124,12 +126,17 @@ impl StandaloneFooter {
     /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked
     /// against nothing: the file may be shorter.
     pub fn standalone_len(&self) -> Option<usize> {
-        let body = match self.kind {
-            StandaloneKind::Standard => Some(self.size.div_ceil(64) * LANE_BYTES as u64),
-            StandaloneKind::Counting => self.size.checked_mul(256),
-            _ => self.size.checked_mul(LANE_BYTES as u64),
+        self.body_len()?.checked_add(Self::LEN)
+    }
+
+    /// Length of the bytes before the footer, or `None` if it exceeds `usize`.
+    pub(super) fn body_len(&self) -> Option<usize> {
+        let (units, unit_bytes) = match self.kind {
+            StandaloneKind::Standard => (self.size.div_ceil(64), LANE_BYTES),
+            StandaloneKind::Counting => (self.size, COUNTER_BLOCK_BYTES),
+            _ => (self.size, LANE_BYTES),
         };
-        usize::try_from(body?).ok()?.checked_add(Self::LEN)
+        usize::try_from(units).ok()?.checked_mul(unit_bytes)
     }
 
     /// The footer of a filter whose bytes before it have this [`checksum`].
@@ -165,9 +172,13 @@ impl StandaloneFooter {
         new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
     }
 
-    /// Fails if the body is not as long as the stored size requires.
-    pub(crate) fn check_size(&self, expected: Option<u64>, body: &[u8]) -> Result<(), DecodeError> {
-        if expected == Some(body.len() as u64) { Ok(()) } else { Err(self.wrong_size(body)) }
+    /// Fails if the body is empty, or not as long as the stored size requires.
+    pub(crate) fn check_size(&self, body: &[u8]) -> Result<(), DecodeError> {
+        if self.size != 0 && self.body_len() == Some(body.len()) {
+            Ok(())
+        } else {
+            Err(self.wrong_size(body))
+        }
     }
 
     pub(crate) fn wrong_size(&self, body: &[u8]) -> DecodeError {

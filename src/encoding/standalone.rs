@@ -29,14 +29,14 @@ pub(crate) fn read_standalone(
 ) -> Result<(Lanes<'_>, ProbeCount, StandaloneFooter), DecodeError> {
     let (lanes, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
     let k = footer.probe_count(ProbeCount::new)?;
-    footer.check_size(footer.size.checked_mul(LANE_BYTES as u64), lanes)?;
+    footer.check_size(lanes)?;
     Ok((Lanes::new(lanes).ok_or(footer.wrong_size(lanes))?, k, footer))
 }
 
 /// Splits off the last of several filters' standalone bytes.
 pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     let (before, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
-    let lanes = usize::try_from(footer.size).ok().and_then(|n_lanes| n_lanes.checked_mul(LANE_BYTES));
-    let start = lanes.and_then(|lanes| before.len().checked_sub(lanes)).ok_or(footer.wrong_size(before))?;
+    let start = footer.body_len().and_then(|lanes| before.len().checked_sub(lanes));
+    let start = start.ok_or(footer.wrong_size(before))?;
     Ok(bytes.split_at(start))
 }

@@ -6,11 +6,11 @@ use core::error::Error;
 use core::fmt;
 
 use super::FilterPolicy;
+use super::policy::compact_contains;
 use crate::blocks::or_abort;
 use crate::builder::FilterBuilder;
 use crate::error::DecodeError;
 use crate::key::Key;
-use crate::view::BloomView;
 
 /// LevelDB's value: a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;
@@ -61,7 +61,7 @@ impl FilterBlockBuilder {
         Self { keys: policy.builder(), filters: Vec::new(), starts: Vec::new() }
     }
 
-    /// Starts a data block at this offset of the table: the keys added from here on are in it.
+    /// Starts a data block at this offset of the table: the keys inserted from here on are in it.
     ///
     /// Each range up to this offset takes memory, 4 bytes in the filter block.
     ///
@@ -165,8 +165,7 @@ impl<'a> FilterBlockReader<'a> {
     /// If there is no filter for this data block, or it is damaged. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, data_block_offset: u64, key: impl Key) -> Result<bool, FilterBlockError> {
-        let view = BloomView::from_compact(self.filter_of(data_block_offset)?);
-        view.map(|view| view.contains(key)).map_err(FilterBlockError::Filter)
+        compact_contains(self.filter_of(data_block_offset)?, key).map_err(FilterBlockError::Filter)
     }
 
     /// The bytes of the filter for the data block at this offset, for example to look up hashes in it.

@@ -114,8 +114,13 @@ impl FilterPolicy {
     /// If no filter has this length or last byte. The key is then possibly present.
     #[inline]
     pub fn try_key_may_match(&self, key: impl Key, filter: &[u8]) -> Result<bool, DecodeError> {
-        // Hashed before the filter is opened, so that nothing has to be saved across the call.
-        let hash = hash_key(key, 0);
-        BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
+        compact_contains(filter, key)
     }
+}
+
+#[inline]
+pub(super) fn compact_contains(filter: &[u8], key: impl Key) -> Result<bool, DecodeError> {
+    // Hashed before the filter is opened, so that nothing has to be saved across the call.
+    let hash = hash_key(key, 0);
+    BloomView::from_compact(filter).map(|view| view.contains_hash(hash))
 }

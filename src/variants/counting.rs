@@ -394,8 +394,7 @@ impl CountingBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (body, footer) = encoding::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        let n_bytes = footer.size.checked_mul(size_of::<Counters>() as u64).filter(|&n_bytes| n_bytes != 0);
-        footer.check_size(n_bytes, body)?;
+        footer.check_size(body)?;
         footer.verify(body)?;
         let counters = Blocks::try_from_bytes(body)?;
         let mut blocks = Blocks::zeroed(counters.len() / COUNTER_BLOCKS)?;

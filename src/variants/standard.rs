@@ -392,8 +392,7 @@ impl StandardBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
         let bit_len = footer.size;
-        let n_bytes = bit_len.div_ceil(64) * LANE_BYTES as u64;
-        footer.check_size(Some(n_bytes).filter(|&n_bytes| n_bytes != 0), lanes)?;
+        footer.check_size(lanes)?;
         let sizing = footer.probe_count(|k| StandardSizing::with_bits(bit_len, k))?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));

@@ -6,7 +6,7 @@ use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, St
 use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, OwnedView};
 use xxhash_rust::xxh64::xxh64;
 
-use super::allocations::{allocated, allocated as allocated_by};
+use super::allocations::allocated as allocated_by;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -43,7 +43,7 @@ pub fn check(input: Input<'_>) {
 
 /// If a filter block cannot answer, `try_key_may_match` returns an error and `key_may_match` returns true.
 pub fn filter_block_survives(block: &[u8], key: &[u8]) {
-    let (allocated, reader) = allocated(|| FilterBlockReader::new(block));
+    let (allocated, reader) = allocated_by(|| FilterBlockReader::new(block));
     assert_eq!(allocated, 0);
     let Ok(reader) = reader else { return };
     assert!(reader.n_filters() <= block.len() / 4);
@@ -63,7 +63,7 @@ pub fn filter_block_survives(block: &[u8], key: &[u8]) {
 
 /// Every key has a partition, unless the index is empty.
 fn partition_index_survives(bytes: &[u8], key: &[u8]) {
-    let (allocated, index) = allocated(|| PartitionIndex::new(bytes));
+    let (allocated, index) = allocated_by(|| PartitionIndex::new(bytes));
     assert_eq!(allocated, 0);
     let Ok(index) = index else { return };
     assert!(index.len() <= bytes.len() / 24);
@@ -147,7 +147,7 @@ fn sign(footer: &mut [u8; 64]) {
 /// Bytes that decode are written back unchanged, unless they are whole blocks that have a shorter form.
 pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     let may_match = FilterPolicy::with_bits_per_key(10.0).expect("10 is in range").key_may_match(key, bytes);
-    let (allocated, aligned) = allocated(|| AlignedBytes::copy_of(bytes).expect("enough memory"));
+    let (allocated, aligned) = allocated_by(|| AlignedBytes::copy_of(bytes).expect("enough memory"));
     // Whole blocks, plus the padding that aligns them to a cache line.
     assert!(allocated <= bytes.len().next_multiple_of(64).max(64) + 64 && aligned[..] == *bytes);
     let owned = OwnedView::from_compact(&aligned);
@@ -193,7 +193,7 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
 
 /// Bytes that decode are written back unchanged. Only a successful decode allocates memory.
 pub fn standard_decoder_survives(bytes: &[u8]) {
-    let (allocated, filter) = allocated(|| StandardBloomFilter::from_standalone(bytes));
+    let (allocated, filter) = allocated_by(|| StandardBloomFilter::from_standalone(bytes));
     let Ok(mut filter) = filter else {
         assert_eq!(allocated, 0);
         return;
@@ -213,7 +213,7 @@ pub fn standard_decoder_survives(bytes: &[u8]) {
 
 /// Bytes that decode are written back unchanged. Only a successful decode allocates memory.
 pub fn counting_decoder_survives(bytes: &[u8]) {
-    let (allocated, filter) = allocated(|| CountingBloomFilter::from_standalone(bytes));
+    let (allocated, filter) = allocated_by(|| CountingBloomFilter::from_standalone(bytes));
     let Ok(mut filter) = filter else {
         assert_eq!(allocated, 0);
         return;
@@ -237,7 +237,7 @@ pub fn counting_decoder_survives(bytes: &[u8]) {
 
 /// Only a successful decode allocates memory. Bytes that decode are written back, and the filter can grow.
 pub fn scalable_decoder_survives(bytes: &[u8]) {
-    let (allocated, filter) = allocated(|| ScalableBloomFilter::from_standalone(bytes));
+    let (allocated, filter) = allocated_by(|| ScalableBloomFilter::from_standalone(bytes));
     let Ok(mut filter) = filter else {
         assert_eq!(allocated, 0);
         return;
@@ -272,7 +272,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
 
 /// A frontier that decodes is written back, and its items are popped in the order of the bytes.
 pub fn frontier_decoder_survives(bytes: &[u8]) {
-    let (allocated, frontier) = allocated(|| Frontier::<Vec<u8>>::from_standalone(bytes));
+    let (allocated, frontier) = allocated_by(|| Frontier::<Vec<u8>>::from_standalone(bytes));
     // An item takes at least 8 bytes encoded and 24 in memory, and a growing queue allocates up to four times as much.
     assert!(allocated <= 16 * bytes.len() + 256, "{allocated} bytes for {}", bytes.len());
     let Ok(mut frontier) = frontier else { return };
@@ -294,14 +294,14 @@ fn opened<'a, E>(
     bytes: &'a [u8],
     open: impl FnOnce(&'a [u8]) -> Result<BloomView<'a>, E>,
 ) -> Result<BloomView<'a>, E> {
-    let (allocated, view) = allocated(|| open(bytes));
+    let (allocated, view) = allocated_by(|| open(bytes));
     assert_eq!(allocated, 0);
     view
 }
 
 /// Checks the view, and returns the filter that it shows.
 fn check_view(view: &BloomView<'_>) -> BloomFilter {
-    let (allocated, filter) = allocated(|| view.to_filter().unwrap());
+    let (allocated, filter) = allocated_by(|| view.to_filter().unwrap());
     // The blocks, plus the padding that aligns them to a cache line.
     assert!(allocated < filter.byte_len() + 64, "{allocated} bytes for {}", filter.byte_len());
     assert_eq!((filter.k(), filter.n_blocks(), filter.seed()), (view.k(), view.n_blocks(), view.seed()));
