@@ -39,9 +39,10 @@ oldest_rust() {
     step cargo "+$oldest" check --manifest-path "$@"
 }
 
-# In a copy, because cargo rewrites Cargo.lock.
+# In the package, because the other members of the workspace require versions of their own.
 oldest_dependencies() {
-    copy_sources "$scratch"
+    cargo package --quiet --allow-dirty --no-verify -p bloomline --target-dir "$scratch"
+    tar -xzf "$scratch"/package/bloomline-[0-9]*.crate --strip-components=1 -C "$scratch"
     (
         cd "$scratch"
         unstable cargo update --quiet -Zdirect-minimal-versions
