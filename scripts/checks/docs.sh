@@ -17,33 +17,28 @@ links() {
 }
 
 ## package                     what crates.io will get: each crate is packed, and built from its package
-# Uncommitted changes are packed as well. `cargo package` would build the other packages with the library of an earlier
-# run: it takes the library from a registry below the target folder, and unpacks and compiles each version once.
+# Uncommitted changes are packed as well. The other packages are built with the library's package: `cargo package` would
+# take the library of an earlier run from a registry below the target folder.
 package() {
-    local name
-    install python3 python3 || { skip "packages" "Python 3 could not be installed"; return; }
+    local name patch=(--config "patch.crates-io.bloomline.path='$scratch/unpacked/bloomline'")
     # In a copy, because the patch changes lock files.
     mkdir "$scratch/sources"
     copy_sources "$scratch/sources"
-    for name in . cli adapters datafusion; do
-        package_has_its_files "$name"
-    done
-    for name in . cli adapters datafusion; do
-        step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" \
-            --manifest-path "$scratch/sources/$name/Cargo.toml" --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
-        [ "$name" = . ] || continue
-        mkdir "$scratch/bloomline"
-        tar -xzf "$scratch"/package/bloomline-[0-9]*.crate --strip-components=1 -C "$scratch/bloomline"
+    packed . bloomline
+    for name in cli adapters datafusion; do
+        packed "$name" "bloomline-$name" "${patch[@]}"
     done
     # `cargo publish` builds the others, whose dependencies take minutes.
-    mkdir "$scratch/cli"
-    tar -xzf "$scratch"/package/bloomline-cli-*.crate --strip-components=1 -C "$scratch/cli"
-    for name in bloomline cli; do
-        step cargo build --quiet --manifest-path "$scratch/$name/Cargo.toml" \
-            --target-dir "${CARGO_TARGET_DIR:-$root/target}" --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
+    for name in bloomline bloomline-cli; do
+        step cargo build --quiet --manifest-path "$scratch/unpacked/$name/Cargo.toml" \
+            --target-dir "${CARGO_TARGET_DIR:-$root/target}" "${patch[@]}"
     done
 }
 
-package_has_its_files() {
-    cargo package --quiet --allow-dirty --list --manifest-path "$1/Cargo.toml" | python3 scripts/links.py package "$1"
+# `packed FOLDER NAME CARGO-ARGUMENT...`
+packed() {
+    step cargo package --quiet --allow-dirty --no-verify --manifest-path "$scratch/sources/$1/Cargo.toml" \
+        --target-dir "$scratch/target" "${@:3}"
+    mkdir -p "$scratch/unpacked/$2"
+    tar -xzf "$scratch/target/package/$2"-[0-9]*.crate --strip-components=1 -C "$scratch/unpacked/$2"
 }
