@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
+use tempfile::TempPath;
 
 use crate::progress::suspended;
 use crate::signals;
@@ -250,18 +251,11 @@ pub fn followed(path: &Path) -> Result<PathBuf> {
 /// A lock on a file that is read and then replaced: held by one process at a time.
 pub struct FileLock(());
 
-/// The lock is on this file beside it, since the file itself is replaced.
-pub struct LockFile {
-    path: PathBuf,
-    /// Unlocked when closed.
-    _file: File,
-}
-
 impl FileLock {
     /// Waits for another process that holds it, or fails unless `wait`.
     pub fn of(name: &Path, wait: bool) -> Result<Self> {
         let target = Target::of(name).map_err(|error| io_error(name.display(), &error))?;
-        // A name that no other program has.
+        // Beside the file, which is itself replaced; a name that no other program has.
         let mut lock = OsString::from(".");
         lock.push(if target.name.len() <= 230 { target.name } else { beginning(&target.name).into() });
         lock.push(".bloomline.lock");
@@ -301,7 +295,7 @@ impl FileLock {
             // The one who held it has removed it, or someone else has a new one already.
             let mut locked = signals::locked();
             if is_at(&file, &path) {
-                *locked = Some(LockFile { path, _file: file });
+                *locked = Some((TempPath::try_from_path(path)?, file));
                 return Ok(Self(()));
             }
         }
@@ -311,12 +305,5 @@ impl FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         signals::locked().take();
-    }
-}
-
-impl Drop for LockFile {
-    fn drop(&mut self) {
-        // While it is locked: afterwards it could be another process's.
-        let _ = fs::remove_file(&self.path);
     }
 }
