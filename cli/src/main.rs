@@ -1,7 +1,6 @@
 //! `bloomline` on the command line. Each subcommand has a file; `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
-mod bench;
 mod build;
 mod chart;
 mod check;
@@ -63,7 +62,6 @@ enum Command {
     Estimate(estimate::Arguments),
     Merge(merge::Arguments),
     Fold(fold::Arguments),
-    Bench(bench::Arguments),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -121,7 +119,6 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Estimate(arguments) => estimate::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Fold(arguments) => fold::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     }
