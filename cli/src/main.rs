@@ -6,6 +6,7 @@ mod chart;
 mod check;
 mod decompress;
 mod dedup;
+mod distinct;
 mod estimate;
 mod filter_file;
 mod fold;
