@@ -20,18 +20,22 @@ links() {
 # Uncommitted changes are packed as well. The other packages are built with the library's package: `cargo package` would
 # take the library of an earlier run from a registry below the target folder.
 package() {
-    local name patch=(--config "patch.crates-io.bloomline.path='$scratch/unpacked/bloomline'")
+    local name patches=()
     # In a copy, because the patch changes lock files.
     mkdir "$scratch/sources"
     copy_sources "$scratch/sources"
     packed . bloomline
+    packed replace bloomline-replace
+    for name in bloomline bloomline-replace; do
+        patches+=(--config "patch.crates-io.$name.path='$scratch/unpacked/$name'")
+    done
     for name in cli adapters datafusion; do
-        packed "$name" "bloomline-$name" "${patch[@]}"
+        packed "$name" "bloomline-$name" "${patches[@]}"
     done
     # `cargo publish` builds the others, whose dependencies take minutes.
     for name in bloomline bloomline-cli; do
         step cargo build --quiet --manifest-path "$scratch/unpacked/$name/Cargo.toml" \
-            --target-dir "${CARGO_TARGET_DIR:-$root/target}" "${patch[@]}"
+            --target-dir "${CARGO_TARGET_DIR:-$root/target}" "${patches[@]}"
     done
 }
 
