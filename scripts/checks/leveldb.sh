@@ -90,7 +90,7 @@ leveldb_bench() {
         echo "## In LevelDB"
         echo
         echo "Written by \`scripts/check leveldb_bench\` on $(date -u +%F): LevelDB 1.23," \
-            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), as \`make -C capi\` builds it."
+            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1); bloomline as \`make -C capi\` builds it."
         echo
         echo "### The policies by themselves"
         echo
