@@ -81,8 +81,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Compact bytes rely on the checksum of the table. If a file has no checksum, append the filter's standalone bytes,
-//! and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file: see the example `table`, under 60 lines.
+//! Compact bytes, the filter's bits and one byte, rely on the checksum of the table. If a file has no checksum, append
+//! the filter's standalone bytes, and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file: see the
+//! example `table`, under 60 lines.
 //!
 //! [`sstable::FilterPolicy`] does the same in the shape of LevelDB's filter policies. [`embedding`] is a guide for
 //! owners of a table format.
