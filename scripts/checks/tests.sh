@@ -3,7 +3,8 @@
 ##                             new inputs
 fuzz() {
     local seconds=${1:-60} sanitizers=(${2:-address none}) sanitizer folder
-    install_cargo cargo-fuzz || { skip "fuzzing" "cargo-fuzz could not be installed"; return; }
+    install c++ g++ && install_cargo cargo-fuzz ||
+        { skip "fuzzing" "cargo-fuzz or a C++ compiler could not be installed"; return; }
     for sanitizer in "${sanitizers[@]}"; do
         folder=$(fuzz_build "$sanitizer") || return 1
         # One target per core.
