@@ -12,7 +12,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use crate::column::{
-    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Views, hashed_once, integers,
+    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
 };
 use crate::errors::cannot_be_keys;
 
@@ -336,7 +336,7 @@ impl Type {
                 let dictionary =
                     reference(array.dictionary).ok_or_else(|| malformed("indices without values"))?;
                 let (first, n_values) = dictionary.range()?;
-                let values = hashed_once(of.column(dictionary, first, n_values, seed)?, len, seed)?;
+                let values = Values::new(of.column(dictionary, first, n_values, seed)?, len, seed)?;
                 let bytes = array.items(1, start, len, width)?;
                 integers!(kind, width, bytes, |indices, widen| {
                     array.nullable(Dictionary { indices: Integers { values: indices, widen }, values }, start)
