@@ -3,6 +3,7 @@
 
 mod array;
 mod arrow;
+mod borrowed;
 mod column;
 mod errors;
 mod files;
@@ -25,8 +26,8 @@ mod _native {
 
     #[pymodule_export]
     use super::{
+        borrowed::BloomView,
         errors::DecodeError,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
-        view::BloomView,
     };
 }
