@@ -1,4 +1,4 @@
-//! Columns of keys in memory that somebody else owns, and their hashes: "Keys of other types" in the format.
+//! Hashes columns of keys in memory that somebody else owns, by "Keys of other types" in the format.
 #![forbid(unsafe_code)]
 
 use std::fmt::{self, Display, Formatter};
@@ -186,23 +186,17 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Integers<'_, N, F>
 macro_rules! integers {
     ($kind:expr, $width:expr, $bytes:expr, |$values:ident, $widen:ident| $make:expr) => {
         match ($kind, $width) {
-            (b'i', 1) => integers!($bytes, $values, $widen, |value| i8::from_ne_bytes(value) as u64, $make),
-            (b'u', 1) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u8::from_ne_bytes(value)), $make)
-            }
-            (b'i', 2) => integers!($bytes, $values, $widen, |value| i16::from_ne_bytes(value) as u64, $make),
-            (b'u', 2) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u16::from_ne_bytes(value)), $make)
-            }
-            (b'i', 4) => integers!($bytes, $values, $widen, |value| i32::from_ne_bytes(value) as u64, $make),
-            (b'u', 4) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u32::from_ne_bytes(value)), $make)
-            }
-            _ => integers!($bytes, $values, $widen, u64::from_ne_bytes, $make),
+            (b'i', 1) => integers!($bytes, $values, $widen, i8, $make),
+            (b'u', 1) => integers!($bytes, $values, $widen, u8, $make),
+            (b'i', 2) => integers!($bytes, $values, $widen, i16, $make),
+            (b'u', 2) => integers!($bytes, $values, $widen, u16, $make),
+            (b'i', 4) => integers!($bytes, $values, $widen, i32, $make),
+            (b'u', 4) => integers!($bytes, $values, $widen, u32, $make),
+            _ => integers!($bytes, $values, $widen, u64, $make),
         }
     };
-    ($bytes:expr, $values:ident, $widen:ident, $function:expr, $make:expr) => {{
-        let ($values, $widen) = ($bytes.as_chunks().0, $function);
+    ($bytes:expr, $values:ident, $widen:ident, $Integer:ty, $make:expr) => {{
+        let ($values, $widen) = ($bytes.as_chunks().0, |value| <$Integer>::from_ne_bytes(value) as u64);
         $make
     }};
 }
