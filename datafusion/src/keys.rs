@@ -11,7 +11,7 @@ use bloomline::{Key, hash_key};
 use datafusion_common::{Result, exec_err, plan_err};
 
 /// Extension types whose storage is a type of keys, but whose values are not.
-const REFUSED_EXTENSIONS: [&str; 2] = ["arrow.bool8", "arrow.opaque"];
+const REFUSED_EXTENSIONS: [&str; 3] = ["arrow.bool8", "arrow.opaque", "pandas.period"];
 
 /// Returns whether values of this type are keys. All values of type null are null, which is no key and no error.
 fn is_key(data_type: &DataType) -> bool {

@@ -156,7 +156,12 @@ async fn keys_of_every_type_match_the_format() {
 /// What their storage holds is not the value.
 #[tokio::test]
 async fn extension_types_are_refused() {
-    for (name, storage) in [("arrow.bool8", DataType::Int8), ("arrow.opaque", DataType::Binary)] {
+    let refused = [
+        ("arrow.bool8", DataType::Int8),
+        ("arrow.opaque", DataType::Binary),
+        ("pandas.period", DataType::Int64),
+    ];
+    for (name, storage) in refused {
         let metadata = HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())]);
         let key = Field::new("key", storage.clone(), true).with_metadata(metadata);
         let keys = RecordBatch::try_new(Arc::new(Schema::new(vec![key])), vec![new_null_array(&storage, 1)]);

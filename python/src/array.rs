@@ -1,4 +1,4 @@
-//! Keys in numpy arrays.
+//! Reads keys in numpy arrays.
 
 use std::slice;
 
@@ -9,7 +9,6 @@ use pyo3::types::PySlice;
 
 use crate::column::{self, Column, Fixed, Integers, Sink, Utf32, integers};
 use crate::errors::cannot_be_keys;
-use crate::keys;
 
 /// Elements that are copied at a time, where they cannot be read in place.
 const COPIED: usize = 1 << 16;
@@ -22,7 +21,6 @@ pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) 
         return Err(PyValueError::new_err(message));
     }
     match dtype.kind() {
-        b'O' | b'T' => return keys::read_iterable(array, seed, sink),
         b'i' | b'u' | b'S' | b'U' => (),
         _ => return Err(cannot_be_keys(format_args!("numpy arrays of {dtype}"))),
     }

@@ -1,10 +1,13 @@
-//! Keys in Arrow's memory, handed over by the [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html)
-//! in capsules.
+//! Reads keys in Arrow's memory, handed over in capsules by the
+//! [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html).
+//!
+//! Tried: the import of arrow-rs 59.3 panics or crashes on 13 of the tests' 47 forged structs, so its caller must check
+//! the structs as thoroughly as here. It adds 51 crates, and 54 % to the size of the wheel.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Display;
-use std::{ptr, slice};
+use std::slice;
 
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,11 +15,12 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use crate::column::{
-    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Views, hashed_once, integers,
+    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
 };
 use crate::errors::cannot_be_keys;
 
 #[repr(C)]
+#[derive(Default)]
 struct ArrowSchema {
     format: *const c_char,
     name: *const c_char,
@@ -30,6 +34,7 @@ struct ArrowSchema {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct ArrowArray {
     length: i64,
     null_count: i64,
@@ -44,6 +49,7 @@ struct ArrowArray {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct ArrowArrayStream {
     get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
     get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
@@ -53,57 +59,38 @@ struct ArrowArrayStream {
 }
 
 /// A struct of the interface that was moved to us. All zeros until the producer fills it in.
+#[derive(Default)]
 struct Owned<T: Release>(T);
 
-trait Release {
-    const EMPTY: Self;
-    fn release(&mut self);
-    fn is_released(&self) -> bool;
+trait Release: Default {
+    /// The producer's function, or `None` if the struct has been released.
+    fn release(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
 }
 
 macro_rules! release {
-    ($Struct:ident { $($zero:ident: $value:expr),* }) => {
+    ($($Struct:ident)*) => {$(
         impl Release for $Struct {
-            const EMPTY: Self = Self { $($zero: $value,)* release: None, private_data: ptr::null_mut() };
-
-            fn release(&mut self) {
-                if let Some(release) = self.release {
-                    // SAFETY: the producer set `release`, so the struct has not been released, and is not used again.
-                    unsafe { release(self) }
-                }
-            }
-
-            fn is_released(&self) -> bool {
-                self.release.is_none()
+            fn release(&self) -> Option<unsafe extern "C" fn(*mut Self)> {
+                self.release
             }
         }
-    };
+    )*};
 }
 
-release!(ArrowSchema {
-    format: ptr::null(),
-    name: ptr::null(),
-    metadata: ptr::null(),
-    flags: 0,
-    n_children: 0,
-    children: ptr::null(),
-    dictionary: ptr::null()
-});
-release!(ArrowArrayStream { get_schema: None, get_next: None, get_last_error: None });
-release!(ArrowArray {
-    length: 0,
-    null_count: 0,
-    offset: 0,
-    n_buffers: 0,
-    n_children: 0,
-    buffers: ptr::null(),
-    children: ptr::null(),
-    dictionary: ptr::null()
-});
+release!(ArrowSchema ArrowArray ArrowArrayStream);
+
+impl<T: Release> Owned<T> {
+    fn is_released(&self) -> bool {
+        self.0.release().is_none()
+    }
+}
 
 impl<T: Release> Drop for Owned<T> {
     fn drop(&mut self) {
-        self.0.release();
+        if let Some(release) = self.0.release() {
+            // SAFETY: the producer set `release`, so the struct has not been released, and is not used again.
+            unsafe { release(&mut self.0) }
+        }
     }
 }
 
@@ -116,8 +103,8 @@ fn take<T: Release>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<Own
     let place = capsule.pointer_checked(Some(name))?.cast::<T>();
     // SAFETY: a capsule of this name holds a struct of this type, in memory that is the capsule's; what it is replaced by
     // counts as released. Nobody else takes it at the same time, with an interpreter's lock or, without, in the section.
-    let taken = with_critical_section(capsule, || Owned(unsafe { place.replace(T::EMPTY) }));
-    if taken.0.is_released() { Err(malformed("it was released before")) } else { Ok(taken) }
+    let taken = with_critical_section(capsule, || Owned(unsafe { place.replace(T::default()) }));
+    if taken.is_released() { Err(malformed("it was released before")) } else { Ok(taken) }
 }
 
 fn malformed(what: impl Display) -> PyErr {
@@ -176,7 +163,7 @@ impl Owned<ArrowArrayStream> {
 
     fn next(&mut self) -> PyResult<Option<Owned<ArrowArray>>> {
         let array = self.call(self.0.get_next)?;
-        Ok((!array.0.is_released()).then_some(array))
+        Ok((!array.is_released()).then_some(array))
     }
 
     fn call<T: Release>(
@@ -184,7 +171,7 @@ impl Owned<ArrowArrayStream> {
         function: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut T) -> c_int>,
     ) -> PyResult<Owned<T>> {
         let function = function.ok_or_else(|| malformed("a stream lacks a function"))?;
-        let mut out = Owned(T::EMPTY);
+        let mut out = Owned::<T>::default();
         // SAFETY: the stream has not been released, and `out` is memory for what the function writes.
         if unsafe { function(&mut self.0, &mut out.0) } == 0 {
             return Ok(out);
@@ -336,7 +323,7 @@ impl Type {
                 let dictionary =
                     reference(array.dictionary).ok_or_else(|| malformed("indices without values"))?;
                 let (first, n_values) = dictionary.range()?;
-                let values = hashed_once(of.column(dictionary, first, n_values, seed)?, len, seed)?;
+                let values = Values::new(of.column(dictionary, first, n_values, seed)?, len, seed)?;
                 let bytes = array.items(1, start, len, width)?;
                 integers!(kind, width, bytes, |indices, widen| {
                     array.nullable(Dictionary { indices: Integers { values: indices, widen }, values }, start)

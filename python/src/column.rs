@@ -1,4 +1,4 @@
-//! Columns of keys in memory that somebody else owns, and their hashes: "Keys of other types" in the format.
+//! Hashes columns of keys in memory that somebody else owns, by "Keys of other types" in the format.
 #![forbid(unsafe_code)]
 
 use std::fmt::{self, Display, Formatter};
@@ -186,23 +186,17 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Integers<'_, N, F>
 macro_rules! integers {
     ($kind:expr, $width:expr, $bytes:expr, |$values:ident, $widen:ident| $make:expr) => {
         match ($kind, $width) {
-            (b'i', 1) => integers!($bytes, $values, $widen, |value| i8::from_ne_bytes(value) as u64, $make),
-            (b'u', 1) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u8::from_ne_bytes(value)), $make)
-            }
-            (b'i', 2) => integers!($bytes, $values, $widen, |value| i16::from_ne_bytes(value) as u64, $make),
-            (b'u', 2) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u16::from_ne_bytes(value)), $make)
-            }
-            (b'i', 4) => integers!($bytes, $values, $widen, |value| i32::from_ne_bytes(value) as u64, $make),
-            (b'u', 4) => {
-                integers!($bytes, $values, $widen, |value| u64::from(u32::from_ne_bytes(value)), $make)
-            }
-            _ => integers!($bytes, $values, $widen, u64::from_ne_bytes, $make),
+            (b'i', 1) => integers!($bytes, $values, $widen, i8, $make),
+            (b'u', 1) => integers!($bytes, $values, $widen, u8, $make),
+            (b'i', 2) => integers!($bytes, $values, $widen, i16, $make),
+            (b'u', 2) => integers!($bytes, $values, $widen, u16, $make),
+            (b'i', 4) => integers!($bytes, $values, $widen, i32, $make),
+            (b'u', 4) => integers!($bytes, $values, $widen, u32, $make),
+            _ => integers!($bytes, $values, $widen, u64, $make),
         }
     };
-    ($bytes:expr, $values:ident, $widen:ident, $function:expr, $make:expr) => {{
-        let ($values, $widen) = ($bytes.as_chunks().0, $function);
+    ($bytes:expr, $values:ident, $widen:ident, $Integer:ty, $make:expr) => {{
+        let ($values, $widen) = ($bytes.as_chunks().0, |value| <$Integer>::from_ne_bytes(value) as u64);
         $make
     }};
 }
@@ -308,24 +302,28 @@ impl Column for Views<'_> {
     }
 }
 
-/// Hashes made before.
-pub struct Hashes(Vec<Option<u64>>);
-
-impl Column for Hashes {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline]
-    fn hash(&self, i: usize, _: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
-        Ok(self.0[i])
-    }
-}
-
 /// Indices into a column of values.
 pub struct Dictionary<'a, const N: usize, F> {
     pub indices: Integers<'a, N, F>,
-    pub values: Box<dyn Column + 'a>,
+    pub values: Values<'a>,
+}
+
+/// The values of a dictionary.
+pub enum Values<'a> {
+    Hashed(Vec<Option<u64>>),
+    Unhashed(Box<dyn Column + 'a>),
+}
+
+impl<'a> Values<'a> {
+    /// Hashes each value once, unless the dictionary has more values than there are indices.
+    pub fn new(values: Box<dyn Column + 'a>, n_indices: usize, seed: u64) -> Result<Self, Invalid> {
+        if values.len() > n_indices {
+            return Ok(Self::Unhashed(values));
+        }
+        let mut text = String::new();
+        let hash = |i| values.hash(i, seed, &mut text);
+        (0..values.len()).map(hash).collect::<Result<_, _>>().map(Self::Hashed)
+    }
 }
 
 impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, F> {
@@ -335,25 +333,14 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
 
     #[inline]
     fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
-        match usize::try_from((self.indices.widen)(self.indices.values[i])) {
-            Ok(index) if index < self.values.len() => self.values.hash(index, seed, text),
-            _ => Err(Invalid::Outside(i)),
+        let index =
+            usize::try_from((self.indices.widen)(self.indices.values[i])).map_err(|_| Invalid::Outside(i))?;
+        match &self.values {
+            Values::Hashed(hashes) => hashes.get(index).copied().ok_or(Invalid::Outside(i)),
+            Values::Unhashed(values) if index < values.len() => values.hash(index, seed, text),
+            Values::Unhashed(_) => Err(Invalid::Outside(i)),
         }
     }
-}
-
-/// Hashes a dictionary's values once, unless it has more of them than are used.
-pub fn hashed_once<'a>(
-    values: Box<dyn Column + 'a>,
-    n_indices: usize,
-    seed: u64,
-) -> Result<Box<dyn Column + 'a>, Invalid> {
-    if values.len() > n_indices {
-        return Ok(values);
-    }
-    let mut text = String::new();
-    let hashes: Result<_, _> = (0..values.len()).map(|i| values.hash(i, seed, &mut text)).collect();
-    Ok(Box::new(Hashes(hashes?)))
 }
 
 /// A column of which some values are null. Those need not be readable.

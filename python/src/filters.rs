@@ -11,10 +11,10 @@ use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyType};
 
+use crate::borrowed::{BloomView, bytes_of};
 use crate::column::{Inserts, Lookups};
 use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
 use crate::keys;
-use crate::view::{BloomView, bytes_of};
 
 /// A count of keys, or a factor.
 fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {

@@ -1,8 +1,8 @@
-//! Reads Python keys: single objects, iterables, numpy arrays, and whatever speaks Arrow.
+//! Reads Python keys: single objects, iterables, numpy arrays, and objects that export Arrow arrays.
 #![forbid(unsafe_code)]
 
 use bloomline::hash_key;
-use numpy::PyUntypedArray;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
@@ -61,7 +61,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return Err(PyTypeError::new_err("keys must be an iterable of keys: put a single key in a list"));
     }
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
-        return array::read(array, seed, sink);
+        return read_array(array, seed, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
         return exported.read(keys.py(), seed, sink);
@@ -75,13 +75,21 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     }
     if keys.hasattr("__array__")? {
         let array = keys.py().import("numpy")?.call_method1("asanyarray", (keys,))?;
-        return array::read(array.cast()?, seed, sink);
+        return read_array(array.cast()?, seed, sink);
     }
     read_iterable(keys, seed, sink)
 }
 
+fn read_array(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    // Objects, and strings of any length, which only numpy reads.
+    if array.ndim() == 1 && matches!(array.dtype().kind(), b'O' | b'T') {
+        return read_iterable(array, seed, sink);
+    }
+    array::read(array, seed, sink)
+}
+
 /// Hashes the objects of any iterable.
-pub fn read_iterable(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+fn read_iterable(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
     let py = keys.py();
     let mut batch = Batch::default();
     let mut objects = keys.try_iter()?;

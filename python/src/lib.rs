@@ -3,6 +3,7 @@
 
 mod array;
 mod arrow;
+mod borrowed;
 mod column;
 mod errors;
 mod filters;
@@ -24,8 +25,8 @@ mod _native {
 
     #[pymodule_export]
     use super::{
+        borrowed::BloomView,
         errors::DecodeError,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
-        view::BloomView,
     };
 }

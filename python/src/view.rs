@@ -1,77 +1,13 @@
-//! `BloomView`: lookups in bytes of a buffer or a mapped file.
+//! The methods of `BloomView`: lookups in bytes of a buffer or a mapped file.
+#![forbid(unsafe_code)]
 
-use std::fs::File;
-use std::path::Path;
-use std::slice;
-
-use memmap2::Mmap;
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use crate::borrowed::BloomView;
 use crate::column::Lookups;
-use crate::errors::{decode_error, os_error, sizing_error};
+use crate::errors::{decode_error, sizing_error};
 use crate::filters::{BloomFilter, answers};
 use crate::keys;
-
-/// What keeps the bytes in place.
-#[expect(dead_code, reason = "dropped last")]
-enum Owner {
-    Array(Py<PyUntypedArray>),
-    File(Mmap),
-}
-
-/// A filter in the bytes of a buffer or a mapped file, for lookups without a copy of it.
-#[pyclass(frozen, module = "bloomline")]
-pub struct BloomView {
-    view: bloomline::BloomView<'static>,
-    _owner: Owner,
-}
-
-/// The bytes of a buffer, which stay in place as long as this lives.
-///
-/// By numpy, because the buffer protocol is a part of Python's stable interface only since 3.11.
-pub struct Bytes<'py>(Bound<'py, PyUntypedArray>);
-
-pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
-    let py = buffer.py();
-    Ok(Bytes(py.import("numpy")?.call_method1("frombuffer", (buffer, "u1"))?.cast_into()?))
-}
-
-impl Bytes<'_> {
-    pub fn as_slice(&self) -> &[u8] {
-        if self.0.is_empty() {
-            return &[];
-        }
-        // SAFETY: `frombuffer` makes a contiguous array of bytes over a buffer that it keeps from moving and shrinking, if the
-        // buffer's object lets itself be kept: numpy's own arrays do, but for `resize(refcheck=False)`. Whoever writes into
-        // the buffer meanwhile changes answers, but no length.
-        unsafe { slice::from_raw_parts((*self.0.as_array_ptr()).fields.data.cast::<u8>(), self.0.len()) }
-    }
-}
-
-fn open(bytes: &[u8], verify: bool) -> PyResult<bloomline::BloomView<'_>> {
-    let view = if verify {
-        bloomline::BloomView::from_standalone(bytes)
-    } else {
-        bloomline::BloomView::from_standalone_unverified(bytes)
-    };
-    view.map_err(decode_error)
-}
-
-impl BloomView {
-    /// The filter in a file, mapped.
-    pub fn map(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
-        py.detach(|| {
-            // SAFETY: nobody may shorten the file while it is mapped, which would end the process with SIGBUS; `save` does
-            // not, and the documentation of `open` says so.
-            let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
-            let map = map.map_err(|error| os_error(error, path))?;
-            // SAFETY: the bytes of a mapping stay in place until it is dropped, with or after the view.
-            let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
-            Ok(Self { view: open(bytes, verify)?, _owner: Owner::File(map) })
-        })
-    }
-}
 
 #[pymethods]
 impl BloomView {
@@ -83,60 +19,55 @@ impl BloomView {
     #[new]
     #[pyo3(signature = (buffer, *, verify=true))]
     fn new(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
-        let py = buffer.py();
-        let buffer = bytes_of(buffer)?;
-        let bytes = buffer.as_slice();
-        // SAFETY: the buffer's array keeps the bytes in place, and is dropped with or after the view.
-        let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
-        Ok(Self { view: py.detach(|| open(bytes, verify))?, _owner: Owner::Array(buffer.0.unbind()) })
+        Self::over(buffer, verify)
     }
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.view.contains_hash(keys::hash(key, self.view.seed())?))
+        Ok(self.view().contains_hash(keys::hash(key, self.view().seed())?))
     }
 
     /// Looks up many keys: a numpy array of bools. See `BloomFilter.contains_many`.
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut lookups =
-            Lookups::new(|hashes: &[u64], found: &mut [bool]| self.view.contains_batch(hashes, found));
-        keys::read(keys, self.view.seed(), &mut lookups)?;
+            Lookups::new(|hashes: &[u64], found: &mut [bool]| self.view().contains_batch(hashes, found));
+        keys::read(keys, self.view().seed(), &mut lookups)?;
         answers(keys.py(), lookups.found, lookups.is_null)
     }
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.view.verify()).map_err(decode_error)
+        py.detach(|| self.view().verify()).map_err(decode_error)
     }
 
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
-        Ok(BloomFilter::new_with(py.detach(|| self.view.to_filter()).map_err(sizing_error)?, None))
+        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None))
     }
 
     /// Probes of each key.
     #[getter]
     fn k(&self) -> u32 {
-        self.view.k()
+        self.view().k()
     }
 
     /// Blocks of 64 bytes.
     #[getter]
     fn n_blocks(&self) -> usize {
-        self.view.n_blocks()
+        self.view().n_blocks()
     }
 
     /// Bytes of the filter, without its footer.
     #[getter]
     fn size_bytes(&self) -> usize {
-        self.view.byte_len()
+        self.view().byte_len()
     }
 
     /// The seed that keys are hashed with.
     #[getter]
     fn seed(&self) -> u64 {
-        self.view.seed()
+        self.view().seed()
     }
 
     fn __repr__(&self) -> String {
