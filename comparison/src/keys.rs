@@ -22,19 +22,15 @@ pub const SHAPES: [Shape; 10] = [
     Shape { name: "64 bytes", append: |number, bytes| random(number, 64, bytes) },
     Shape {
         name: "lengths of URLs",
-        append: |number, bytes| {
-            random(number, URL_LENGTHS[draw(number, URL_LENGTHS.len() as u64) as usize], bytes)
-        },
+        append: |number, bytes| random(number, URL_LENGTHS[draw(number, 30_088)], bytes),
     },
     Shape {
         name: "20 to 80 bytes, triangular",
-        append: |number, bytes| {
-            random(number, 20 + (draw(number, 31) + draw(!number, 31)) as usize, bytes);
-        },
+        append: |number, bytes| random(number, 20 + draw(number, 31) + draw(!number, 31), bytes),
     },
     Shape {
         name: "8 to 31 bytes, uniform",
-        append: |number, bytes| random(number, 8 + draw(number, 24) as usize, bytes),
+        append: |number, bytes| random(number, 8 + draw(number, 24), bytes),
     },
     // Its default: a big-endian number, padded to 16 bytes.
     Shape {
@@ -68,8 +64,8 @@ fn random(number: u64, length: usize, bytes: &mut Vec<u8>) {
 }
 
 /// A number below `limit` that has nothing to do with the key's bytes.
-fn draw(number: u64, limit: u64) -> u64 {
-    mix(number ^ (1 << 62)) % limit
+fn draw(number: u64, limit: u64) -> usize {
+    (mix(number ^ (1 << 62)) % limit) as usize
 }
 
 /// Keys stored end to end. Their lengths are read from memory, as a database reads them.
@@ -114,21 +110,21 @@ impl Keys {
         })
     }
 
-    /// The bytes, and in them the start of each key and the end of the last.
-    pub fn parts(&self) -> (&[u8], &[u32]) {
-        (&self.reordered.bytes, &self.reordered.starts)
+    /// The bytes, in them the start of each key and the end of the last, and the number of keys.
+    pub fn parts(&self) -> (&[u8], &[u32], usize) {
+        (&self.reordered.bytes, &self.reordered.starts, self.number())
     }
 }
 
 impl Queries for Keys {
-    fn len(&self) -> usize {
+    fn number(&self) -> usize {
         self.as_made.starts.len() - 1
     }
 
     fn reorder(&mut self, order: impl Fn(usize) -> usize) {
         self.reordered.bytes.clear();
         self.reordered.starts.truncate(1);
-        for i in 0..self.len() {
+        for i in 0..self.number() {
             self.reordered.bytes.extend_from_slice(self.as_made.key(order(i)));
             self.reordered.end_key();
         }
@@ -156,7 +152,7 @@ mod tests {
     fn urls_are_39_bytes_on_average() {
         assert_eq!(URL_LENGTHS.len(), 30_088);
         let keys = Keys::new(0..30_088, SHAPES[5]);
-        let mean = keys.parts().0.len() as f64 / keys.len() as f64;
+        let mean = keys.parts().0.len() as f64 / 30_088.0;
         assert!((38.5..39.5).contains(&mean), "{mean}");
     }
 }

@@ -21,11 +21,7 @@ pub fn mixed(i: u64, keys: u64) -> u64 {
 /// and filters that branch on each bit would seem three times as fast as they are.
 pub trait Queries {
     /// The number of queries, a power of two.
-    fn len(&self) -> usize;
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+    fn number(&self) -> usize;
 
     /// Moves query number `order(i)` to position `i`.
     fn reorder(&mut self, order: impl Fn(usize) -> usize);
@@ -40,7 +36,7 @@ pub fn order(length: usize, seed: u64) -> impl Fn(usize) -> usize {
 
 pub struct Hashes {
     as_made: Vec<u64>,
-    reordered: Vec<u64>,
+    pub reordered: Vec<u64>,
 }
 
 impl Hashes {
@@ -48,14 +44,10 @@ impl Hashes {
         let hashes: Vec<u64> = hashes.collect();
         Self { reordered: hashes.clone(), as_made: hashes }
     }
-
-    pub fn get(&self) -> &[u64] {
-        &self.reordered
-    }
 }
 
 impl Queries for Hashes {
-    fn len(&self) -> usize {
+    fn number(&self) -> usize {
         self.as_made.len()
     }
 
@@ -63,27 +55,5 @@ impl Queries for Hashes {
         for (i, hash) in self.reordered.iter_mut().enumerate() {
             *hash = self.as_made[order(i)];
         }
-    }
-}
-
-/// Hashes taken window by window, so that none repeats soon.
-pub struct Stream {
-    hashes: Vec<u64>,
-    window: usize,
-    next: usize,
-}
-
-impl Stream {
-    pub fn new(hashes: impl Iterator<Item = u64>, window: usize) -> Self {
-        Self { hashes: hashes.collect(), window, next: 0 }
-    }
-
-    pub fn next_window(&mut self) -> &[u64] {
-        if self.next + self.window > self.hashes.len() {
-            self.next = 0;
-        }
-        let start = self.next;
-        self.next += self.window;
-        &self.hashes[start..self.next]
     }
 }
