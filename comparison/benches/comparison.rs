@@ -10,22 +10,24 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use bloomline_comparison::builds;
-use bloomline_comparison::filter::Filter;
-use bloomline_comparison::keys::{Keys, SHAPES, Shape};
 use bloomline_comparison::line_up::{
-    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN,
-    SBBF, WITHOUT_INSERTS,
+    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, ROCKSDB,
+    ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
 };
-use bloomline_comparison::machine::Machine;
-use bloomline_comparison::memory::peak_during;
-use bloomline_comparison::queries::{self, Hashes};
-use bloomline_comparison::race::{race, time_once, time_repeatedly};
 use bloomline_comparison::results::{
     ABSENT, BY_BITS, BY_K, BY_KEY, Column, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, RATES, Results,
     SCRATCH, Table, size, size_text,
 };
-use bloomline_comparison::rocksdb;
+use bloomline_comparison::{
+    builds,
+    filter::Filter,
+    keys::{Keys, SHAPES, Shape},
+    machine::Machine,
+    memory::peak_during,
+    queries::{self, Queries},
+    race::{race, time_once, time_repeatedly},
+    rocksdb,
+};
 use clap::Parser;
 
 /// Few enough that their hashes stay in cache, so that only the lookups are timed.
@@ -33,7 +35,7 @@ const QUERIES: usize = 16 << 10;
 /// The same for byte keys, which are larger: 16,384 of 40 bytes would take half of a cache of 1 MiB from the filter. Each
 /// turn has another order, so no branch predictor learns their lengths: with four times as many, mixed lengths take the
 /// same time.
-const TIMED_KEYS: u64 = 4 << 10;
+const TIMED_KEYS: usize = 4 << 10;
 /// So many that the lines they touch exceed every cache many times over.
 const STREAM: u64 = 4 << 20;
 /// Hashes of one turn, taken from the stream: many times as many as bring the page tables back into the caches.
@@ -44,9 +46,9 @@ const LARGEST_IN_CACHE: usize = 1 << 20;
 const MIDDLE_SIZE: usize = 1 << 20;
 /// The size at which k varies: in cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
-const KEYS_TO_BUILD: u64 = 1_000_000;
+const KEYS_TO_BUILD: usize = 1_000_000;
 /// A filter of 40 MB, larger than the caches close to a core.
-const MANY_KEYS_TO_BUILD: u64 = 32_000_000;
+const MANY_KEYS_TO_BUILD: usize = 32_000_000;
 const SIZES: [usize; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
 
@@ -84,13 +86,9 @@ fn main() -> Result<()> {
         (sizes, _) => sizes.to_vec(),
     };
     let mut machine = Machine::this();
-    let given = std::env::args().skip(1).take_while(|argument| argument != "--save");
-    let given =
-        given.filter(|argument| argument != "--bench").fold(String::new(), |line, word| line + " " + &word);
-    let dashes = if given.is_empty() { "" } else { " --" };
-    machine
-        .facts
-        .push(("command".to_owned(), format!("`cargo bench -p bloomline-comparison{dashes}{given}`")));
+    let given = std::env::args().skip(1).take_while(|argument| argument != "--save" && argument != "--bench");
+    let command = format!("`cargo bench -p bloomline-comparison -- {}`", Vec::from_iter(given).join(" "));
+    machine.facts.push(("command".to_owned(), command));
     let results = Results { machine, quick: arguments.quick, columns: Vec::new() };
     let mut bench = Bench { arguments, results };
 
@@ -137,6 +135,14 @@ impl Bench {
         }
     }
 
+    /// The contenders with these names, or all, filled with `n` keys.
+    fn filled(&self, size_bytes: usize, n: usize, k: Option<u32>, names: &[&str]) -> Vec<Contender> {
+        let is_wanted = |name: &str| self.is_wanted(name) && (names.is_empty() || names.contains(&name));
+        let mut contenders = line_up::contenders(size_bytes, n, k, is_wanted);
+        contenders.iter_mut().for_each(|(_, filter)| line_up::fill(filter.as_mut(), n as u64));
+        contenders
+    }
+
     /// Keeps a column without rounds.
     fn keep(&mut self, table: &str, name: impl Into<String>, values: impl Iterator<Item = (String, f64)>) {
         let values = values.map(|(contender, value)| (contender, vec![value])).collect();
@@ -146,27 +152,27 @@ impl Bench {
     /// Lookups by key, hashing included.
     fn by_key(&mut self, size_bytes: usize) -> Result<()> {
         let columns =
-            SHAPES.into_iter().map(|shape| self.keys_of(size_bytes, shape)).collect::<Result<Vec<_>>>()?;
+            SHAPES.iter().map(|shape| self.keys_of(size_bytes, shape)).collect::<Result<Vec<_>>>()?;
         Table::ratios(BY_KEY, &columns, &[ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM]).print();
         self.results.columns.extend(columns);
         Ok(())
     }
 
-    fn keys_of(&self, size_bytes: usize, shape: Shape) -> Result<Column> {
+    fn keys_of(&self, size_bytes: usize, shape: &Shape) -> Result<Column> {
         let n = size_bytes * 8 / BITS_PER_KEY;
-        let is_wanted = |name: &str| line_up::BY_KEY.contains(&name) && self.is_wanted(name);
+        let is_wanted = |name: &str| HASH_KEYS.contains(&name) && self.is_wanted(name);
         let mut contenders = line_up::contenders(size_bytes, n, None, is_wanted);
         let inserted = Keys::new(0..n as u64, shape);
         let present = Keys::new((0..QUERIES as u64).map(|i| bloomline::mix(i) % n as u64), shape);
-        let absent = Keys::new((0..QUERIES as u64).map(|i| (1 << 40) + i), shape);
-        let mut timed = Keys::new((0..TIMED_KEYS).map(|i| (1 << 40) + i), shape);
+        let absent = |n| Keys::new((1 << 40..).take(n), shape);
         for (name, filter) in &mut contenders {
             filter.insert_keys(&inserted);
-            let (found, positives) = (filter.count_keys(&present), filter.count_keys(&absent));
+            let (found, positives) = (filter.count_keys(&present), filter.count_keys(&absent(QUERIES)));
             ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
             // About 1 % at 10 bits per key, 164 keys.
             ensure!((80..250).contains(&positives), "{name} found {positives} of {QUERIES} absent keys");
         }
+        let mut timed = Queries::new(absent(TIMED_KEYS), TIMED_KEYS);
         let name = format!("{}, {}", shape.name, size_text(size_bytes));
         Ok(race(BY_KEY, name, &mut contenders, self.rounds(true), |filter| {
             time_repeatedly(&mut timed, |keys| _ = black_box(filter.count_keys(keys)))
@@ -176,15 +182,11 @@ impl Bench {
     fn by_hash(&mut self, size_bytes: usize) -> Result<()> {
         let n = size_bytes * 8 / BITS_PER_KEY;
         for names in line_up::races(size_bytes) {
-            let is_wanted =
-                |name: &str| self.is_wanted(name) && names.is_none_or(|names| names.contains(&name));
-            let mut contenders = line_up::contenders(size_bytes, n, None, is_wanted);
+            let mut contenders = self.filled(size_bytes, n, None, names);
             let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, n as u64)).collect();
-            for (name, filter) in &mut contenders {
-                line_up::fill(filter.as_mut(), n as u64);
-                let [found, branching] = [filter.count(&present), filter.count_branching(&present)];
-                let has_all = name == BASELINE || (found, branching) == (QUERIES, QUERIES);
-                ensure!(has_all, "{name} lost {} of {QUERIES} keys", QUERIES - found.min(branching));
+            for (name, filter) in contenders.iter().filter(|(name, _)| name != BASELINE) {
+                let found = filter.count(&present, false).min(filter.count(&present, true));
+                ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
             }
             for table in [ABSENT, PRESENT, MIXED] {
                 self.operation(size_bytes, table, &mut contenders);
@@ -203,20 +205,18 @@ impl Bench {
             _ => queries::present(i, n),
         };
         let run = |filter: &mut Box<dyn Filter>, hashes: &[u64]| match table {
-            MIXED => _ = black_box(filter.count_branching(hashes)),
             INSERT => filter.insert_all(hashes),
-            _ => _ = black_box(filter.count(hashes)),
+            _ => _ = black_box(filter.count(hashes, table == MIXED)),
         };
         let size = size_text(size_bytes);
         let in_cache = size_bytes <= LARGEST_IN_CACHE;
         let column = if in_cache {
-            let mut hashes = Hashes::new((0..QUERIES as u64).map(hash));
+            let mut hashes = Queries::of_hashes(hash, QUERIES);
             race(table, &size, contenders, self.rounds(in_cache), |filter| {
-                time_repeatedly(&mut hashes, |hashes| run(filter, &hashes.reordered))
+                time_repeatedly(&mut hashes, |hashes| run(filter, hashes))
             })
         } else {
             let stream: Vec<u64> = (0..STREAM).map(hash).collect();
-            // So that none repeats soon.
             let mut windows = stream.chunks(WINDOW).cycle();
             let mut next = || windows.next().expect("a cycle");
             // The first pass after another operation is the slowest.
@@ -233,54 +233,39 @@ impl Bench {
 
     fn rates(&mut self) {
         let keys = MIDDLE_SIZE * 8 / BITS_PER_KEY;
-        let is_wanted = |name: &str| self.is_wanted(name) && name != BASELINE;
-        let mut contenders = line_up::contenders(MIDDLE_SIZE, keys, None, is_wanted);
-        contenders.iter_mut().for_each(|(_, filter)| line_up::fill(filter.as_mut(), keys as u64));
-        let sizes = contenders
-            .iter()
-            .map(|(name, filter)| (name.clone(), 8.0 * filter.byte_len() as f64 / keys as f64));
-        self.keep(RATES, "bits per key", sizes);
-        let rates = contenders.iter().map(|(name, filter)| {
-            let (positives, queried) = line_up::false_positives(filter.as_ref(), 8 << 20, usize::MAX);
-            (name.clone(), 100.0 * positives as f64 / queried as f64)
-        });
-        self.keep(RATES, "FPR, %", rates);
+        let mut contenders = self.filled(MIDDLE_SIZE, keys, None, &[]);
+        contenders.retain(|(name, _)| name != BASELINE);
+        let bits = |(name, filter): &Contender| (name.clone(), 8.0 * filter.byte_len() as f64 / keys as f64);
+        self.keep(RATES, "bits per key", contenders.iter().map(bits));
+        self.keep(RATES, "FPR, %", line_up::rates(&contenders, 8 << 20, usize::MAX));
         self.results.table(RATES).print();
     }
 
     fn builds(&mut self) {
         let max_keys = if self.arguments.quick { KEYS_TO_BUILD } else { MANY_KEYS_TO_BUILD };
-        let hashes: Vec<u64> = (0..max_keys).map(bloomline::mix).collect();
+        let hashes: Vec<u64> = (0..max_keys as u64).map(bloomline::mix).collect();
         for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(false)), (MANY_KEYS_TO_BUILD, 3)] {
-            let Some(hashes) = hashes.get(..keys as usize) else {
+            let Some(hashes) = hashes.get(..keys) else {
                 continue;
             };
             let mut builds = builds::FROM_HASHES.map(|name| (name, name)).to_vec();
             builds
-                .retain(|(name, _)| self.is_wanted(name) && (*name != ROCKSDB || rocksdb::WITHOUT.is_none()));
-            self.results.columns.push(race(
-                FROM_HASHES,
-                format!("{keys} keys"),
-                &mut builds,
-                rounds,
-                |name| time_once(hashes.len(), || builds::from_hashes(name, black_box(hashes))),
-            ));
+                .retain(|&(name, _)| self.is_wanted(name) && (name != ROCKSDB || rocksdb::WITHOUT.is_none()));
+            let turn = |name: &mut &str| time_once(keys, || builds::from_hashes(name, black_box(hashes)));
+            self.results.columns.push(race(FROM_HASHES, format!("{keys} keys"), &mut builds, rounds, turn));
         }
         self.results.table(FROM_HASHES).print();
     }
 
     fn key_builds(&mut self) {
-        for shape in [SHAPES[1], SHAPES[2]] {
-            let keys = Keys::new(0..KEYS_TO_BUILD, shape);
+        for shape in &SHAPES[1..3] {
+            let keys = Keys::new(0..KEYS_TO_BUILD as u64, shape);
             let mut builds = builds::FROM_KEYS.to_vec();
             builds.retain(|(name, _)| self.is_wanted(name));
-            self.results.columns.push(race(
-                FROM_KEYS,
-                shape.name,
-                &mut builds,
-                self.rounds(false),
-                |build| time_once(KEYS_TO_BUILD as usize, || _ = black_box(build(black_box(&keys)))),
-            ));
+            let turn = |build: &mut builds::FromKeys| {
+                time_once(KEYS_TO_BUILD, || _ = black_box(build(black_box(&keys))))
+            };
+            self.results.columns.push(race(FROM_KEYS, shape.name, &mut builds, self.rounds(false), turn));
             let scratch = builds.iter().map(|(name, build)| {
                 let (peak, bytes) = peak_during(|| build(&keys));
                 (name.to_string(), (peak - bytes.len()) as f64 / KEYS_TO_BUILD as f64)
@@ -292,35 +277,24 @@ impl Bench {
     }
 
     fn vary_k(&mut self) {
-        let keys = SMALL_SIZE * 8 / BITS_PER_KEY;
-        let mut hashes = Hashes::new((0..QUERIES as u64).map(queries::absent));
+        let mut hashes = Queries::of_hashes(queries::absent, QUERIES);
         let names = [BLOOMLINE, BLOOMLINE_BATCH, ROCKSDB, FASTBLOOM];
         for k in 1..=16 {
-            let is_wanted = |name: &str| names.contains(&name) && self.is_wanted(name);
-            let mut contenders = line_up::contenders(SMALL_SIZE, keys, Some(k), is_wanted);
-            contenders.iter_mut().for_each(|(_, filter)| line_up::fill(filter.as_mut(), keys as u64));
+            let mut contenders = self.filled(SMALL_SIZE, SMALL_SIZE * 8 / BITS_PER_KEY, Some(k), &names);
             let rounds = if self.arguments.quick { 5 } else { 21 };
             self.results.columns.push(race(BY_K, k.to_string(), &mut contenders, rounds, |filter| {
-                time_repeatedly(&mut hashes, |hashes| _ = black_box(filter.count(&hashes.reordered)))
+                time_repeatedly(&mut hashes, |hashes| _ = black_box(filter.count(hashes, false)))
             }));
         }
         self.results.table(BY_K).print();
     }
 
     fn vary_bits_per_key(&mut self) {
-        let most = if self.arguments.quick { 8 << 20 } else { 64 << 20 };
-        let names = [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM];
-        for bits_per_key in (6..=24).step_by(if self.arguments.quick { 3 } else { 1 }) {
-            let keys = MIDDLE_SIZE * 8 / bits_per_key;
-            let is_wanted = |name: &str| names.contains(&name) && self.is_wanted(name);
-            let contenders = line_up::contenders(MIDDLE_SIZE, keys, None, is_wanted).into_iter();
-            let rates = contenders.filter_map(|(name, mut filter)| {
-                line_up::fill(filter.as_mut(), keys as u64);
-                let (positives, queried) = line_up::false_positives(filter.as_ref(), most, 20_000);
-                // With fewer the rate is too uncertain.
-                (positives >= 100).then(|| (name, 100.0 * positives as f64 / queried as f64))
-            });
-            self.keep(BY_BITS, bits_per_key.to_string(), rates);
+        let (most, step) = if self.arguments.quick { (8 << 20, 3) } else { (64 << 20, 1) };
+        for bits in (6..=24).step_by(step) {
+            let names = [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM];
+            let contenders = self.filled(MIDDLE_SIZE, MIDDLE_SIZE * 8 / bits, None, &names);
+            self.keep(BY_BITS, bits.to_string(), line_up::rates(&contenders, most, 20_000));
         }
         self.results.table(BY_BITS).print();
     }

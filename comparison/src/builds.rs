@@ -34,9 +34,7 @@ pub fn from_hashes(name: &str, hashes: &[u64]) {
         }
         BUILDER => {
             let mut builder = builder();
-            for &hash in hashes {
-                builder.insert_hash(hash);
-            }
+            hashes.iter().for_each(|&hash| builder.insert_hash(hash));
             black_box(builder.finish().expect("enough memory"));
         }
         _ => {
@@ -52,31 +50,24 @@ pub fn from_hashes(name: &str, hashes: &[u64]) {
 }
 
 /// Builds a filter of keys and returns its bytes, as they would be written to a file.
-pub type FromKeys = (&'static str, fn(&Keys) -> Vec<u8>);
+pub type FromKeys = fn(&Keys) -> Vec<u8>;
 
-pub const FROM_KEYS: [FromKeys; 3] = [
+pub const FROM_KEYS: [(&str, FromKeys); 3] = [
     (BUILDER, |keys| {
-        let mut builder = builder();
-        for key in keys.iter() {
-            builder.insert(key);
-        }
-        let mut bytes = Vec::new();
+        let (mut builder, mut bytes) = (builder(), Vec::new());
+        keys.iter().for_each(|key| builder.insert(key));
         builder.finish_compact(&mut bytes).expect("enough memory");
         bytes
     }),
     ("bloomline, number of keys known", |keys| {
         let mut filter = bloomline_for(keys.iter().len());
-        for key in keys.iter() {
-            filter.insert(key);
-        }
+        keys.iter().for_each(|key| _ = filter.insert(key));
         filter.to_compact()
     }),
     ("fastbloom, number of keys known", |keys| {
         let n = keys.iter().len();
         let mut filter = fastbloom::BloomFilter::with_num_bits(BITS_PER_KEY * n).expected_items(n);
-        for key in keys.iter() {
-            filter.insert(key);
-        }
+        keys.iter().for_each(|key| _ = filter.insert(key));
         filter.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect()
     }),
 ];

@@ -21,38 +21,34 @@ pub trait Filter {
     /// Called once, after the last key.
     fn finish(&mut self) {}
 
-    /// The number of hashes found, without a branch on the answer.
-    fn count(&self, hashes: &[u64]) -> usize;
+    /// The number of hashes found, with or without a branch on each answer.
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize;
 
-    /// The number of hashes found, with a branch on each answer.
-    fn count_branching(&self, hashes: &[u64]) -> usize;
-
-    /// Like [`insert_all`](Self::insert_all), hashing included. Only of filters in
-    /// [`BY_KEY`](crate::line_up::BY_KEY).
+    /// [`insert_all`](Self::insert_all), hashing included. Only of filters in
+    /// [`HASH_KEYS`](crate::line_up::HASH_KEYS).
     fn insert_keys(&mut self, _keys: &Keys) {
         unimplemented!("by hash only");
     }
 
-    /// Like [`count`](Self::count), hashing included. Only of filters in [`BY_KEY`](crate::line_up::BY_KEY).
+    /// [`count`](Self::count), hashing included. As [`insert_keys`](Self::insert_keys).
     fn count_keys(&self, _keys: &Keys) -> usize {
         unimplemented!("by hash only");
     }
 }
 
-#[inline(always)]
-fn count(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
-    hashes.iter().map(|&hash| usize::from(contains(hash))).sum()
-}
-
-#[inline(always)]
-fn count_branching(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
-    let mut count = 0;
-    for &hash in hashes {
-        if contains(hash) {
-            count += act_on(hash);
-        }
+/// Each loop is a function of its own, so that neither changes how the other is compiled.
+fn count(hashes: &[u64], with_branch: bool, contains: impl Fn(u64) -> bool) -> usize {
+    #[inline(never)]
+    fn branching(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
+        hashes.iter().map(|&hash| if contains(hash) { act_on(hash) } else { 0 }).sum()
     }
-    count
+
+    #[inline(never)]
+    fn branchless(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
+        hashes.iter().map(|&hash| usize::from(contains(hash))).sum()
+    }
+
+    if with_branch { branching(hashes, contains) } else { branchless(hashes, contains) }
 }
 
 /// Work that the compiler cannot do without a branch on the answer.
@@ -79,14 +75,8 @@ macro_rules! one_by_one {
 
             $($fill)?
 
-            #[inline(never)]
-            fn count(&self, hashes: &[u64]) -> usize {
-                count(hashes, |hash| self.contains_hash(hash))
-            }
-
-            #[inline(never)]
-            fn count_branching(&self, hashes: &[u64]) -> usize {
-                count_branching(hashes, |hash| self.contains_hash(hash))
+            fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+                count(hashes, with_branch, |hash| self.contains_hash(hash))
             }
 
             $(
@@ -118,17 +108,25 @@ pub struct Batch(pub BloomFilter);
 /// A realistic batch for a caller, and small enough to leave the L1 cache to the filter.
 pub const BATCH: usize = 1024;
 
-/// The number of hashes that `contains_batch` finds.
 #[inline(always)]
-fn count_in_batches(hashes: &[u64], contains_batch: impl Fn(&[u64], &mut [bool])) -> usize {
+fn count_in_batches(
+    hashes: &[u64],
+    with_branch: bool,
+    contains_batch: impl Fn(&[u64], &mut [bool]),
+) -> usize {
     let mut found = [false; BATCH];
     let mut count = 0;
     for hashes in hashes.chunks(BATCH) {
         let found = &mut found[..hashes.len()];
         contains_batch(hashes, found);
-        // Byte sums vectorize, so that little besides the lookups is timed.
-        let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
-        count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
+        if with_branch {
+            let answers = hashes.iter().zip(&*found);
+            count += answers.map(|(&hash, &found)| if found { act_on(hash) } else { 0 }).sum::<usize>();
+        } else {
+            // Byte sums vectorize, so that little besides the lookups is timed.
+            let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
+            count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
+        }
     }
     count
 }
@@ -144,24 +142,8 @@ impl Filter for Batch {
     }
 
     #[inline(never)]
-    fn count(&self, hashes: &[u64]) -> usize {
-        count_in_batches(hashes, |hashes, found| self.0.contains_batch(hashes, found))
-    }
-
-    #[inline(never)]
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        let mut found = [false; BATCH];
-        let mut count = 0;
-        for hashes in hashes.chunks(BATCH) {
-            let found = &mut found[..hashes.len()];
-            self.0.contains_batch(hashes, found);
-            for (&hash, &found) in hashes.iter().zip(&*found) {
-                if found {
-                    count += act_on(hash);
-                }
-            }
-        }
-        count
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+        count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
     }
 }
 
@@ -198,13 +180,9 @@ impl Filter for SmallPages {
         self.filter = BloomFilter::with_blocks(1, 1).expect("enough memory");
     }
 
-    fn count(&self, hashes: &[u64]) -> usize {
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
         let view = bloomline::BloomView::from_compact(self.bytes()).expect("our own bytes");
-        count_in_batches(hashes, |hashes, found| view.contains_batch(hashes, found))
-    }
-
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        self.count(hashes)
+        count_in_batches(hashes, with_branch, |hashes, found| view.contains_batch(hashes, found))
     }
 }
 
@@ -232,7 +210,7 @@ impl Filter for Baseline {
     fn insert_all(&mut self, _hashes: &[u64]) {}
 
     #[inline(never)]
-    fn count(&self, hashes: &[u64]) -> usize {
+    fn count(&self, hashes: &[u64], _with_branch: bool) -> usize {
         let n_lines = self.0.len() as u64;
         let mut union = 0;
         for &hash in hashes {
@@ -242,10 +220,6 @@ impl Filter for Baseline {
         }
         black_box(union);
         0
-    }
-
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        self.count(hashes)
     }
 }
 
@@ -276,15 +250,8 @@ impl Filter for Xorf {
         self.hashes = Vec::new();
     }
 
-    #[inline(never)]
-    fn count(&self, hashes: &[u64]) -> usize {
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
         let filter = self.filter();
-        count(hashes, |hash| filter.contains(&hash))
-    }
-
-    #[inline(never)]
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        let filter = self.filter();
-        count_branching(hashes, |hash| filter.contains(&hash))
+        count(hashes, with_branch, |hash| filter.contains(&hash))
     }
 }

@@ -22,7 +22,7 @@ pub const FASTBLOOM: &str = "fastbloom";
 pub const XORF: &str = "xorf BinaryFuse8";
 
 /// The contenders that hash keys and are timed with it.
-pub const BY_KEY: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
+pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM];
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one.
 pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, SMALL_PAGES, XORF];
 
@@ -41,12 +41,12 @@ const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
 
-/// The contenders of each race at `size_bytes`; `None` for all in one race.
-pub fn races(size_bytes: usize) -> Vec<Option<&'static [&'static str]>> {
+/// The contenders of each race at `size_bytes`; none for all in one race.
+pub fn races(size_bytes: usize) -> &'static [&'static [&'static str]] {
     match size_bytes {
-        MEDIUM => vec![Some(MEDIUM_RACE)],
-        0..=LARGEST_FOR_ALL => vec![None],
-        _ => LARGE_RACES.iter().copied().map(Some).collect(),
+        MEDIUM => &[MEDIUM_RACE],
+        0..=LARGEST_FOR_ALL => &[&[]],
+        _ => LARGE_RACES,
     }
 }
 
@@ -109,15 +109,17 @@ pub fn fill(filter: &mut dyn Filter, keys: u64) {
     filter.finish();
 }
 
-/// The number of false positives, and the number of absent keys queried for them: from 2²⁰ to `most`, until there are
-/// `enough` false positives.
-pub fn false_positives(filter: &dyn Filter, most: u64, enough: usize) -> (usize, u64) {
-    let (mut positives, mut queried) = (0, 0);
-    while queried < most && positives < enough {
-        // Not the keys of the timings.
-        let hashes = (queried..queried + CHUNK).map(|i| queries::absent((1 << 40) + i));
-        positives += filter.count_branching(&Vec::from_iter(hashes));
-        queried += CHUNK;
-    }
-    (positives, queried)
+/// The false-positive rate of each contender, in %: of `most` absent keys, or until there are `enough` false positives.
+/// Leaves out rates of so few false positives that they are too uncertain.
+pub fn rates(contenders: &[Contender], most: u64, enough: usize) -> impl Iterator<Item = (String, f64)> {
+    contenders.iter().filter_map(move |(name, filter)| {
+        let (mut positives, mut queried) = (0, 0);
+        while queried < most && positives < enough {
+            // Not the keys of the timings.
+            let hashes = (queried..queried + CHUNK).map(|i| queries::absent((1 << 40) + i));
+            positives += filter.count(&Vec::from_iter(hashes), true);
+            queried += CHUNK;
+        }
+        (positives >= 100).then(|| (name.clone(), 100.0 * positives as f64 / queried as f64))
+    })
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bloomline::mix;
 
-use crate::queries::{Queries, order};
+use crate::queries::{Queries, Reorder};
 use crate::results::Column;
 
 /// Approximate time of one contender's turn in a round.
@@ -35,9 +35,10 @@ pub fn race<C>(
 
 /// Nanoseconds per query of `pass`, which runs all queries: once to warm the caches, then for about a millisecond, in
 /// another order each time.
-pub fn time_repeatedly<Q: Queries>(queries: &mut Q, mut pass: impl FnMut(&Q)) -> f64 {
+pub fn time_repeatedly<Q: Clone + Reorder>(queries: &mut Queries<Q>, mut pass: impl FnMut(&Q)) -> f64 {
+    let n = queries.n;
     let mut time = |seed| {
-        queries.reorder(order(queries.number(), seed));
+        let queries = queries.reordered(seed);
         let start = Instant::now();
         pass(queries);
         start.elapsed()
@@ -45,7 +46,7 @@ pub fn time_repeatedly<Q: Queries>(queries: &mut Q, mut pass: impl FnMut(&Q)) ->
     let warm_up = time(0).max(Duration::from_nanos(1));
     let passes = (TURN.as_nanos() / warm_up.as_nanos()).clamp(1, 10_000) as u64;
     let elapsed = (1..=passes).map(time).sum();
-    nanoseconds(elapsed, passes as usize * queries.number())
+    nanoseconds(elapsed, passes as usize * n)
 }
 
 /// Nanoseconds per operation of `pass`, which performs `operations` of them.

@@ -55,7 +55,7 @@ pub struct Column {
 
 impl Column {
     fn rounds(&self, contender: &str) -> Option<&[f64]> {
-        self.values.iter().find(|(name, _)| name == contender).map(|(_, rounds)| &rounds[..])
+        Some(&self.values.iter().find(|(name, _)| name == contender)?.1)
     }
 
     pub fn median(&self, contender: &str) -> Option<f64> {
@@ -129,9 +129,10 @@ impl Table {
         rows[0].extend(self.columns.iter().cloned());
         rows.extend(self.rows.iter().map(|(name, cells)| {
             let cells = cells.iter().zip(&self.columns).map(|(cell, column)| {
+                let is_rate = column.starts_with("FPR") || self.title == BY_BITS;
                 let digits = match cell {
-                    Some(..0.1) if self.title == BY_BITS => 5,
-                    _ if self.title == BY_BITS || column.starts_with("FPR") => 3,
+                    Some(..0.1) if is_rate => 5,
+                    _ if is_rate => 3,
                     _ => 2,
                 };
                 cell.map_or(String::new(), |cell| format!("{cell:.digits$}"))
@@ -182,22 +183,20 @@ pub fn markdown(rows: &[Vec<String>]) -> String {
     text
 }
 
+const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
+
 /// A size as a whole number of the largest unit possible.
 pub fn size_text(size_bytes: usize) -> String {
-    match size_bytes {
-        _ if size_bytes.is_multiple_of(1 << 30) => format!("{} GiB", size_bytes >> 30),
-        _ if size_bytes.is_multiple_of(1 << 20) => format!("{} MiB", size_bytes >> 20),
-        _ if size_bytes.is_multiple_of(1 << 10) => format!("{} KiB", size_bytes >> 10),
-        _ => format!("{size_bytes} bytes"),
-    }
+    let unit = (size_bytes.trailing_zeros() / 10).min(3);
+    format!("{} {}", size_bytes >> (10 * unit), UNITS[unit as usize])
 }
 
 /// The size that a text such as "16KiB" or "16 KiB" gives.
 pub fn size(text: &str) -> Result<usize, String> {
-    let split = text.len().saturating_sub(3);
-    let size = text.split_at_checked(split).and_then(|(number, unit)| {
-        let shift = 10 * (1 + ["KiB", "MiB", "GiB"].iter().position(|name| *name == unit)?);
-        number.trim().parse::<usize>().ok()?.checked_mul(1 << shift).filter(|&size| size > 0)
-    });
-    size.ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = UNITS.iter().position(|&unit| unit == text[number.len()..].trim());
+    let size = unit
+        .zip(number.parse::<usize>().ok())
+        .and_then(|(unit, number)| number.checked_mul(1 << (10 * unit)));
+    size.filter(|&size| size > 0).ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
 }

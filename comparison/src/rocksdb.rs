@@ -1,5 +1,7 @@
 //! RocksDB's own filter, since format version 5: C++ that build.rs compiles.
 
+use std::cell::UnsafeCell;
+
 use crate::filter::{Filter, Line};
 use crate::keys::Keys;
 
@@ -15,16 +17,21 @@ pub const WITHOUT: Option<&str> = option_env!("WITHOUT_ROCKSDB");
 #[repr(C)]
 struct Functions {
     probes: extern "C" fn(i32) -> i32,
-    insert: unsafe extern "C" fn(*const Bits, *const u64, usize),
-    count: unsafe extern "C" fn(*const Bits, *const u64, usize) -> usize,
-    count_branching: unsafe extern "C" fn(*const Bits, *const u64, usize) -> usize,
-    insert_keys: unsafe extern "C" fn(*const Bits, *const u8, *const u32, usize),
-    count_keys: unsafe extern "C" fn(*const Bits, *const u8, *const u32, usize) -> usize,
+    insert: ByHash,
+    count: ByHash,
+    count_branching: ByHash,
+    insert_keys: ByKey,
+    count_keys: ByKey,
 }
+
+/// Given a filter and `usize` hashes.
+type ByHash = unsafe extern "C" fn(*const Bits, *const u64, usize) -> usize;
+/// Given a filter and `usize` keys: their bytes, and the start of each and the end of the last.
+type ByKey = unsafe extern "C" fn(*const Bits, *const u8, *const u32, usize) -> usize;
 
 #[repr(C)]
 struct Bits {
-    data: *mut u8,
+    data: *mut Line,
     size_bytes: u32,
     probes: i32,
 }
@@ -59,60 +66,56 @@ impl Build {
 
 pub struct RocksDb {
     build: Build,
-    lines: Vec<Line>,
+    /// Written to by C++ in inserts, which have `&mut self`.
+    lines: Vec<UnsafeCell<Line>>,
     probes: u32,
 }
 
 impl RocksDb {
     pub fn new(build: Build, size_bytes: usize, probes: u32) -> Self {
         assert!((64..=u32::MAX as usize).contains(&size_bytes), "64 bytes to 4 GiB");
-        Self { build, lines: vec![Line([0; 8]); size_bytes / 64], probes }
+        let lines = (0..size_bytes / 64).map(|_| UnsafeCell::new(Line([0; 8]))).collect();
+        Self { build, lines, probes }
     }
 
     fn bits(&self) -> Bits {
-        Bits {
-            data: self.lines.as_ptr().cast_mut().cast(),
-            size_bytes: self.byte_len() as u32,
-            probes: self.probes as i32,
-        }
+        let data = self.lines.as_ptr().cast_mut().cast();
+        Bits { data, size_bytes: self.byte_len() as u32, probes: self.probes as i32 }
     }
 
-    fn bits_mut(&mut self) -> Bits {
-        Bits { data: self.lines.as_mut_ptr().cast(), ..self.bits() }
+    fn by_hash(&self, function: ByHash, hashes: &[u64]) -> usize {
+        // SAFETY: the hashes are as many as given. RocksDB accesses only the filter's bytes, which `lines` owns, and
+        // writes only when it inserts, which the callers do with `&mut self`.
+        unsafe { function(&self.bits(), hashes.as_ptr(), hashes.len()) }
+    }
+
+    fn by_key(&self, function: ByKey, keys: &Keys) -> usize {
+        let (bytes, starts) = keys.parts();
+        // SAFETY: as in `by_hash`; each key has a start and an end within the bytes.
+        unsafe { function(&self.bits(), bytes.as_ptr(), starts.as_ptr(), starts.len() - 1) }
     }
 }
 
-// RocksDB reads and writes only within the filter's `size_bytes`, whose memory `lines` owns.
 impl Filter for RocksDb {
     fn byte_len(&self) -> usize {
         self.lines.len() * 64
     }
 
     fn insert_all(&mut self, hashes: &[u64]) {
-        // SAFETY: the hashes are as many as given, and the filter is ours alone.
-        unsafe { (self.build.functions.insert)(&self.bits_mut(), hashes.as_ptr(), hashes.len()) }
+        self.by_hash(self.build.functions.insert, hashes);
     }
 
-    fn count(&self, hashes: &[u64]) -> usize {
-        // SAFETY: the hashes are as many as given; lookups only read the filter.
-        unsafe { (self.build.functions.count)(&self.bits(), hashes.as_ptr(), hashes.len()) }
-    }
-
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        // SAFETY: as in `count`.
-        unsafe { (self.build.functions.count_branching)(&self.bits(), hashes.as_ptr(), hashes.len()) }
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+        let Functions { count, count_branching, .. } = self.build.functions;
+        self.by_hash(if with_branch { *count_branching } else { *count }, hashes)
     }
 
     fn insert_keys(&mut self, keys: &Keys) {
-        let (bytes, starts, n) = keys.parts();
-        // SAFETY: each of the n keys has a start and an end within the bytes; the filter is ours alone.
-        unsafe { (self.build.functions.insert_keys)(&self.bits_mut(), bytes.as_ptr(), starts.as_ptr(), n) }
+        self.by_key(self.build.functions.insert_keys, keys);
     }
 
     fn count_keys(&self, keys: &Keys) -> usize {
-        let (bytes, starts, n) = keys.parts();
-        // SAFETY: each of the n keys has a start and an end within the bytes; lookups only read the filter.
-        unsafe { (self.build.functions.count_keys)(&self.bits(), bytes.as_ptr(), starts.as_ptr(), n) }
+        self.by_key(self.build.functions.count_keys, keys)
     }
 }
 
@@ -138,11 +141,10 @@ mod tests {
             );
             let mut filter = RocksDb::new(build, 10 * keys.len() / 8, build.probes_for(10.0));
             filter.insert_all(&keys);
-            assert_eq!(filter.count(&keys), keys.len());
-            assert_eq!(filter.count_branching(&keys), keys.len());
-            let fpr = filter.count(&absent) as f64 / absent.len() as f64;
+            assert_eq!([false, true].map(|branch| filter.count(&keys, branch)), [keys.len(); 2]);
+            let fpr = filter.count(&absent, false) as f64 / absent.len() as f64;
             assert!((0.0094..0.0099).contains(&fpr), "{fpr}");
-            absent.chunks(100).map(|hashes| filter.count(hashes)).collect::<Vec<_>>()
+            absent.chunks(100).map(|hashes| filter.count(hashes, false)).collect::<Vec<_>>()
         });
         let answers: Vec<_> = answers.collect();
         assert_eq!(answers.len(), 2);
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn builds_hash_keys_alike() {
-        for shape in SHAPES {
+        for shape in &SHAPES {
             let (keys, absent) = (Keys::new(0..10_000, shape), Keys::new(1 << 40..(1 << 40) + 10_000, shape));
             let positives = BUILDS.iter().map(|&build| {
                 let mut filter = RocksDb::new(build, 12_480, 6);

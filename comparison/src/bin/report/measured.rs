@@ -66,50 +66,34 @@ fn targets(default: &Results, native: &Results, huge_pages: Option<&Results>) ->
     // By hash.
     let is_intel = default.machine.facts.iter().any(|(_, fact)| fact.contains("Intel"));
     let (small_sbbf, middle_sbbf, line) = if is_intel { (0.7, 0.7, 1.1) } else { (0.6, 0.8, 0.9) };
-    let default_build = ("", Some(default));
-    let in_cache = |at_most| vec![("16 KiB", at_most), ("1 MiB", at_most)];
-    for ((build, results), (what, table), one, other, sizes) in [
-        (
-            default_build,
-            ("absent", ABSENT),
-            BLOOMLINE,
-            SBBF,
-            vec![("16 KiB", small_sbbf), ("1 MiB", middle_sbbf)],
-        ),
-        (default_build, ("absent", ABSENT), AVX2, SBBF, in_cache(1.0)),
-        (default_build, ("absent", ABSENT), BLOOMLINE, ROCKSDB, in_cache(NO_TARGET)),
-        (default_build, ("absent", ABSENT), AVX2, ROCKSDB, in_cache(NO_TARGET)),
-        (default_build, ("absent", ABSENT), "bloomline sse4.1", FASTBLOOM, in_cache(0.6)),
-        (default_build, ("absent", ABSENT), "bloomline portable", FASTBLOOM, in_cache(0.6)),
-        (
-            default_build,
-            ("absent", ABSENT),
-            BLOOMLINE_BATCH,
-            BASELINE,
-            ["16 MiB", "64 MiB", "1 GiB"].map(|size| (size, line)).into(),
-        ),
-        (
-            default_build,
-            ("mixed", MIXED),
-            BLOOMLINE_BATCH,
-            FASTBLOOM,
-            ["16 KiB", "1 MiB", "64 MiB"].map(|size| (size, 0.6)).into(),
-        ),
-        (default_build, ("insert", INSERT), BLOOMLINE, SBBF, in_cache(1.0)),
-        (("native build, ", Some(native)), ("insert", INSERT), BLOOMLINE, SBBF, in_cache(1.0)),
-        (
-            ("huge pages, ", huge_pages),
-            ("absent", ABSENT),
-            BLOOMLINE_BATCH,
-            SMALL_PAGES,
-            vec![("1 GiB", 0.85)],
-        ),
-    ] {
-        for (size, at_most) in sizes {
+    let mut by_hash = |build: &str, what: &str, one: &str, other: &str, sizes: &[(&str, f64)]| {
+        let results = match build {
+            "" => Some(default),
+            "native build, " => Some(native),
+            _ => huge_pages,
+        };
+        let table = match what {
+            "absent" => ABSENT,
+            "mixed" => MIXED,
+            _ => INSERT,
+        };
+        for &(size, at_most) in sizes {
             let ratio = results.and_then(|results| results.ratio(table, size, one, other));
             add(format!("{build}{what}, {size}: {one} ÷ {other}"), at_most, ratio);
         }
-    }
+    };
+    let in_cache = |at_most| [("16 KiB", at_most), ("1 MiB", at_most)];
+    by_hash("", "absent", BLOOMLINE, SBBF, &[("16 KiB", small_sbbf), ("1 MiB", middle_sbbf)]);
+    by_hash("", "absent", AVX2, SBBF, &in_cache(1.0));
+    by_hash("", "absent", BLOOMLINE, ROCKSDB, &in_cache(NO_TARGET));
+    by_hash("", "absent", AVX2, ROCKSDB, &in_cache(NO_TARGET));
+    by_hash("", "absent", "bloomline sse4.1", FASTBLOOM, &in_cache(0.6));
+    by_hash("", "absent", "bloomline portable", FASTBLOOM, &in_cache(0.6));
+    by_hash("", "absent", BLOOMLINE_BATCH, BASELINE, &["16 MiB", "64 MiB", "1 GiB"].map(|size| (size, line)));
+    by_hash("", "mixed", BLOOMLINE_BATCH, FASTBLOOM, &["16 KiB", "1 MiB", "64 MiB"].map(|size| (size, 0.6)));
+    by_hash("", "insert", BLOOMLINE, SBBF, &in_cache(1.0));
+    by_hash("native build, ", "insert", BLOOMLINE, SBBF, &in_cache(1.0));
+    by_hash("huge pages, ", "absent", BLOOMLINE_BATCH, SMALL_PAGES, &[("1 GiB", 0.85)]);
 
     let fpr = |contender| default.median(RATES, "FPR, %", contender);
     let ratio = fpr(BLOOMLINE).zip(fpr(SBBF)).map(|(one, other)| one / other);

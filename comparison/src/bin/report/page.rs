@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use bloomline_comparison::line_up::{
-    self, AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
+    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, HASH_KEYS, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
 };
 use bloomline_comparison::results::{ABSENT, BY_KEY, Table, markdown};
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ pub fn summary(pages: &[Page]) -> String {
         }
     }
     for shape in ["16 bytes, 1 MiB", "lengths of URLs, 1 MiB"] {
-        for name in line_up::BY_KEY {
+        for name in HASH_KEYS {
             add(format!("key of {shape}: {name}"), BY_KEY, shape, name);
         }
     }
