@@ -1,12 +1,7 @@
 //! Inserts into bloomline's and fastbloom's atomic filters, of the same bits and each with its best k, by one thread and
 //! by two.
 //!
-//! A turn inserts all keys of the filter: new keys into an empty filter, present keys into one that has them all. The
-//! filters take turns in one process, in an order that changes with each round.
-//!
-//! ```text
-//! cargo bench -p bloomline-comparison --bench atomic
-//! ```
+//! A turn inserts all keys of the filter: new keys into an empty filter, present keys into one that has them all.
 
 use std::sync::Barrier;
 use std::thread;
@@ -80,22 +75,21 @@ fn time<K: Sync>(threads: usize, keys: &[K], insert: impl Fn(&[K]) + Sync) -> f6
         insert(keys);
         (start, Instant::now())
     };
-    let times = thread::scope(|scope| {
+    let times: Vec<_> = thread::scope(|scope| {
         let parts = keys.chunks(keys.len().div_ceil(threads));
         let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
-        let times = workers.into_iter().map(|worker| worker.join().expect("no panic"));
-        times.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
-    let (start, end) = times.expect("at least one thread");
-    (end - start).as_nanos() as f64 / keys.len() as f64
+    let start = times.iter().map(|(start, _)| start).min().expect("a thread");
+    let end = times.iter().map(|(_, end)| end).max().expect("a thread");
+    (*end - *start).as_nanos() as f64 / keys.len() as f64
 }
 
 fn main() {
     println!("ns per insert: time of all threads together / inserts; median of the rounds");
     for (size, rounds) in SIZES {
         let n_keys = 8 * size / BITS_PER_KEY;
-        let bloomline =
-            || AtomicBloomFilter::with_bits_per_key(n_keys, BITS_PER_KEY as f64).expect("enough memory");
+        let bloomline = || AtomicBloomFilter::with_blocks(size / 64, BEST_K).expect("enough memory");
         let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(8 * size).expected_items(n_keys);
         let mut filters = [
             (BLOOMLINE, Bloomline(bloomline())),

@@ -1,10 +1,4 @@
 //! bloomline and other filters, all with the same hashes and the same bits per key.
-//!
-//! ```text
-//! cargo bench -p bloomline-comparison -- --quick
-//! cargo bench -p bloomline-comparison -- --size 1MiB --filter fastbloom --filter bloomline
-//! scripts/report                                   # every measurement, into docs/performance.md
-//! ```
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -21,7 +15,7 @@ use bloomline_comparison::results::{
 use bloomline_comparison::{
     builds,
     filter::Filter,
-    keys::{Keys, SHAPES, Shape},
+    keys::{Keys, SHAPES},
     machine::Machine,
     memory::peak_during,
     queries::{self, Queries},
@@ -49,8 +43,11 @@ const SMALL_SIZE: usize = 16 << 10;
 const KEYS_TO_BUILD: usize = 1_000_000;
 /// A filter of 40 MB, larger than the caches close to a core.
 const MANY_KEYS_TO_BUILD: usize = 32_000_000;
-const SIZES: [usize; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
+const SIZES: [usize; 5] = [SMALL_SIZE, 256 << 10, MIDDLE_SIZE, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
+/// Rounds of filters in cache, and of larger ones.
+const IN_CACHE: usize = 51;
+const BEYOND: usize = 15;
 
 /// Compare the speed and the false-positive rate of bloomline with those of other filters
 #[derive(Parser)]
@@ -81,7 +78,7 @@ struct Arguments {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let sizes = match (&arguments.size[..], arguments.quick) {
-        ([], true) => vec![16 << 10, 1 << 20],
+        ([], true) => vec![SMALL_SIZE, MIDDLE_SIZE],
         ([], false) => SIZES.into_iter().chain(arguments.huge.then_some(HUGE)).collect(),
         (sizes, _) => sizes.to_vec(),
     };
@@ -89,7 +86,7 @@ fn main() -> Result<()> {
     let given = std::env::args().skip(1).take_while(|argument| argument != "--save" && argument != "--bench");
     let command = format!("`cargo bench -p bloomline-comparison -- {}`", Vec::from_iter(given).join(" "));
     machine.facts.push(("command".to_owned(), command));
-    let results = Results { machine, quick: arguments.quick, columns: Vec::new() };
+    let results = Results { machine, columns: Vec::new() };
     let mut bench = Bench { arguments, results };
 
     if let Some(reason) = rocksdb::WITHOUT {
@@ -126,13 +123,8 @@ impl Bench {
         filter.is_empty() || name == BASELINE || filter.iter().any(|part| name.contains(part.as_str()))
     }
 
-    fn rounds(&self, in_cache: bool) -> usize {
-        match (self.arguments.quick, in_cache) {
-            (true, true) => 9,
-            (true, false) => 3,
-            (false, true) => 51,
-            (false, false) => 15,
-        }
+    fn rounds(&self, most: usize) -> usize {
+        if self.arguments.quick { most / 5 } else { most }
     }
 
     /// The contenders with these names, or all, filled with `n` keys.
@@ -151,32 +143,30 @@ impl Bench {
 
     /// Lookups by key, hashing included.
     fn by_key(&mut self, size_bytes: usize) -> Result<()> {
-        let columns =
-            SHAPES.iter().map(|shape| self.keys_of(size_bytes, shape)).collect::<Result<Vec<_>>>()?;
+        let n = size_bytes * 8 / BITS_PER_KEY;
+        let mut columns = Vec::new();
+        for shape in &SHAPES {
+            let is_wanted = |name: &str| HASH_KEYS.contains(&name) && self.is_wanted(name);
+            let mut contenders = line_up::contenders(size_bytes, n, None, is_wanted);
+            let inserted = Keys::new(0..n as u64, shape);
+            let present = Keys::new((0..QUERIES as u64).map(|i| bloomline::mix(i) % n as u64), shape);
+            let absent = |n| Keys::new((1 << 40..).take(n), shape);
+            for (name, filter) in &mut contenders {
+                filter.insert_keys(&inserted);
+                let (found, positives) = (filter.count_keys(&present), filter.count_keys(&absent(QUERIES)));
+                ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
+                // About 1 % at 10 bits per key, 164 keys.
+                ensure!((80..250).contains(&positives), "{name} found {positives} of {QUERIES} absent keys");
+            }
+            let mut timed = Queries::new(absent(TIMED_KEYS), TIMED_KEYS);
+            let name = format!("{}, {}", shape.name, size_text(size_bytes));
+            columns.push(race(BY_KEY, name, &mut contenders, self.rounds(IN_CACHE), |filter| {
+                time_repeatedly(&mut timed, |keys| _ = black_box(filter.count_keys(keys)))
+            }));
+        }
         Table::ratios(BY_KEY, &columns, &[ROCKSDB, ROCKSDB_DEBIAN, FASTBLOOM]).print();
         self.results.columns.extend(columns);
         Ok(())
-    }
-
-    fn keys_of(&self, size_bytes: usize, shape: &Shape) -> Result<Column> {
-        let n = size_bytes * 8 / BITS_PER_KEY;
-        let is_wanted = |name: &str| HASH_KEYS.contains(&name) && self.is_wanted(name);
-        let mut contenders = line_up::contenders(size_bytes, n, None, is_wanted);
-        let inserted = Keys::new(0..n as u64, shape);
-        let present = Keys::new((0..QUERIES as u64).map(|i| bloomline::mix(i) % n as u64), shape);
-        let absent = |n| Keys::new((1 << 40..).take(n), shape);
-        for (name, filter) in &mut contenders {
-            filter.insert_keys(&inserted);
-            let (found, positives) = (filter.count_keys(&present), filter.count_keys(&absent(QUERIES)));
-            ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
-            // About 1 % at 10 bits per key, 164 keys.
-            ensure!((80..250).contains(&positives), "{name} found {positives} of {QUERIES} absent keys");
-        }
-        let mut timed = Queries::new(absent(TIMED_KEYS), TIMED_KEYS);
-        let name = format!("{}, {}", shape.name, size_text(size_bytes));
-        Ok(race(BY_KEY, name, &mut contenders, self.rounds(true), |filter| {
-            time_repeatedly(&mut timed, |keys| _ = black_box(filter.count_keys(keys)))
-        }))
     }
 
     fn by_hash(&mut self, size_bytes: usize) -> Result<()> {
@@ -209,10 +199,9 @@ impl Bench {
             _ => _ = black_box(filter.count(hashes, table == MIXED)),
         };
         let size = size_text(size_bytes);
-        let in_cache = size_bytes <= LARGEST_IN_CACHE;
-        let column = if in_cache {
+        let column = if size_bytes <= LARGEST_IN_CACHE {
             let mut hashes = Queries::of_hashes(hash, QUERIES);
-            race(table, &size, contenders, self.rounds(in_cache), |filter| {
+            race(table, &size, contenders, self.rounds(IN_CACHE), |filter| {
                 time_repeatedly(&mut hashes, |hashes| run(filter, hashes))
             })
         } else {
@@ -221,7 +210,7 @@ impl Bench {
             let mut next = || windows.next().expect("a cycle");
             // The first pass after another operation is the slowest.
             contenders.iter_mut().for_each(|(_, filter)| run(filter, next()));
-            race(table, &size, contenders, self.rounds(in_cache), |filter| {
+            race(table, &size, contenders, self.rounds(BEYOND), |filter| {
                 let hashes = next();
                 time_once(hashes.len(), || run(filter, hashes))
             })
@@ -244,7 +233,7 @@ impl Bench {
     fn builds(&mut self) {
         let max_keys = if self.arguments.quick { KEYS_TO_BUILD } else { MANY_KEYS_TO_BUILD };
         let hashes: Vec<u64> = (0..max_keys as u64).map(bloomline::mix).collect();
-        for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(false)), (MANY_KEYS_TO_BUILD, 3)] {
+        for (keys, rounds) in [(KEYS_TO_BUILD, self.rounds(BEYOND)), (MANY_KEYS_TO_BUILD, 3)] {
             let Some(hashes) = hashes.get(..keys) else {
                 continue;
             };
@@ -265,7 +254,7 @@ impl Bench {
             let turn = |build: &mut builds::FromKeys| {
                 time_once(KEYS_TO_BUILD, || _ = black_box(build(black_box(&keys))))
             };
-            self.results.columns.push(race(FROM_KEYS, shape.name, &mut builds, self.rounds(false), turn));
+            self.results.columns.push(race(FROM_KEYS, shape.name, &mut builds, self.rounds(BEYOND), turn));
             let scratch = builds.iter().map(|(name, build)| {
                 let (peak, bytes) = peak_during(|| build(&keys));
                 (name.to_string(), (peak - bytes.len()) as f64 / KEYS_TO_BUILD as f64)
@@ -281,10 +270,13 @@ impl Bench {
         let names = [BLOOMLINE, BLOOMLINE_BATCH, ROCKSDB, FASTBLOOM];
         for k in 1..=16 {
             let mut contenders = self.filled(SMALL_SIZE, SMALL_SIZE * 8 / BITS_PER_KEY, Some(k), &names);
-            let rounds = if self.arguments.quick { 5 } else { 21 };
-            self.results.columns.push(race(BY_K, k.to_string(), &mut contenders, rounds, |filter| {
-                time_repeatedly(&mut hashes, |hashes| _ = black_box(filter.count(hashes, false)))
-            }));
+            self.results.columns.push(race(
+                BY_K,
+                k.to_string(),
+                &mut contenders,
+                self.rounds(21),
+                |filter| time_repeatedly(&mut hashes, |hashes| _ = black_box(filter.count(hashes, false))),
+            ));
         }
         self.results.table(BY_K).print();
     }

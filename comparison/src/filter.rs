@@ -80,11 +80,8 @@ macro_rules! one_by_one {
             }
 
             $(
-                #[inline(never)]
                 fn insert_keys(&mut self, keys: &Keys) {
-                    for key in keys.iter() {
-                        self.$insert(key);
-                    }
+                    keys.iter().for_each(|key| _ = self.$insert(key));
                 }
 
                 #[inline(never)]

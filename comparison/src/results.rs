@@ -21,7 +21,6 @@ pub const BY_BITS: &str = "FPR by bits per key, %, each filter with the k that i
 #[derive(Serialize, Deserialize)]
 pub struct Results {
     pub machine: Machine,
-    pub quick: bool,
     pub columns: Vec<Column>,
 }
 

@@ -1,9 +1,4 @@
 //! Writes the pages about performance: this machine's from saved measurements, and the summary from all machines'.
-//!
-//! ```text
-//! cargo run --release -p bloomline-comparison --bin report -- default.json native.json   # as scripts/report does
-//! cargo run --release -p bloomline-comparison --bin report                               # the same pages again
-//! ```
 
 mod measured;
 mod page;

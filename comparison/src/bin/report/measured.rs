@@ -16,7 +16,7 @@ const NO_TARGET: f64 = f64::INFINITY;
 
 /// The page of this machine.
 pub fn page(default: &Results, native: &Results, huge_pages: Option<&Results>) -> Page {
-    let quick = (default.quick || native.quick).then(|| "**From a quick run: not exact.**".to_owned());
+    let is_quick = default.machine.facts.iter().any(|(_, fact)| fact.contains("--quick"));
     let mut tables = Vec::from([BY_KEY, ABSENT, PRESENT, MIXED, INSERT].map(|title| default.table(title)));
     tables.extend([BY_KEY, ABSENT, INSERT].map(|title| {
         let table = native.table(title);
@@ -27,7 +27,7 @@ pub fn page(default: &Results, native: &Results, huge_pages: Option<&Results>) -
     Page {
         name: default.machine.name.clone(),
         date: default.machine.date.clone(),
-        notes: quick.into_iter().collect(),
+        notes: is_quick.then(|| "**From a quick run: not exact.**".to_owned()).into_iter().collect(),
         machine: default.machine.facts.clone(),
         targets: targets(default, native, huge_pages),
         tables,
