@@ -34,9 +34,7 @@ const TIMED_KEYS: usize = 4 << 10;
 const STREAM: u64 = 4 << 20;
 /// Hashes of one turn, taken from the stream: many times as many as bring the page tables back into the caches.
 const WINDOW: usize = 512 << 10;
-/// Filters of up to this size are timed in cache.
-const LARGEST_IN_CACHE: usize = 1 << 20;
-/// The size at which false-positive rates are measured.
+/// Filters of up to this size are timed in cache. False-positive rates are measured at this size.
 const MIDDLE_SIZE: usize = 1 << 20;
 /// The size at which k varies: in cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
@@ -199,7 +197,7 @@ impl Bench {
             _ => _ = black_box(filter.count(hashes, table == MIXED)),
         };
         let size = size_text(size_bytes);
-        let column = if size_bytes <= LARGEST_IN_CACHE {
+        let column = if size_bytes <= MIDDLE_SIZE {
             let mut hashes = Queries::of_hashes(hash, QUERIES);
             race(table, &size, contenders, self.rounds(IN_CACHE), |filter| {
                 time_repeatedly(&mut hashes, |hashes| run(filter, hashes))

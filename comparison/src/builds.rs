@@ -39,8 +39,8 @@ pub fn from_hashes(name: &str, hashes: &[u64]) {
         }
         _ => {
             let size_bytes = hashes.len() * BITS_PER_KEY / 8 / 64 * 64;
-            for (_, mut filter) in line_up::contenders(size_bytes, hashes.len(), None, |other| other == name)
-            {
+            let contenders = line_up::contenders(size_bytes, hashes.len(), None, |other| other == name);
+            for (_, mut filter) in contenders {
                 filter.insert_all(hashes);
                 filter.finish();
                 black_box(filter.as_ref());

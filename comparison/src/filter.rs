@@ -68,9 +68,7 @@ macro_rules! one_by_one {
 
             #[inline(never)]
             fn insert_all(&mut self, hashes: &[u64]) {
-                for &hash in hashes {
-                    self.insert_hash(hash);
-                }
+                hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
             }
 
             $($fill)?
@@ -106,16 +104,12 @@ pub struct Batch(pub BloomFilter);
 pub const BATCH: usize = 1024;
 
 #[inline(always)]
-fn count_in_batches(
-    hashes: &[u64],
-    with_branch: bool,
-    contains_batch: impl Fn(&[u64], &mut [bool]),
-) -> usize {
+fn count_in_batches(hashes: &[u64], with_branch: bool, look_up: impl Fn(&[u64], &mut [bool])) -> usize {
     let mut found = [false; BATCH];
     let mut count = 0;
     for hashes in hashes.chunks(BATCH) {
         let found = &mut found[..hashes.len()];
-        contains_batch(hashes, found);
+        look_up(hashes, found);
         if with_branch {
             let answers = hashes.iter().zip(&*found);
             count += answers.map(|(&hash, &found)| if found { act_on(hash) } else { 0 }).sum::<usize>();

@@ -91,9 +91,8 @@ pub fn contenders(
     add("bloomline batch k=8", &|| Box::new(Batch(bloomline(8))));
     for kernel in Kernel::available() {
         add(&format!("{BLOOMLINE} {kernel}"), &|| Box::new(bloomline(best_k).with_kernel(kernel)));
-        add(&format!("{BLOOMLINE_BATCH} {kernel}"), &|| {
-            Box::new(Batch(bloomline(best_k).with_kernel(kernel)))
-        });
+        let batch = || Batch(bloomline(best_k).with_kernel(kernel));
+        add(&format!("{BLOOMLINE_BATCH} {kernel}"), &|| Box::new(batch()));
     }
     add(XORF, &|| Box::<Xorf>::default());
     contenders

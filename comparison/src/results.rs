@@ -98,29 +98,25 @@ impl Table {
             let (name, contender) = if is_by_key { (row, name) } else { (name, row) };
             columns.iter().find_map(|column| column.median(contender).filter(|_| column.name == *name))
         };
-        let rows = rows.iter().map(|row| {
-            let cells = names.iter().map(|name| cell(row, name).map(rounded));
-            (row.clone(), cells.collect())
-        });
-        Self { title: title.to_owned(), rows: rows.collect(), columns: names }
+        let cells = |row| names.iter().map(|name| cell(row, name).map(rounded)).collect();
+        let rows = rows.iter().map(|row| (row.clone(), cells(row))).collect();
+        Self { title: title.to_owned(), rows, columns: names }
     }
 
     /// The medians of the columns, divided by some contenders' in the same rounds.
-    pub fn ratios(title: &str, columns: &[Column], others: &[&str]) -> Self {
+    pub fn ratios(title: &str, measured: &[Column], others: &[&str]) -> Self {
         let mut rows = Vec::new();
-        for column in columns {
+        for column in measured {
             for (name, _) in &column.values {
-                let label = if columns.len() > 1 { format!("{}: {name}", column.name) } else { name.clone() };
+                let label =
+                    if measured.len() > 1 { format!("{}: {name}", column.name) } else { name.clone() };
                 let ratios = others.iter().map(|other| column.ratio(name, other));
-                rows.push((label, std::iter::once(column.median(name)).chain(ratios).collect()));
+                rows.push((label, [column.median(name)].into_iter().chain(ratios).collect()));
             }
         }
-        let others = others.iter().map(|other| format!("/ {other}"));
-        Self {
-            title: title.to_owned(),
-            columns: std::iter::once("ns".to_owned()).chain(others).collect(),
-            rows,
-        }
+        let mut columns = vec!["ns".to_owned()];
+        columns.extend(others.iter().map(|other| format!("/ {other}")));
+        Self { title: title.to_owned(), columns, rows }
     }
 
     pub fn markdown(&self) -> String {
@@ -128,11 +124,10 @@ impl Table {
         rows[0].extend(self.columns.iter().cloned());
         rows.extend(self.rows.iter().map(|(name, cells)| {
             let cells = cells.iter().zip(&self.columns).map(|(cell, column)| {
-                let is_rate = column.starts_with("FPR") || self.title == BY_BITS;
                 let digits = match cell {
-                    Some(..0.1) if is_rate => 5,
-                    _ if is_rate => 3,
-                    _ => 2,
+                    _ if !column.starts_with("FPR") && self.title != BY_BITS => 2,
+                    Some(..0.1) => 5,
+                    _ => 3,
                 };
                 cell.map_or(String::new(), |cell| format!("{cell:.digits$}"))
             });
@@ -169,9 +164,8 @@ pub fn markdown(rows: &[Vec<String>]) -> String {
     let mut rows = rows.to_vec();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let rule =
-        |(i, &width): (usize, &usize)| format!("{}{}", "-".repeat(width - 1), if i == 0 { '-' } else { ':' });
-    rows.insert(1, widths.iter().enumerate().map(rule).collect());
+    rows.insert(1, widths.iter().map(|width| format!("{}:", "-".repeat(width - 1))).collect());
+    rows[1][0] = "-".repeat(widths[0]);
     let mut text = String::new();
     for row in rows {
         for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
@@ -194,8 +188,6 @@ pub fn size_text(size_bytes: usize) -> String {
 pub fn size(text: &str) -> Result<usize, String> {
     let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let unit = UNITS.iter().position(|&unit| unit == text[number.len()..].trim());
-    let size = unit
-        .zip(number.parse::<usize>().ok())
-        .and_then(|(unit, number)| number.checked_mul(1 << (10 * unit)));
-    size.filter(|&size| size > 0).ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
+    let size = || number.parse::<usize>().ok()?.checked_mul(1 << (10 * unit?)).filter(|&size| size > 0);
+    size().ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
 }

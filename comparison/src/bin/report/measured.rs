@@ -66,17 +66,11 @@ fn targets(default: &Results, native: &Results, huge_pages: Option<&Results>) ->
     // By hash.
     let is_intel = default.machine.facts.iter().any(|(_, fact)| fact.contains("Intel"));
     let (small_sbbf, middle_sbbf, line) = if is_intel { (0.7, 0.7, 1.1) } else { (0.6, 0.8, 0.9) };
+    let builds = [("", Some(default)), ("native build, ", Some(native)), ("huge pages, ", huge_pages)];
+    let tables = [("absent", ABSENT), ("mixed", MIXED), ("insert", INSERT)];
     let mut by_hash = |build: &str, what: &str, one: &str, other: &str, sizes: &[(&str, f64)]| {
-        let results = match build {
-            "" => Some(default),
-            "native build, " => Some(native),
-            _ => huge_pages,
-        };
-        let table = match what {
-            "absent" => ABSENT,
-            "mixed" => MIXED,
-            _ => INSERT,
-        };
+        let results = builds.iter().find(|(name, _)| *name == build).and_then(|(_, results)| *results);
+        let table = tables.iter().find(|(name, _)| *name == what).expect("a table").1;
         for &(size, at_most) in sizes {
             let ratio = results.and_then(|results| results.ratio(table, size, one, other));
             add(format!("{build}{what}, {size}: {one} ÷ {other}"), at_most, ratio);
