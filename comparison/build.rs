@@ -33,30 +33,22 @@ fn compile() -> Result<String, String> {
     // debian/rules: CMake with PORTABLE=ON and no build type, so that the flags are those of dpkg-buildflags.
     compile_as(source, "debian", &["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"])?;
     let version = std::fs::read_to_string(source.join("include/rocksdb/version.h")).unwrap_or_default();
-    let numbers = ["ROCKSDB_MAJOR ", "ROCKSDB_MINOR ", "ROCKSDB_PATCH "];
-    let numbers = numbers
-        .map(|name| version.split_once(name).map_or("?", |(_, rest)| rest.lines().next().unwrap_or("?")));
-    Ok(numbers.join("."))
+    // MAJOR, MINOR and PATCH.
+    let number = |line: &'_ str| Some(line.strip_prefix("#define ROCKSDB_")?.split_once(' ')?.1.to_owned());
+    Ok(Vec::from_iter(version.lines().filter_map(number)).join("."))
 }
 
 fn compile_as(source: &Path, build: &str, flags: &[&str]) -> Result<(), String> {
     let mut compiler = cc::Build::new();
     compiler.cpp(true).std("c++17").warnings(false).debug(false).opt_level(2);
+    compiler.flags(["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"]).flags(flags);
+    for name in ["ROCKSDB_PLATFORM_POSIX", "ROCKSDB_LIB_IO_POSIX", "OS_LINUX"] {
+        compiler.define(name, None);
+    }
+    for (name, suffix) in [("ROCKSDB_NAMESPACE", ""), ("XXH_NAMESPACE", "_"), ("FUNCTIONS", "_functions")] {
+        compiler.define(name, &*format!("rocksdb_{build}{suffix}"));
+    }
     compiler.include(source).include(source.join("include"));
-    compiler
-        .define("ROCKSDB_PLATFORM_POSIX", None)
-        .define("ROCKSDB_LIB_IO_POSIX", None)
-        .define("OS_LINUX", None);
-    for (name, value) in [
-        ("ROCKSDB_NAMESPACE", format!("rocksdb_{build}")),
-        ("XXH_NAMESPACE", format!("rocksdb_{build}_")),
-        ("FUNCTIONS", format!("rocksdb_{build}_functions")),
-    ] {
-        compiler.define(name, Some(&*value));
-    }
-    for flag in ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"].iter().chain(flags) {
-        compiler.flag(flag);
-    }
     compiler.file("src/rocksdb.cc").file(source.join("util/hash.cc")).file(source.join("util/xxhash.cc"));
     compiler.try_compile(&format!("rocksdb_{build}")).map_err(|error| error.to_string())
 }

@@ -1,48 +1,36 @@
 //! Inserts into bloomline's and fastbloom's atomic filters, of the same bits and each with its best k, by one thread and
 //! by two.
 //!
-//! A turn inserts all keys of the filter: new keys into an empty filter, present keys into one that has them all. The
-//! filters take turns in one process, in an order that changes with each round.
-//!
-//! ```text
-//! cargo bench -p bloomline-comparison --bench atomic
-//! ```
+//! A turn inserts all keys of the filter: new keys into an empty filter, present keys into one that has them all.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
 use bloomline::{AtomicBloomFilter, mix};
-use bloomline_comparison::line_up::{BEST_K, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM};
+use bloomline_comparison::filter::BATCH;
+use bloomline_comparison::line_up::{BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM};
 use bloomline_comparison::queries;
-use bloomline_comparison::race::{median, race};
-use bloomline_comparison::results::size_text;
+use bloomline_comparison::race::race;
+use bloomline_comparison::results::{Table, size_text};
 
 type Key = [u8; 16];
 
 /// Bytes of the filters, and rounds.
 const SIZES: [(usize, usize); 2] = [(1 << 20, 51), (64 << 20, 3)];
-/// Hashes in a call of `insert_batch`.
-const BATCH: usize = 1024;
+/// bloomline's best k at 10 bits per key.
+const BEST_K: u32 = 6;
 const ABSENT: u64 = 4 << 20;
 
-enum Contender {
+enum Filter {
     Bloomline(AtomicBloomFilter),
     Batch(AtomicBloomFilter),
     Fastbloom(fastbloom::AtomicBloomFilter),
 }
 
-use Contender::{Batch, Bloomline, Fastbloom};
+use Filter::{Batch, Bloomline, Fastbloom};
 
-impl Contender {
-    fn name(&self) -> &'static str {
-        match self {
-            Bloomline(_) => BLOOMLINE,
-            Batch(_) => BLOOMLINE_BATCH,
-            Fastbloom(_) => FASTBLOOM,
-        }
-    }
-
+impl Filter {
     fn clear(&mut self) {
         match self {
             Bloomline(filter) | Batch(filter) => filter.clear(),
@@ -87,59 +75,52 @@ fn time<K: Sync>(threads: usize, keys: &[K], insert: impl Fn(&[K]) + Sync) -> f6
         insert(keys);
         (start, Instant::now())
     };
-    let times = thread::scope(|scope| {
+    let times: Vec<_> = thread::scope(|scope| {
         let parts = keys.chunks(keys.len().div_ceil(threads));
         let workers: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
-        let times = workers.into_iter().map(|worker| worker.join().expect("no panic"));
-        times.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
-    let (start, end) = times.expect("at least one thread");
-    (end - start).as_nanos() as f64 / keys.len() as f64
+    let start = times.iter().map(|(start, _)| start).min().expect("a thread");
+    let end = times.iter().map(|(_, end)| end).max().expect("a thread");
+    (*end - *start).as_nanos() as f64 / keys.len() as f64
 }
 
 fn main() {
     println!("ns per insert: time of all threads together / inserts; median of the rounds");
-    println!("{:36}{:>16}{:>9}{:>20}", "", "", "ns", format!("× of {FASTBLOOM}"));
     for (size, rounds) in SIZES {
         let n_keys = 8 * size / BITS_PER_KEY;
         let bloomline = || AtomicBloomFilter::with_blocks(size / 64, BEST_K).expect("enough memory");
         let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(8 * size).expected_items(n_keys);
-        println!(
-            "{}, {BITS_PER_KEY} bits per key, k = {BEST_K} and {}",
-            size_text(size),
-            fastbloom.num_hashes()
-        );
-        let mut contenders = [Bloomline(bloomline()), Batch(bloomline()), Fastbloom(fastbloom)];
+        let mut filters = [
+            (BLOOMLINE, Bloomline(bloomline())),
+            (BLOOMLINE_BATCH, Batch(bloomline())),
+            (FASTBLOOM, Fastbloom(fastbloom)),
+        ];
         let hashes: Vec<u64> = (0..n_keys as u64).map(mix).collect();
         let key = |&hash: &u64| (u128::from(mix(!hash)) << 64 | u128::from(hash)).to_le_bytes();
         let keys: Vec<Key> = hashes.iter().map(key).collect();
-        for (is_by_hash, threads) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
-            for is_new in [true, false] {
-                let times = race(&mut contenders, rounds, |contender| {
-                    if is_new {
-                        contender.clear();
-                    }
-                    match is_by_hash {
-                        true => time(threads, &hashes, |hashes| contender.insert_hashes(hashes)),
-                        false => time(threads, &keys, |keys| contender.insert_keys(keys)),
-                    }
-                });
-                let keys_are = if is_new { "new" } else { "present" };
-                let by = if is_by_hash { "hash" } else { "key" };
+        let mut columns = Vec::new();
+        for (by, threads) in [("key", 1), ("key", 2), ("hash", 1), ("hash", 2)] {
+            for keys_are in ["new", "present"] {
                 let case = format!("{keys_are} keys, by {by}, threads: {threads}");
-                for (contender, rounds) in contenders.iter().zip(&times) {
-                    let ratios = rounds.iter().zip(&times[2]).map(|(ours, theirs)| ours / theirs);
-                    let [ns, ratio] =
-                        [median(rounds.iter().copied()), median(ratios)].map(|m| m.expect("rounds"));
-                    println!("  {case:34}{:>16}{ns:9.1}{ratio:20.2}", contender.name());
-                }
+                columns.push(race("", case, &mut filters, rounds, |filter| {
+                    if keys_are == "new" {
+                        filter.clear();
+                    }
+                    match by {
+                        "key" => time(threads, &keys, |keys| filter.insert_keys(keys)),
+                        _ => time(threads, &hashes, |hashes| filter.insert_hashes(hashes)),
+                    }
+                }));
             }
         }
+        let title = format!("{}, {BITS_PER_KEY} bits per key, each with its best k", size_text(size));
+        Table::ratios(&title, &columns, &[FASTBLOOM]).print();
         // The last turns were by hash.
-        for contender in &contenders {
-            assert!(hashes.iter().all(|&hash| contender.contains_hash(hash)), "a key was lost");
-            let positives = (0..ABSENT).filter(|&i| contender.contains_hash(queries::absent(i))).count();
-            println!("  {} FPR: {:.3} %", contender.name(), 100.0 * positives as f64 / ABSENT as f64);
+        for (name, filter) in &filters {
+            assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)), "a key was lost");
+            let positives = (0..ABSENT).filter(|&i| filter.contains_hash(queries::absent(i))).count();
+            println!("{name} FPR: {:.3} %", 100.0 * positives as f64 / ABSENT as f64);
         }
     }
 }

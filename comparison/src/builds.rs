@@ -5,12 +5,10 @@ use std::hint::black_box;
 use bloomline::{BloomFilter, FilterBuilder};
 
 use crate::keys::Keys;
-use crate::line_up::{
-    self, BITS_PER_KEY, BLOOMFILTER_SEED, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF, XORF,
-};
+use crate::line_up::{self, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, SBBF, XORF};
 
 pub const BUILDER: &str = "bloomline FilterBuilder";
-pub const TWO_THREADS: &str = "bloomline batch, 2 threads";
+const TWO_THREADS: &str = "bloomline batch, 2 threads";
 
 /// The filters whose building from hashes is timed.
 pub const FROM_HASHES: [&str; 8] =
@@ -36,59 +34,41 @@ pub fn from_hashes(name: &str, hashes: &[u64]) {
         }
         BUILDER => {
             let mut builder = builder();
-            for &hash in hashes {
-                builder.insert_hash(hash);
-            }
+            hashes.iter().for_each(|&hash| builder.insert_hash(hash));
             black_box(builder.finish().expect("enough memory"));
         }
         _ => {
             let size_bytes = hashes.len() * BITS_PER_KEY / 8 / 64 * 64;
-            for mut contender in line_up::contenders(size_bytes, |other| other == name) {
-                contender.insert_all(hashes);
-                contender.finish();
-                black_box(contender.as_ref());
+            let contenders = line_up::contenders(size_bytes, hashes.len(), None, |other| other == name);
+            for (_, mut filter) in contenders {
+                filter.insert_all(hashes);
+                filter.finish();
+                black_box(filter.as_ref());
             }
         }
     }
 }
 
 /// Builds a filter of keys and returns its bytes, as they would be written to a file.
-pub type FromKeys = (&'static str, fn(&Keys) -> Vec<u8>);
+pub type FromKeys = fn(&Keys) -> Vec<u8>;
 
-pub const FROM_KEYS: &[FromKeys] = &[
+pub const FROM_KEYS: [(&str, FromKeys); 3] = [
     (BUILDER, |keys| {
-        let mut builder = builder();
-        for key in keys.iter() {
-            builder.insert(key);
-        }
-        let mut bytes = Vec::new();
+        let (mut builder, mut bytes) = (builder(), Vec::new());
+        keys.iter().for_each(|key| builder.insert(key));
         builder.finish_compact(&mut bytes).expect("enough memory");
         bytes
     }),
     ("bloomline, number of keys known", |keys| {
         let mut filter = bloomline_for(keys.iter().len());
-        for key in keys.iter() {
-            filter.insert(key);
-        }
+        keys.iter().for_each(|key| _ = filter.insert(key));
         filter.to_compact()
     }),
     ("fastbloom, number of keys known", |keys| {
         let n = keys.iter().len();
         let mut filter = fastbloom::BloomFilter::with_num_bits(BITS_PER_KEY * n).expected_items(n);
-        for key in keys.iter() {
-            filter.insert(key);
-        }
+        keys.iter().for_each(|key| _ = filter.insert(key));
         filter.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect()
-    }),
-    ("bloomfilter, number of keys known", |keys| {
-        let n = keys.iter().len();
-        let mut filter =
-            bloomfilter::Bloom::<[u8]>::new_with_seed(n * BITS_PER_KEY / 8, n, &BLOOMFILTER_SEED)
-                .expect("a valid size");
-        for key in keys.iter() {
-            filter.set(key);
-        }
-        filter.to_bytes()
     }),
 ];
 

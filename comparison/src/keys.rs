@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 
 use bloomline::mix;
 
-use crate::queries::Queries;
+use crate::queries::Reorder;
 
 /// What the keys of a database look like.
-#[derive(Clone, Copy)]
 pub struct Shape {
     pub name: &'static str,
     /// Appends the key of a number. Different numbers have different keys.
@@ -22,19 +21,15 @@ pub const SHAPES: [Shape; 10] = [
     Shape { name: "64 bytes", append: |number, bytes| random(number, 64, bytes) },
     Shape {
         name: "lengths of URLs",
-        append: |number, bytes| {
-            random(number, URL_LENGTHS[draw(number, URL_LENGTHS.len() as u64) as usize], bytes)
-        },
+        append: |number, bytes| random(number, URL_LENGTHS[draw(number, 30_088)], bytes),
     },
     Shape {
         name: "20 to 80 bytes, triangular",
-        append: |number, bytes| {
-            random(number, 20 + (draw(number, 31) + draw(!number, 31)) as usize, bytes);
-        },
+        append: |number, bytes| random(number, 20 + draw(number, 31) + draw(!number, 31), bytes),
     },
     Shape {
         name: "8 to 31 bytes, uniform",
-        append: |number, bytes| random(number, 8 + draw(number, 24) as usize, bytes),
+        append: |number, bytes| random(number, 8 + draw(number, 24), bytes),
     },
     // Its default: a big-endian number, padded to 16 bytes.
     Shape {
@@ -68,69 +63,53 @@ fn random(number: u64, length: usize, bytes: &mut Vec<u8>) {
 }
 
 /// A number below `limit` that has nothing to do with the key's bytes.
-fn draw(number: u64, limit: u64) -> u64 {
-    mix(number ^ (1 << 62)) % limit
+fn draw(number: u64, limit: u64) -> usize {
+    (mix(number ^ (1 << 62)) % limit) as usize
 }
 
 /// Keys stored end to end. Their lengths are read from memory, as a database reads them.
+#[derive(Clone)]
 pub struct Keys {
-    as_made: Packed,
-    reordered: Packed,
-}
-
-#[derive(Clone, Default)]
-struct Packed {
     bytes: Vec<u8>,
     /// Where each key starts, and where the last one ends: ascending.
     starts: Vec<u32>,
 }
 
-impl Packed {
-    fn end_key(&mut self) {
-        self.starts.push(u32::try_from(self.bytes.len()).expect("less than 4 GiB of keys"));
-    }
-
-    fn key(&self, i: usize) -> &[u8] {
-        &self.bytes[self.starts[i] as usize..self.starts[i + 1] as usize]
-    }
-}
-
 impl Keys {
-    pub fn new(numbers: impl Iterator<Item = u64>, shape: Shape) -> Self {
-        let mut keys = Packed { bytes: Vec::new(), starts: vec![0] };
+    pub fn new(numbers: impl Iterator<Item = u64>, shape: &Shape) -> Self {
+        let mut keys = Self { bytes: Vec::new(), starts: vec![0] };
         for number in numbers {
             (shape.append)(number, &mut keys.bytes);
             keys.end_key();
         }
-        Self { reordered: keys.clone(), as_made: keys }
+        keys
+    }
+
+    fn end_key(&mut self) {
+        self.starts.push(u32::try_from(self.bytes.len()).expect("less than 4 GiB of keys"));
     }
 
     #[inline(always)]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        let Packed { bytes, starts } = &self.reordered;
-        starts.windows(2).map(|ends| {
+        self.starts.windows(2).map(|ends| {
             // SAFETY: the starts ascend from 0 to the number of bytes.
-            unsafe { bytes.get_unchecked(ends[0] as usize..ends[1] as usize) }
+            unsafe { self.bytes.get_unchecked(ends[0] as usize..ends[1] as usize) }
         })
     }
 
     /// The bytes, and in them the start of each key and the end of the last.
     pub fn parts(&self) -> (&[u8], &[u32]) {
-        (&self.reordered.bytes, &self.reordered.starts)
+        (&self.bytes, &self.starts)
     }
 }
 
-impl Queries for Keys {
-    fn len(&self) -> usize {
-        self.as_made.starts.len() - 1
-    }
-
-    fn reorder(&mut self, order: impl Fn(usize) -> usize) {
-        self.reordered.bytes.clear();
-        self.reordered.starts.truncate(1);
-        for i in 0..self.len() {
-            self.reordered.bytes.extend_from_slice(self.as_made.key(order(i)));
-            self.reordered.end_key();
+impl Reorder for Keys {
+    fn reorder(&mut self, from: &Self, order: impl Iterator<Item = usize>) {
+        self.bytes.clear();
+        self.starts.truncate(1);
+        for i in order {
+            self.bytes.extend_from_slice(&from.bytes[from.starts[i] as usize..from.starts[i + 1] as usize]);
+            self.end_key();
         }
     }
 }
@@ -140,23 +119,26 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::queries::Queries;
 
     #[test]
     fn keys_differ_and_reordering_keeps_them() {
-        for shape in SHAPES {
-            let mut keys = Keys::new((0..4096).chain(1 << 40..(1 << 40) + 4096), shape);
-            let distinct: HashSet<Vec<u8>> = keys.iter().map(<[u8]>::to_vec).collect();
+        for shape in &SHAPES {
+            let keys = Keys::new((0..4096).chain(1 << 40..(1 << 40) + 4096), shape);
+            let distinct: HashSet<&[u8]> = keys.iter().collect();
             assert_eq!(distinct.len(), 8192, "{}", shape.name);
-            keys.reorder(crate::queries::order(8192, 1));
-            assert_eq!(keys.iter().map(<[u8]>::to_vec).collect::<HashSet<_>>(), distinct, "{}", shape.name);
+            let mut queries = Queries::new(keys.clone(), 8192);
+            let reordered = queries.reordered(1);
+            assert!(reordered.iter().ne(keys.iter()), "{}", shape.name);
+            assert_eq!(reordered.iter().collect::<HashSet<_>>(), distinct, "{}", shape.name);
         }
     }
 
     #[test]
     fn urls_are_39_bytes_on_average() {
         assert_eq!(URL_LENGTHS.len(), 30_088);
-        let keys = Keys::new(0..30_088, SHAPES[5]);
-        let mean = keys.parts().0.len() as f64 / keys.len() as f64;
+        let keys = Keys::new(0..30_088, &SHAPES[5]);
+        let mean = keys.bytes.len() as f64 / 30_088.0;
         assert!((38.5..39.5).contains(&mean), "{mean}");
     }
 }

@@ -17,73 +17,47 @@ pub fn mixed(i: u64, keys: u64) -> u64 {
     if mix(i ^ (1 << 61)) >> 63 == 0 { absent(i) } else { present(i, keys) }
 }
 
+/// A permutation of `n` queries, another for each `seed`.
+fn order(n: usize, seed: u64) -> impl Fn(usize) -> usize {
+    debug_assert!(n.is_power_of_two());
+    let (step, start) = (mix(seed) as usize | 1, mix(!seed) as usize);
+    move |i| i.wrapping_mul(step).wrapping_add(start) & (n - 1)
+}
+
 /// Queries that run repeatedly, but never twice in the same order: a branch predictor memorizes thousands of answers,
 /// and filters that branch on each bit would seem three times as fast as they are.
-pub trait Queries {
-    /// The number of queries, a power of two.
-    fn len(&self) -> usize;
+pub struct Queries<Q> {
+    as_made: Q,
+    reordered: Q,
+    pub n: usize,
+}
 
-    fn is_empty(&self) -> bool {
-        self.len() == 0
+impl<Q: Clone + Reorder> Queries<Q> {
+    /// Takes `n` queries, a power of two.
+    pub fn new(queries: Q, n: usize) -> Self {
+        Self { reordered: queries.clone(), as_made: queries, n }
     }
 
-    /// Moves query number `order(i)` to position `i`.
-    fn reorder(&mut self, order: impl Fn(usize) -> usize);
-}
-
-/// A permutation of `length` queries, another for each `seed`.
-pub fn order(length: usize, seed: u64) -> impl Fn(usize) -> usize {
-    debug_assert!(length.is_power_of_two());
-    let (step, start) = (mix(seed) as usize | 1, mix(!seed) as usize);
-    move |i| i.wrapping_mul(step).wrapping_add(start) & (length - 1)
-}
-
-pub struct Hashes {
-    as_made: Vec<u64>,
-    reordered: Vec<u64>,
-}
-
-impl Hashes {
-    pub fn new(hashes: impl Iterator<Item = u64>) -> Self {
-        let hashes: Vec<u64> = hashes.collect();
-        Self { reordered: hashes.clone(), as_made: hashes }
-    }
-
-    pub fn get(&self) -> &[u64] {
+    pub fn reordered(&mut self, seed: u64) -> &Q {
+        self.reordered.reorder(&self.as_made, (0..self.n).map(order(self.n, seed)));
         &self.reordered
     }
 }
 
-impl Queries for Hashes {
-    fn len(&self) -> usize {
-        self.as_made.len()
-    }
-
-    fn reorder(&mut self, order: impl Fn(usize) -> usize) {
-        for (i, hash) in self.reordered.iter_mut().enumerate() {
-            *hash = self.as_made[order(i)];
-        }
+impl Queries<Vec<u64>> {
+    pub fn of_hashes(hash: impl Fn(u64) -> u64, n: usize) -> Self {
+        Self::new((0..n as u64).map(hash).collect(), n)
     }
 }
 
-/// Hashes taken window by window, so that none repeats soon.
-pub struct Stream {
-    hashes: Vec<u64>,
-    window: usize,
-    next: usize,
+pub trait Reorder {
+    /// Takes the queries `from` others, in this `order`.
+    fn reorder(&mut self, from: &Self, order: impl Iterator<Item = usize>);
 }
 
-impl Stream {
-    pub fn new(hashes: impl Iterator<Item = u64>, window: usize) -> Self {
-        Self { hashes: hashes.collect(), window, next: 0 }
-    }
-
-    pub fn next_window(&mut self) -> &[u64] {
-        if self.next + self.window > self.hashes.len() {
-            self.next = 0;
-        }
-        let start = self.next;
-        self.next += self.window;
-        &self.hashes[start..self.next]
+impl Reorder for Vec<u64> {
+    fn reorder(&mut self, from: &Self, order: impl Iterator<Item = usize>) {
+        self.clear();
+        self.extend(order.map(|i| from[i]));
     }
 }

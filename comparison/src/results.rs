@@ -1,187 +1,193 @@
-//! The measurements, as the benchmark saves them.
+//! The measurements as the benchmark saves them, and the tables that show them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::race::median;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Workload {
-    Absent,
-    Present,
-    Mixed,
-    Insert,
-}
+// The titles of the tables.
+pub const BY_KEY: &str = "Lookups of absent keys, hashing included";
+pub const ABSENT: &str = "Lookups of absent keys";
+pub const PRESENT: &str = "Lookups of present keys";
+pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
+pub const INSERT: &str = "Inserts";
+pub const RATES: &str = "Size and false-positive rate at 1 MiB";
+pub const FROM_HASHES: &str = "Building a filter from hashes, ns per key";
+pub const FROM_KEYS: &str =
+    "Building and serializing a filter of a million keys, hashing included, ns per key";
+pub const SCRATCH: &str = "Peak memory of that, beyond the result, bytes per key";
+pub const BY_K: &str = "Lookups of absent keys by k, 16 KiB";
+pub const BY_BITS: &str = "FPR by bits per key, %, each filter with the k that its library chooses";
 
-impl Workload {
-    pub const ALL: [Self; 4] = [Self::Absent, Self::Present, Self::Mixed, Self::Insert];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Absent => "Lookups of absent keys",
-            Self::Present => "Lookups of present keys",
-            Self::Mixed => "Lookups of present and absent keys in random order, with a branch on the answer",
-            Self::Insert => "Inserts",
-        }
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Results {
     pub machine: Machine,
-    pub command: String,
-    pub quick: bool,
-    pub entries: Vec<Entry>,
-    pub timings: Vec<Timing>,
-    pub key_timings: Vec<KeyTiming>,
-    pub builds: Vec<BuildTiming>,
-    pub key_builds: Vec<KeyBuild>,
-    pub by_k: Vec<KTiming>,
-    pub rates: Vec<Rate>,
-}
-
-/// A contender's size and false-positive rate at 1 MiB.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Entry {
-    pub contender: String,
-    pub rehashes: bool,
-    pub bits_per_key: f64,
-    pub fpr: f64,
-}
-
-/// Nanoseconds per operation, by round.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Timing {
-    pub size_bytes: usize,
-    pub workload: Workload,
-    /// Timings with the same number ran in interleaved rounds.
-    pub race: usize,
-    pub contender: String,
-    pub rounds: Vec<f64>,
-}
-
-/// Looking up absent keys of one shape, hashing included.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeyTiming {
-    pub shape: String,
-    pub size_bytes: usize,
-    pub contender: String,
-    pub rounds: Vec<f64>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BuildTiming {
-    pub contender: String,
-    pub keys: u64,
-    pub rounds: Vec<f64>,
-}
-
-/// Building a filter from keys and serializing it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KeyBuild {
-    pub contender: String,
-    pub shape: String,
-    pub rounds: Vec<f64>,
-    /// Peak memory per key beyond that of the result.
-    pub scratch_bytes: f64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KTiming {
-    pub contender: String,
-    pub k: u32,
-    pub rounds: Vec<f64>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Rate {
-    pub contender: String,
-    pub bits_per_key: f64,
-    pub k: u32,
-    pub positives: u64,
-    pub queried: u64,
-}
-
-impl Rate {
-    pub fn fpr(&self) -> f64 {
-        self.positives as f64 / self.queried as f64
-    }
+    pub columns: Vec<Column>,
 }
 
 impl Results {
-    pub fn entry(&self, contender: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.contender == contender)
+    pub fn table(&self, title: &str) -> Table {
+        Table::new(title, &self.columns)
     }
 
-    fn timings_of(
-        &self,
-        size_bytes: usize,
-        workload: Workload,
-        contender: &str,
-    ) -> impl Iterator<Item = &Timing> {
-        self.timings.iter().filter(move |timing| {
-            timing.size_bytes == size_bytes && timing.workload == workload && timing.contender == contender
-        })
+    fn columns<'a>(&'a self, table: &'a str, name: &'a str) -> impl Iterator<Item = &'a Column> {
+        self.columns.iter().filter(move |column| column.table == table && column.name == name)
     }
 
-    /// Median of the rounds.
-    pub fn nanoseconds(&self, size_bytes: usize, workload: Workload, contender: &str) -> Option<f64> {
-        median(self.timings_of(size_bytes, workload, contender).next()?.rounds.iter().copied())
+    pub fn median(&self, table: &str, column: &str, contender: &str) -> Option<f64> {
+        self.columns(table, column).find_map(|column| column.median(contender))
     }
 
-    /// The median over all rounds of `one`'s time divided by `other`'s in the same round.
-    pub fn ratio(&self, size_bytes: usize, workload: Workload, one: &str, other: &str) -> Option<f64> {
-        self.timings_of(size_bytes, workload, one).find_map(|one| {
-            let mut others = self.timings_of(size_bytes, workload, other);
-            let other = others.find(|other| other.race == one.race)?;
-            median(one.rounds.iter().zip(&other.rounds).map(|(one, other)| one / other))
-        })
-    }
-
-    fn key_rounds(&self, size_bytes: usize, shape: &str, contender: &str) -> Option<&[f64]> {
-        let is_of = |timing: &&KeyTiming| {
-            timing.size_bytes == size_bytes && timing.shape == shape && timing.contender == contender
-        };
-        Some(&self.key_timings.iter().find(is_of)?.rounds)
-    }
-
-    /// Like [`nanoseconds`](Self::nanoseconds), for absent keys of a shape.
-    pub fn key_nanoseconds(&self, size_bytes: usize, shape: &str, contender: &str) -> Option<f64> {
-        median(self.key_rounds(size_bytes, shape, contender)?.iter().copied())
-    }
-
-    /// Like [`ratio`](Self::ratio), for absent keys of a shape.
-    pub fn key_ratio(&self, size_bytes: usize, shape: &str, one: &str, other: &str) -> Option<f64> {
-        let rounds = |contender| self.key_rounds(size_bytes, shape, contender);
-        median(rounds(one)?.iter().zip(rounds(other)?).map(|(one, other)| one / other))
-    }
-
-    /// The measured sizes, in ascending order.
-    pub fn sizes(&self) -> Vec<usize> {
-        let mut sizes: Vec<usize> = self.timings.iter().map(|timing| timing.size_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        sizes
-    }
-
-    /// Contenders of a workload, in the order of the line-up.
-    pub fn contenders(&self, workload: Workload) -> Vec<&str> {
-        let mut contenders: Vec<&str> = Vec::new();
-        for timing in self.timings.iter().filter(|timing| timing.workload == workload) {
-            if !contenders.contains(&timing.contender.as_str()) {
-                contenders.push(&timing.contender);
-            }
-        }
-        contenders
+    pub fn ratio(&self, table: &str, column: &str, one: &str, other: &str) -> Option<f64> {
+        self.columns(table, column).find_map(|column| column.ratio(one, other))
     }
 }
 
+/// A column of a table, and what its contenders took in interleaved rounds. A table can have several columns of one
+/// name: races of other contenders.
+#[derive(Serialize, Deserialize)]
+pub struct Column {
+    pub table: String,
+    pub name: String,
+    /// Each contender with its values by round.
+    pub values: Vec<(String, Vec<f64>)>,
+}
+
+impl Column {
+    fn rounds(&self, contender: &str) -> Option<&[f64]> {
+        Some(&self.values.iter().find(|(name, _)| name == contender)?.1)
+    }
+
+    pub fn median(&self, contender: &str) -> Option<f64> {
+        median(self.rounds(contender)?.iter().copied())
+    }
+
+    /// The median over all rounds of `one`'s time divided by `other`'s in the same round.
+    pub fn ratio(&self, one: &str, other: &str) -> Option<f64> {
+        median(self.rounds(one)?.iter().zip(self.rounds(other)?).map(|(one, other)| one / other))
+    }
+}
+
+/// The median; `None` if there are no values.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some((values[(values.len() - 1) / 2] + upper) / 2.0)
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Table {
+    pub title: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Table {
+    /// The medians of the columns that belong to the table: a row for each contender, but the table by key has a row
+    /// for each shape.
+    fn new(title: &str, columns: &[Column]) -> Self {
+        let columns: Vec<&Column> = columns.iter().filter(|column| column.table == title).collect();
+        let mut names = distinct(columns.iter().map(|column| &column.name));
+        let values = columns.iter().flat_map(|column| &column.values);
+        let mut rows = distinct(values.map(|(contender, _)| contender));
+        let is_by_key = title == BY_KEY;
+        if is_by_key {
+            std::mem::swap(&mut names, &mut rows);
+        }
+        let cell = |row, name| {
+            let (name, contender) = if is_by_key { (row, name) } else { (name, row) };
+            columns.iter().find_map(|column| column.median(contender).filter(|_| column.name == *name))
+        };
+        let cells = |row| names.iter().map(|name| cell(row, name).map(rounded)).collect();
+        let rows = rows.iter().map(|row| (row.clone(), cells(row))).collect();
+        Self { title: title.to_owned(), rows, columns: names }
+    }
+
+    /// The medians of the columns, divided by some contenders' in the same rounds.
+    pub fn ratios(title: &str, measured: &[Column], others: &[&str]) -> Self {
+        let mut rows = Vec::new();
+        for column in measured {
+            for (name, _) in &column.values {
+                let label =
+                    if measured.len() > 1 { format!("{}: {name}", column.name) } else { name.clone() };
+                let ratios = others.iter().map(|other| column.ratio(name, other));
+                rows.push((label, [column.median(name)].into_iter().chain(ratios).collect()));
+            }
+        }
+        let mut columns = vec!["ns".to_owned()];
+        columns.extend(others.iter().map(|other| format!("/ {other}")));
+        Self { title: title.to_owned(), columns, rows }
+    }
+
+    pub fn markdown(&self) -> String {
+        let mut rows = vec![vec![String::new()]];
+        rows[0].extend(self.columns.iter().cloned());
+        rows.extend(self.rows.iter().map(|(name, cells)| {
+            let cells = cells.iter().zip(&self.columns).map(|(cell, column)| {
+                let digits = match cell {
+                    _ if !column.starts_with("FPR") && self.title != BY_BITS => 2,
+                    Some(..0.1) => 5,
+                    _ => 3,
+                };
+                cell.map_or(String::new(), |cell| format!("{cell:.digits$}"))
+            });
+            std::iter::once(name.clone()).chain(cells).collect()
+        }));
+        markdown(&rows)
+    }
+
+    pub fn print(&self) {
+        if !self.rows.is_empty() {
+            println!("\n{}\n\n{}", self.title, self.markdown());
+        }
+    }
+}
+
+/// To three decimals, and more of the smallest rates.
+fn rounded(number: f64) -> f64 {
+    let scale = if number < 0.1 { 1e5 } else { 1e3 };
+    (number * scale).round() / scale
+}
+
+fn distinct<'a>(items: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut distinct = Vec::new();
+    for item in items {
+        if !distinct.contains(item) {
+            distinct.push(item.clone());
+        }
+    }
+    distinct
+}
+
+/// A table whose columns also line up as text: the first aligned left, the others right.
+pub fn markdown(rows: &[Vec<String>]) -> String {
+    let mut rows = rows.to_vec();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    rows.insert(1, widths.iter().map(|width| format!("{}:", "-".repeat(width - 1))).collect());
+    rows[1][0] = "-".repeat(widths[0]);
+    let mut text = String::new();
+    for row in rows {
+        for (i, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            text += &if i == 0 { format!("| {cell:<width$} |") } else { format!(" {cell:>width$} |") };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
+
 /// A size as a whole number of the largest unit possible.
 pub fn size_text(size_bytes: usize) -> String {
-    match size_bytes {
-        _ if size_bytes.is_multiple_of(1 << 30) => format!("{} GiB", size_bytes >> 30),
-        _ if size_bytes.is_multiple_of(1 << 20) => format!("{} MiB", size_bytes >> 20),
-        _ if size_bytes.is_multiple_of(1 << 10) => format!("{} KiB", size_bytes >> 10),
-        _ => format!("{size_bytes} bytes"),
-    }
+    let unit = (size_bytes.trailing_zeros() / 10).min(3);
+    format!("{} {}", size_bytes >> (10 * unit), UNITS[unit as usize])
+}
+
+/// The size that a text such as "16KiB" or "16 KiB" gives.
+pub fn size(text: &str) -> Result<usize, String> {
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = UNITS.iter().position(|&unit| unit == text[number.len()..].trim());
+    let size = || number.parse::<usize>().ok()?.checked_mul(1 << (10 * unit?)).filter(|&size| size > 0);
+    size().ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
 }

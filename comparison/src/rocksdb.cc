@@ -29,7 +29,7 @@ inline bool ContainsHash(const Filter& filter, uint64_t hash) {
 }
 
 // Prefetches eight hashes ahead, as RocksDB does when it builds a filter.
-void Insert(const Filter* filter, const uint64_t* hashes, size_t n) {
+size_t Insert(const Filter* filter, const uint64_t* hashes, size_t n) {
   constexpr size_t kAhead = 8;
   for (size_t i = 0; i < n; i++) {
     if (i + kAhead < n) {
@@ -38,6 +38,7 @@ void Insert(const Filter* filter, const uint64_t* hashes, size_t n) {
     }
     InsertHash(*filter, hashes[i]);
   }
+  return n;
 }
 
 size_t Count(const Filter* filter, const uint64_t* hashes, size_t n) {
@@ -62,8 +63,9 @@ inline uint64_t HashOf(const char* bytes, const uint32_t* starts, size_t i) {
   return GetSliceHash64(Slice(bytes + starts[i], starts[i + 1] - starts[i]));
 }
 
-void InsertKeys(const Filter* filter, const char* bytes, const uint32_t* starts, size_t n) {
+size_t InsertKeys(const Filter* filter, const char* bytes, const uint32_t* starts, size_t n) {
   for (size_t i = 0; i < n; i++) InsertHash(*filter, HashOf(bytes, starts, i));
+  return n;
 }
 
 size_t CountKeys(const Filter* filter, const char* bytes, const uint32_t* starts, size_t n) {

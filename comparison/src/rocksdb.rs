@@ -1,8 +1,14 @@
 //! RocksDB's own filter, since format version 5: C++ that build.rs compiles.
 
-use crate::contender::Contender;
+use std::cell::UnsafeCell;
+
+use crate::filter::{Filter, Line};
 use crate::keys::Keys;
-use crate::queries::Queries as _;
+
+/// Built for this CPU, as RocksDB's Makefile does it.
+pub const ROCKSDB: &str = "RocksDB";
+/// Built as Debian does it, for every CPU of the architecture.
+pub const ROCKSDB_DEBIAN: &str = "RocksDB (Debian)";
 
 /// Why RocksDB is left out.
 pub const WITHOUT: Option<&str> = option_env!("WITHOUT_ROCKSDB");
@@ -11,15 +17,20 @@ pub const WITHOUT: Option<&str> = option_env!("WITHOUT_ROCKSDB");
 #[repr(C)]
 struct Functions {
     probes: extern "C" fn(i32) -> i32,
-    insert: unsafe extern "C" fn(*const Filter, *const u64, usize),
-    count: unsafe extern "C" fn(*const Filter, *const u64, usize) -> usize,
-    count_branching: unsafe extern "C" fn(*const Filter, *const u64, usize) -> usize,
-    insert_keys: unsafe extern "C" fn(*const Filter, *const u8, *const u32, usize),
-    count_keys: unsafe extern "C" fn(*const Filter, *const u8, *const u32, usize) -> usize,
+    insert: ByHash,
+    count: ByHash,
+    count_branching: ByHash,
+    insert_keys: ByKey,
+    count_keys: ByKey,
 }
 
+/// Given a filter and `usize` hashes.
+type ByHash = unsafe extern "C" fn(*const Bits, *const u64, usize) -> usize;
+/// Given a filter and `usize` keys: their bytes, and the start of each and the end of the last.
+type ByKey = unsafe extern "C" fn(*const Bits, *const u8, *const u32, usize) -> usize;
+
 #[repr(C)]
-struct Filter {
+struct Bits {
     data: *mut Line,
     size_bytes: u32,
     probes: i32,
@@ -41,9 +52,9 @@ pub struct Build {
 /// The builds of RocksDB, or none if its source is missing.
 pub static BUILDS: &[Build] = &[
     #[cfg(rocksdb)]
-    Build { name: crate::line_up::ROCKSDB, functions: &rocksdb_native_functions },
+    Build { name: ROCKSDB, functions: &rocksdb_native_functions },
     #[cfg(rocksdb)]
-    Build { name: crate::line_up::ROCKSDB_DEBIAN, functions: &rocksdb_debian_functions },
+    Build { name: ROCKSDB_DEBIAN, functions: &rocksdb_debian_functions },
 ];
 
 impl Build {
@@ -53,80 +64,58 @@ impl Build {
     }
 }
 
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-#[expect(dead_code, reason = "only C++ reads it")]
-struct Line([u8; 64]);
-
 pub struct RocksDb {
     build: Build,
-    lines: Vec<Line>,
+    /// Written to by C++ in inserts, which have `&mut self`.
+    lines: Vec<UnsafeCell<Line>>,
     probes: u32,
 }
 
 impl RocksDb {
     pub fn new(build: Build, size_bytes: usize, probes: u32) -> Self {
         assert!((64..=u32::MAX as usize).contains(&size_bytes), "64 bytes to 4 GiB");
-        Self { build, lines: vec![Line([0; 64]); size_bytes / 64], probes }
+        let lines = (0..size_bytes / 64).map(|_| UnsafeCell::new(Line([0; 8]))).collect();
+        Self { build, lines, probes }
     }
 
-    fn filter(&self) -> Filter {
-        Filter {
-            data: self.lines.as_ptr().cast_mut(),
-            size_bytes: (self.lines.len() * 64) as u32,
-            probes: self.probes as i32,
-        }
+    fn bits(&self) -> Bits {
+        let data = self.lines.as_ptr().cast_mut().cast();
+        Bits { data, size_bytes: self.byte_len() as u32, probes: self.probes as i32 }
     }
 
-    fn filter_mut(&mut self) -> Filter {
-        Filter { data: self.lines.as_mut_ptr(), ..self.filter() }
+    fn by_hash(&self, function: ByHash, hashes: &[u64]) -> usize {
+        // SAFETY: the hashes are as many as given. RocksDB accesses only the filter's bytes, which `lines` owns, and
+        // writes only when it inserts, which the callers do with `&mut self`.
+        unsafe { function(&self.bits(), hashes.as_ptr(), hashes.len()) }
+    }
+
+    fn by_key(&self, function: ByKey, keys: &Keys) -> usize {
+        let (bytes, starts) = keys.parts();
+        // SAFETY: as in `by_hash`; each key has a start and an end within the bytes.
+        unsafe { function(&self.bits(), bytes.as_ptr(), starts.as_ptr(), starts.len() - 1) }
     }
 }
 
-// RocksDB reads and writes only within the filter's `size_bytes`, whose memory `lines` owns.
-impl Contender for RocksDb {
-    fn name(&self) -> &str {
-        self.build.name
-    }
-
+impl Filter for RocksDb {
     fn byte_len(&self) -> usize {
         self.lines.len() * 64
     }
 
     fn insert_all(&mut self, hashes: &[u64]) {
-        // SAFETY: the hashes are as many as given, and the filter is ours alone.
-        unsafe { (self.build.functions.insert)(&self.filter_mut(), hashes.as_ptr(), hashes.len()) }
+        self.by_hash(self.build.functions.insert, hashes);
     }
 
-    fn count(&self, hashes: &[u64]) -> usize {
-        // SAFETY: the hashes are as many as given; lookups only read the filter.
-        unsafe { (self.build.functions.count)(&self.filter(), hashes.as_ptr(), hashes.len()) }
-    }
-
-    fn count_branching(&self, hashes: &[u64]) -> usize {
-        // SAFETY: as in `count`.
-        unsafe { (self.build.functions.count_branching)(&self.filter(), hashes.as_ptr(), hashes.len()) }
+    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+        let Functions { count, count_branching, .. } = self.build.functions;
+        self.by_hash(if with_branch { *count_branching } else { *count }, hashes)
     }
 
     fn insert_keys(&mut self, keys: &Keys) {
-        let (bytes, starts) = keys.parts();
-        // SAFETY: each of the keys has a start and an end within the bytes; the filter is ours alone.
-        unsafe {
-            (self.build.functions.insert_keys)(
-                &self.filter_mut(),
-                bytes.as_ptr(),
-                starts.as_ptr(),
-                keys.len(),
-            );
-        }
+        self.by_key(self.build.functions.insert_keys, keys);
     }
 
     fn count_keys(&self, keys: &Keys) -> usize {
-        let (bytes, starts) = keys.parts();
-        // SAFETY: each of the keys has a start and an end within the bytes; lookups only read the filter.
-        unsafe {
-            (self.build.functions.count_keys)(&self.filter(), bytes.as_ptr(), starts.as_ptr(), keys.len())
-        }
+        self.by_key(self.build.functions.count_keys, keys)
     }
 }
 
@@ -146,31 +135,27 @@ mod tests {
         let keys: Vec<u64> = (0..1_000_000).map(mix).collect();
         let absent: Vec<u64> = (0..4_000_000).map(|i| mix((1 << 40) + i)).collect();
         let answers = BUILDS.iter().map(|&build| {
-            assert_eq!(
-                [6.0, 8.0, 10.0, 12.0, 16.0, 100.0].map(|bits| build.probes_for(bits)),
-                [4, 5, 6, 8, 9, 24]
-            );
+            let probes = [6.0, 8.0, 10.0, 12.0, 16.0, 100.0].map(|bits| build.probes_for(bits));
+            assert_eq!(probes, [4, 5, 6, 8, 9, 24]);
             let mut filter = RocksDb::new(build, 10 * keys.len() / 8, build.probes_for(10.0));
             filter.insert_all(&keys);
-            assert_eq!(filter.count(&keys), keys.len());
-            assert_eq!(filter.count_branching(&keys), keys.len());
-            let fpr = filter.count(&absent) as f64 / absent.len() as f64;
+            assert_eq!([false, true].map(|branch| filter.count(&keys, branch)), [keys.len(); 2]);
+            let fpr = filter.count(&absent, false) as f64 / absent.len() as f64;
             assert!((0.0094..0.0099).contains(&fpr), "{fpr}");
-            absent.chunks(100).map(|hashes| filter.count(hashes)).collect::<Vec<_>>()
+            absent.chunks(100).map(|hashes| filter.count(hashes, false)).collect::<Vec<_>>()
         });
-        let answers: Vec<_> = answers.collect();
-        assert_eq!(answers.len(), 2);
-        assert_eq!(answers[0], answers[1]);
+        let [native, debian] = answers.collect::<Vec<_>>().try_into().expect("two builds");
+        assert_eq!(native, debian);
     }
 
     #[test]
     fn builds_hash_keys_alike() {
-        for shape in SHAPES {
+        for shape in &SHAPES {
             let (keys, absent) = (Keys::new(0..10_000, shape), Keys::new(1 << 40..(1 << 40) + 10_000, shape));
             let positives = BUILDS.iter().map(|&build| {
                 let mut filter = RocksDb::new(build, 12_480, 6);
                 filter.insert_keys(&keys);
-                assert_eq!(filter.count_keys(&keys), keys.len(), "{}", shape.name);
+                assert_eq!(filter.count_keys(&keys), 10_000, "{}", shape.name);
                 let positives = filter.count_keys(&absent);
                 assert!((50..150).contains(&positives), "{}: {positives}", shape.name);
                 positives

@@ -1,17 +1,13 @@
 //! Writes the pages about performance: this machine's from saved measurements, and the summary from all machines'.
-//!
-//! ```text
-//! cargo run --release -p bloomline-comparison --bin report -- default.json native.json   # as scripts/report does
-//! cargo run --release -p bloomline-comparison --bin report                               # the same pages again
-//! ```
 
 mod measured;
 mod page;
 mod plots;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use bloomline_comparison::results::Results;
 use clap::Parser;
 
@@ -29,33 +25,35 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    let directory = arguments.to.join("performance");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    if let [default, native, rest @ ..] = &arguments.measured[..] {
-        let (default, native) = (load(default)?, load(native)?);
-        let huge_pages = rest.first().map(|path| load(path)).transpose()?;
-        let page = measured::page(&default, &native, huge_pages.as_ref());
-        write(&directory.join(page.file() + ".json"), &json(&page)?)?;
+    let Arguments { measured, to } = Arguments::parse();
+    let directory = to.join("performance");
+    fs::create_dir_all(&directory)?;
+    fs::create_dir_all(to.join("plots"))?;
+    let measured = measured.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
+    if let [default, native, rest @ ..] = &measured[..] {
+        let page = measured::page(default, native, rest.first());
+        fs::write(directory.join(page.file() + ".json"), json(&page)?)?;
         print!("{}", page.markdown());
-        plots::draw_all(&default, &arguments.to.join("plots"))?;
     }
-    let pages = Page::load_all(&directory)?;
-    ensure!(!pages.is_empty(), "no machine's figures in {}: run scripts/report", directory.display());
-    for page in &pages {
-        write(&directory.join(page.file() + ".md"), &page.markdown())?;
+    for (file, text) in written(&Page::load_all(&directory)?) {
+        fs::write(to.join(&file), text).with_context(|| format!("cannot write {file}"))?;
     }
-    write(&arguments.to.join("performance.md"), &page::summary(&pages))
+    Ok(())
+}
+
+/// The generated files: their names in `docs` and their texts.
+fn written(pages: &[Page]) -> Vec<(String, String)> {
+    let mut files: Vec<_> =
+        pages.iter().map(|page| (format!("performance/{}.md", page.file()), page.markdown())).collect();
+    files.push(("performance.md".to_owned(), page::summary(pages)));
+    files.extend(pages.first().map(plots::all).into_iter().flatten());
+    files
 }
 
 fn load(path: &Path) -> Result<Results> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} was not saved by this version of the benchmark", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// With a line for each row of a table, so that differences can be read.
@@ -73,10 +71,8 @@ mod tests {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         let pages = Page::load_all(&docs.join("performance")).unwrap();
         assert!(!pages.is_empty());
-        let written = |path: &str| std::fs::read_to_string(docs.join(path)).unwrap();
-        for page in &pages {
-            assert!(written(&format!("performance/{}.md", page.file())) == page.markdown(), "{}", page.name);
+        for (file, text) in written(&pages) {
+            assert!(fs::read_to_string(docs.join(&file)).unwrap() == text, "run the report again for {file}");
         }
-        assert!(written("performance.md") == page::summary(&pages), "run the report again");
     }
 }
