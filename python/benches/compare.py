@@ -475,8 +475,7 @@ def main():
         f"| versions | {versions} |",
         *(f"| not installed | {name}: {error} |" for name, error in left_out.items()),
         "",
-        "One thread. Libraries take turns within each of ten rounds; times are medians, ratios medians of the ratios",
-        "within a round.",
+        "One thread. Libraries take turns within each of ten rounds; times and ratios are medians over the rounds.",
         "",
         "## Targets",
         "",
@@ -494,12 +493,12 @@ def main():
         "",
         "## Libraries",
         "",
-        "Filters are made for the given number of keys, at 1 %, and filled; then as many present and as many absent",
-        "keys are looked up. Slow libraries get fewer keys and so a smaller filter, which is faster. In parentheses:",
-        "the time divided by the first row's. Other libraries take lists of Python objects, made before the clock",
-        "starts, each in its fastest documented way; pyprobables takes no integers and gets their digits. By default,",
-        "rbloom and abloom use Python's hash, which for str differs from process to process: such filters cannot be",
-        "saved, unlike `rbloom, SHA-256` and `abloom, serializable`. Sizes are as the libraries report them.",
+        "Filters for the given number of keys, at 1 %, are filled; then as many present and as many absent keys are",
+        "looked up. Slow libraries get fewer keys and so a smaller filter, which is faster. In parentheses: the time",
+        "divided by the first row's. Other libraries take lists of Python objects, made before the clock starts, in",
+        "their fastest documented way; pyprobables takes no integers and gets their digits. By default, rbloom and",
+        "abloom use Python's hash, which for str differs from process to process: such filters cannot be saved.",
+        "Sizes are as the libraries report them.",
     ]
     for kind, rows in tables.items():
         heading = "Integers, 64 bits" if kind == "int64" else "Text, 24 bytes"
