@@ -242,8 +242,8 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.encode(put))?;
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
-        let words = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
-        write(&encoding::signed(words, StandaloneKind::Frontier))
+        let fields = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
+        write(&encoding::seal(fields, StandaloneKind::Frontier))
     }
 }
 
@@ -273,8 +273,8 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         if bytes.len() < StandaloneFooter::LEN {
             return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
         }
-        let (body, words) = encoding::split(bytes, StandaloneKind::Frontier)?;
-        let [items, queue_bytes, accepted, capacity, checksum, last] = words;
+        let (body, fields) = encoding::split(bytes, StandaloneKind::Frontier)?;
+        let [items, queue_bytes, accepted, capacity, checksum, last] = fields;
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }
