@@ -13,7 +13,7 @@
 use core::arch::asm;
 use core::mem::offset_of;
 
-use super::rows::{FIRST, POSITIONS, PerWord, ROWS, SECOND};
+use super::tables::{FIRST, POSITIONS, PerWord, ROWS, SECOND};
 use super::{avx2, avx512};
 use crate::blocks::{Block, Blocks, LANES};
 use crate::mask::ProbeCount;
