@@ -325,7 +325,8 @@ impl Kernel {
         if self.0.is_compiled_in() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        let (start, n_blocks) = (blocks.as_mut_slice().as_mut_ptr(), blocks.len());
+        let inlined = inlined!(self, insert_avx512, insert_avx2, ((start, n_blocks), hash, k));
         inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
@@ -399,7 +400,8 @@ impl Kernel {
         }
     }
 
-    /// [`contains`](Self::contains) in a block that other threads may change at the same time.
+    /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a relaxed
+    /// load, or by assembly that stands for these loads: `inlined` says why.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
