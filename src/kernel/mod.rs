@@ -325,8 +325,12 @@ impl Kernel {
         if self.0.is_compiled_in() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        let (start, n_blocks) = (blocks.as_mut_slice().as_mut_ptr(), blocks.len());
-        let inlined = inlined!(self, insert_avx512, insert_avx2, ((start, n_blocks), hash, k));
+        let inlined = inlined!(
+            self,
+            insert_avx512,
+            insert_avx2,
+            ((blocks.as_mut_slice().as_mut_ptr(), blocks.len()), hash, k)
+        );
         inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
