@@ -4,8 +4,6 @@
 links.py markdown                in each Markdown file under version control: a relative link leads to a file of the
                                  repository, an #anchor to a heading, and a code block that no doctest compiles is tagged
 links.py rustdoc FOLDER          in what `cargo doc` has written: a relative link leads to a file, an #anchor to an id
-links.py package CRATE_FOLDER    standard input is `cargo package --list`: the package has what its sources include and what
-                                 its Markdown files link to
 """
 
 import re
@@ -17,7 +15,6 @@ from urllib.parse import unquote
 
 FENCE = re.compile(r" *(?:> ?|[-*] +)*(`{3,}|~{3,}) *([^`]*)$")
 LINK = re.compile(r"\]\(<?([^\s)>]+)>?(?: +\"[^\"]*\")?\)|^ {0,3}\[[^\]]+\]: *<?([^\s>]+)|\b(?:href|src|srcset)=\"([^\"]+)\"")
-INCLUDE = re.compile(r"include_(?:str|bytes)!\(\"([^\"]+)\"\)")
 # A link from a place outside of the repository to a file in it.
 REPOSITORY = re.compile(r"^repository = \"(.*?)(?:\.git)?/?\"", re.M)
 
@@ -133,31 +130,12 @@ def rustdoc(folder):
                 yield f"{path}: there is no id for {link}"
 
 
-def package(folder):
-    folder = Path(folder).resolve()
-    files = {(folder / line).resolve() for line in sys.stdin.read().split("\n") if line}
-    folders = {parent for file in files for parent in file.parents}
-    for path in sorted(file for file in files if file.exists()):
-        found = []
-        # crates.io resolves a README's relative links in the repository.
-        if path.suffix == ".md" and path.name != "README.md":
-            found = [link.partition("#")[0] for _, link in links(path) if not is_external(link)]
-        elif path.suffix == ".rs":
-            found = INCLUDE.findall(read(path))
-        for target in filter(None, found):
-            to = (path.parent / unquote(target)).resolve()
-            if to not in files and to not in folders:
-                yield f"{path.relative_to(folder)}: {target} is not in the package"
-
-
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["markdown"]:
             faults = markdown()
         case ["rustdoc", folder]:
             faults = rustdoc(folder)
-        case ["package", folder]:
-            faults = package(folder)
         case _:
             sys.exit(__doc__)
     faults = [*faults]

@@ -115,7 +115,7 @@ def modelled(target, cpu, lookups, text):
 
 
 def assembly(directory, target):
-    return [*functions([*Path(directory, target, "target").glob("*/release/deps/*.s")])]
+    return [*functions([*Path(directory, target).glob("*/release/deps/*.s")])]
 
 
 def main(directory, base=None):

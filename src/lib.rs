@@ -1,9 +1,8 @@
 //! A Bloom filter whose lookups read one cache line, for hot paths.
 //!
-//! A lookup hashes the key, picks one block of 512 bits, and tests one to sixteen bits of it with SIMD. It touches one
-//! cache line. Given the hash, it takes about a nanosecond if that line is in a cache (Zen 5); hashing a short key takes
-//! a few more. The answer is "definitely absent" or "possibly present": false positives occur at a rate that you choose,
-//! false negatives never.
+//! A lookup hashes the key, picks one block of 512 bits (a cache line), and tests one to sixteen bits of it with SIMD.
+//! Given the hash, it takes about a nanosecond from cache (Zen 5); hashing a short key takes a few more. The answer is
+//! "definitely absent" or "possibly present": false positives occur at a rate that you choose, false negatives never.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -19,18 +18,18 @@
 //!
 //! | type | use it to |
 //! |---|---|
-//! | [`BloomFilter`] | insert and look up keys; their number is known, roughly |
-//! | [`FilterBuilder`] | build a filter of keys whose number is not known in advance |
-//! | [`BloomView`] | look up keys in bytes that you borrow, without copying them |
-//! | [`OwnedView`] | the same in bytes that the view keeps: a part of a map ([`SharedSlice`]), a cache entry ([`AlignedBytes`]) |
+//! | [`BloomFilter`] | insert and look up keys, if you know their number roughly |
+//! | [`FilterBuilder`] | build a filter of keys whose number you don't know in advance |
+//! | [`BloomView`] | look up keys in bytes that you borrow |
+//! | [`OwnedView`] | look up keys in bytes that the view keeps: part of a mapped file ([`SharedSlice`]), a cache entry ([`AlignedBytes`]) |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
 //!
 //! # Keys
 //!
-//! A [`Key`] is text, a byte string or an integer of up to 64 bits, in whatever holds it. Integers of all types are one
-//! key if their values are equal, here and in C, Python, SQL and on the command line:
+//! A [`Key`] is text, a byte string or an integer of up to 64 bits. Equal integers of different types are the same key,
+//! here and in C, Python, SQL and on the command line:
 //!
 //! ```
 //! # use bloomline::{BloomFilter, hash_key};
@@ -40,21 +39,21 @@
 //! assert!(filter.contains(42_i32) && filter.contains(b"user4291"));
 //! assert!(!filter.contains("42"));
 //!
-//! let hash = filter.hash_key(42); // hash once, look up in many filters of one seed
+//! let hash = filter.hash_key(42); // hash once, look up in many filters with the same seed
 //! assert!(filter.contains_hash(hash));
 //! # Ok::<(), bloomline::SizingError>(())
 //! ```
 //!
-//! Methods that end in `_hash` or `_batch` take 64-bit hashes: those of `hash_key`, or your own if all their bits are
-//! well mixed ([`mix`] repairs weak ones).
+//! Methods that end in `_hash` or `_batch` take 64-bit hashes: from `hash_key`, or your own hashes if all their bits
+//! are well mixed ([`mix`] repairs weak hashes).
 //!
 //! # Size a filter
 //!
-//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] returns the size
-//! without building the filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the
+//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] computes a size
+//! without building a filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the
 //! filter still finds all of them, but its false-positive rate rises.
 //!
-//! Build for the worst case and fold to what was needed:
+//! If you only know the most keys that may come, build for that number, then fold the filter:
 //!
 //! ```
 //! # use bloomline::BloomFilter;
@@ -82,15 +81,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Compact bytes rely on the checksum of the table. If a file has none, append the filter's standalone bytes, and open
-//! them by an [`OwnedView`] of a [`SharedSlice`] of the mapped file: the example `table` does in under 60 lines.
+//! Compact bytes, the filter's bits and one byte, rely on the checksum of the table. If a file has no checksum, append
+//! the filter's standalone bytes, and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file: see the
+//! example `table`, under 60 lines.
 //!
-//! [`sstable::FilterPolicy`] has this in the shape of LevelDB's filter policies. [`embedding`] is a guide for those who
-//! own a table format.
+//! [`sstable::FilterPolicy`] does the same in the shape of LevelDB's filter policies. [`embedding`] is a guide for
+//! owners of a table format.
 //!
 //! # Look up one key in many tables
 //!
-//! Hash once, prefetch all lines, then look:
+//! Hash the key once, prefetch its cache line in every filter, then look it up:
 //!
 //! ```
 //! # use bloomline::{BloomFilter, hash_key};
@@ -114,7 +114,7 @@
 //! # Ok::<(), bloomline::SizingError>(())
 //! ```
 //!
-//! [`tuning`] says what else helps if lookups are slow.
+//! If lookups are slow, see [`tuning`].
 //!
 //! # Share one filter between threads
 //!
@@ -131,53 +131,53 @@
 //! filter.write_standalone(&mut file)?;
 //!
 //! let view = BloomView::from_standalone(&file)?; // compares all bytes with their checksums
-//! let copy = BloomFilter::from_standalone(&file)?; // the same, and owned, to be changed
+//! let copy = BloomFilter::from_standalone(&file)?; // does, too, and copies them: a filter that can change
 //! # assert!(copy == filter && copy.as_view() == view);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The standalone form is for files and networks. [`BloomView::from_standalone_unverified`] is for maps too large to
-//! read: damaged bits then lose keys. The compact form ([`BloomFilter::to_compact`]) adds one byte to the blocks, has
-//! no checksum, and relies on the length and the checksum of its container. [`mod@format`] specifies both.
+//! Standalone bytes are for files and networks. [`BloomView::from_standalone_unverified`] is for mapped files that are
+//! too large to read; damaged bits then lose keys. Compact bytes ([`BloomFilter::to_compact`]) are the blocks and one
+//! more byte; they rely on the length and the checksum of their container. [`mod@format`] specifies both.
 //!
 //! # Count keys, in one filter or in two
 //!
 //! [`estimated_keys`](BloomFilter::estimated_keys), [`estimated_union`](BloomFilter::estimated_union) and
 //! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error:
-//! 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more keys.
-//!
-//! A filter that is too full returns [`KeyEstimate::Unbounded`].
+//! 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more keys. A filter that is too full returns
+//! [`KeyEstimate::Unbounded`].
 //!
 //! # When not to use it
 //!
 //! - You delete keys: rebuild the filter, or use a [`CountingBloomFilter`](variants::CountingBloomFilter).
 //! - You need exact answers or a list of the keys: keep a set.
-//! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) takes 3 % less at 1 % and 13 %
-//!   less at 0.01 %.
+//! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) takes 3 % less at a
+//!   false-positive rate of 1 %, and 13 % less at 0.01 %.
 //! - Attackers choose the keys: no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!
 //! # Guarantees
 //!
 //! - An inserted key is always found: after union, fold, shrinking or encoding, on any CPU, and by any later release.
-//! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version 2.
-//! - Malformed standalone bytes are an error, unless you open them unverified. Malformed compact bytes are an error or
-//!   "possibly present" as long as their container's length and checksum hold: they have no checksum of their own. Neither
-//!   is ever a panic, a read out of bounds or an allocation out of proportion to the bytes.
-//! - Running out of memory is an error of constructors, decoders and copies. What returns no `Result` aborts, as `Vec`
-//!   does.
+//! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version
+//!   2.
+//! - Malformed standalone bytes are an error, unless you open them unverified. Compact bytes rely on the length and the
+//!   checksum of their container: as long as these hold, malformed bytes are an error or "possibly present". Neither is
+//!   ever a panic, a read out of bounds or an allocation out of proportion to the bytes.
+//! - If memory runs out, constructors, decoders and copies return an error. Functions that return no `Result` abort, as
+//!   `Vec` does.
 //! - The minimum Rust version is 1.89. A patch release never raises it.
 //!
 //! # Features
 //!
 //! - `std` (default): readers and writers, and the environment variable [`BLOOMLINE_KERNEL`](Kernel#the-environment).
-//!   Without it, the crate is `no_std` with `alloc`. The kernel is chosen at run time with and without it; on bare metal,
-//!   the build's target features choose.
+//!   Without it, the crate is `no_std` with `alloc`. With and without it, the kernel (the code for one instruction set)
+//!   is chosen at run time, except on bare metal, where the build's target features choose.
 //! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
 //! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.
 //!
-//! No feature, target or build flag changes a bit of the output, except for [sizes](sizing#the-model) computed on 32-bit
-//! x86 without SSE2.
+//! No feature, target or build flag changes a bit of the output, except for [sizes](sizing#the-model) computed on
+//! 32-bit x86 without SSE2.
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -12,7 +12,6 @@ use memmap2::Mmap;
 use crate::buffer::{boxed, not_null};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::{Filter, with_room};
-use crate::replace;
 use crate::view::View;
 
 /// Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
@@ -29,7 +28,7 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
         let Filter(filter) = not_null(filter, "filter")?;
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
-            Ok(replace::save(path, |file| filter.write_standalone(file))?)
+            Ok(bloomline_replace::save(path, |file| filter.write_standalone(file))?)
         })
     })
 }

@@ -26,7 +26,3 @@ mod policy;
 mod hash;
 
 mod buffer;
-
-// What the Python package does.
-#[path = "../../python/src/files.rs"]
-mod replace;

@@ -1,27 +1,34 @@
-//! `bloomline` on the command line. Each subcommand has a file; `completions` and `man` share `shell.rs`.
+//! `bloomline` on the command line: commands on filters of keys, and `dedup` with its states. Neither folder imports the
+//! other. Each subcommand has a file; `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
-mod bench;
-mod build;
-mod chart;
-mod check;
 mod decompress;
-mod dedup;
-mod estimate;
+mod distinct;
 mod filter_file;
-mod fold;
-mod grow;
-mod info;
 mod input;
 mod keys;
-mod merge;
 mod numbers;
 mod output;
-mod plan;
 mod progress;
 mod shell;
 mod signals;
 mod state;
+
+mod filters {
+    pub mod build;
+    pub mod chart;
+    pub mod check;
+    pub mod estimate;
+    pub mod fold;
+    pub mod info;
+    pub mod merge;
+    pub mod plan;
+}
+
+mod states {
+    pub mod dedup;
+    pub mod grow;
+}
 
 use std::io::{self, IsTerminal};
 use std::process::{self, ExitCode};
@@ -31,7 +38,9 @@ use bloomline::{DecodeError, SizingError};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use filters::{build, check, estimate, fold, info, merge, plan};
 use output::{PipeClosed, Printer};
+use states::{dedup, grow};
 
 /// Build and query Bloom filters, drop duplicate lines, plan filter sizes
 #[derive(Parser)]
@@ -63,7 +72,6 @@ enum Command {
     Estimate(estimate::Arguments),
     Merge(merge::Arguments),
     Fold(fold::Arguments),
-    Bench(bench::Arguments),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -121,7 +129,6 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Estimate(arguments) => estimate::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Fold(arguments) => fold::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     }

@@ -3,17 +3,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-#[cfg(unix)]
-use std::fs::Permissions;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd;
 #[cfg(unix)]
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, ensure};
+use bloomline_replace::{Target, end_of_links};
+use tempfile::TempPath;
 
 use crate::progress::suspended;
 use crate::signals;
@@ -116,40 +116,17 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| is_same(one, other)))
 }
 
-/// Where a file of this name is or would be: at the end of symbolic links.
-fn target_of(name: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(name) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let mut end = name.to_owned();
-            while let Ok(next) = fs::read_link(&end) {
-                end = end.parent().unwrap_or(Path::new("")).join(next);
-            }
-            Ok(end)
-        }
-        found => found,
-    }
-}
-
-/// The directory of a file and its name there.
-fn directory_and_name(target: &Path) -> io::Result<(&Path, &OsStr)> {
-    let name = target.file_name().ok_or(ErrorKind::IsADirectory)?;
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok((directory.unwrap_or(Path::new(".")), name))
-}
-
 /// At most 200 bytes of a name, to which more is added: 255 are the limit on most systems.
 fn beginning(name: &OsStr) -> String {
     name.to_string_lossy().chars().take(50).collect()
 }
 
 /// A file that appears whole, synced to disk, or not at all: until then its name keeps what it had.
-///
-/// Built on `tempfile`: `atomic-write-file` 0.3 fails for names of more than 247 bytes, and only at the end.
 pub struct NewFile {
     name: PathBuf,
     file: File,
-    /// Where to rename it to: the end of symbolic links, which stay. Standard output, pipes and devices have none.
-    target: Option<PathBuf>,
+    /// What it replaces. Standard output, pipes and devices are written to as they are.
+    target: Option<Target>,
 }
 
 const SUFFIX: &str = ".bloomline.tmp";
@@ -167,25 +144,13 @@ impl NewFile {
             );
             return Ok(Self { name: name.to_owned(), file, target: None });
         }
-        let target = target_of(name).map_err(failed)?;
-        let existing = fs::metadata(&target).ok();
-        if existing.is_some() {
-            // A file without write permission is not replaced either.
-            File::options().write(true).open(&target).map_err(failed)?;
-        }
-        let (directory, last) = directory_and_name(&target).map_err(failed)?;
-        let prefix = format!(".{}", beginning(last));
-        remove_leftovers(directory, &prefix);
-        let mut options = tempfile::Builder::new();
-        options.prefix(&prefix).suffix(SUFFIX);
-        #[cfg(unix)]
-        // Less the umask. Bits for the group and others wait until the file has its owner and group.
-        options
-            .permissions(Permissions::from_mode(existing.as_ref().map_or(0o666, |old| old.mode() & 0o700)));
+        let target = Target::of(name).map_err(failed)?;
+        let prefix = format!(".{}", beginning(&target.name));
+        remove_leftovers(&target.directory, &prefix);
         signals::watch()?;
         let file = loop {
             let mut temporary = signals::temporary();
-            let (file, path) = options.tempfile_in(directory).map_err(failed)?.into_parts();
+            let (file, path) = target.temporary(&prefix, SUFFIX).map_err(failed)?.into_parts();
             // Another run may have removed the file before it was locked. Where there are no locks, no run does.
             let _ = file.lock();
             if path.exists() {
@@ -193,14 +158,7 @@ impl NewFile {
                 break file;
             }
         };
-        if let Some(existing) = existing {
-            // At least the group, where the owner cannot be kept.
-            #[cfg(unix)]
-            let _ = fchown(&file, Some(existing.uid()), Some(existing.gid()))
-                .or_else(|_| fchown(&file, None, Some(existing.gid())));
-            let _ = file.set_permissions(existing.permissions());
-        }
-        Ok(Self { name: name.to_owned(), file, target: Some(directory.join(last)) })
+        Ok(Self { name: name.to_owned(), file, target: Some(target) })
     }
 
     /// Writes the content, syncs it and renames the file into place.
@@ -215,13 +173,7 @@ impl NewFile {
         // Locked until renamed, so that a signal finds the file under one name or the other.
         let mut temporary = signals::temporary();
         let Some(path) = temporary.take() else { signals::wait_for_end() };
-        path.persist(target).map_err(|failed| failed.error)?;
-        // The new name too, on file systems that can sync a directory.
-        #[cfg(unix)]
-        if let Some(directory) = target.parent().and_then(|parent| File::open(parent).ok()) {
-            let _ = directory.sync_all();
-        }
-        Ok(())
+        target.replace(path)
     }
 }
 
@@ -292,31 +244,22 @@ fn open_lock(path: &Path) -> io::Result<File> {
 
 /// What a symbolic link leads to now; any other path is returned as it is.
 pub fn followed(path: &Path) -> Result<PathBuf> {
-    let target = if path.is_symlink() { target_of(path) } else { Ok(path.to_owned()) };
+    let target = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
     target.map_err(|error| io_error(path.display(), &error))
 }
 
 /// A lock on a file that is read and then replaced: held by one process at a time.
 pub struct FileLock(());
 
-/// The lock is on this file beside it, since the file itself is replaced.
-pub struct LockFile {
-    path: PathBuf,
-    /// Unlocked when closed.
-    _file: File,
-}
-
 impl FileLock {
     /// Waits for another process that holds it, or fails unless `wait`.
     pub fn of(name: &Path, wait: bool) -> Result<Self> {
-        let target = target_of(name).map_err(|error| io_error(name.display(), &error))?;
-        let (directory, last) =
-            directory_and_name(&target).map_err(|error| io_error(name.display(), &error))?;
-        // A name that no other program has.
+        let target = Target::of(name).map_err(|error| io_error(name.display(), &error))?;
+        // Beside the file, which is itself replaced; a name that no other program has.
         let mut lock = OsString::from(".");
-        lock.push(if last.len() <= 230 { last.to_owned() } else { beginning(last).into() });
+        lock.push(if target.name.len() <= 230 { target.name } else { beginning(&target.name).into() });
         lock.push(".bloomline.lock");
-        let path = directory.join(lock);
+        let path = target.directory.join(lock);
         let failed = |error: io::Error| io_error(path.display(), &error);
         signals::watch()?;
         let mut is_noted = false;
@@ -352,7 +295,7 @@ impl FileLock {
             // The one who held it has removed it, or someone else has a new one already.
             let mut locked = signals::locked();
             if is_at(&file, &path) {
-                *locked = Some(LockFile { path, _file: file });
+                *locked = Some((TempPath::try_from_path(path)?, file));
                 return Ok(Self(()));
             }
         }
@@ -362,12 +305,5 @@ impl FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         signals::locked().take();
-    }
-}
-
-impl Drop for LockFile {
-    fn drop(&mut self) {
-        // While it is locked: afterwards it could be another process's.
-        let _ = fs::remove_file(&self.path);
     }
 }

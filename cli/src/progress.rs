@@ -15,7 +15,7 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// `total` is in bytes, or in any other unit; without it, the bytes done are shown, with no time left.
+    /// `total` is in bytes; without it, the bytes done are shown, with no time left.
     pub fn new(doing: &'static str, total: Option<u64>) -> Self {
         if !io::stderr().is_terminal() {
             return Self::hidden();

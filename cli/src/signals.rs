@@ -1,6 +1,7 @@
 //! Cleanup before a signal ends the process.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 #[cfg(unix)]
 use std::sync::{Arc, atomic::AtomicBool};
@@ -8,8 +9,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use tempfile::TempPath;
-
-use crate::output::LockFile;
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -39,9 +38,9 @@ pub fn temporary() -> MutexGuard<'static, Option<TempPath>> {
     lock(&TEMPORARY)
 }
 
-/// The lock that they release. One at a time.
-pub fn locked() -> MutexGuard<'static, Option<LockFile>> {
-    static LOCKED: Mutex<Option<LockFile>> = Mutex::new(None);
+/// The file that they remove and then unlock: afterwards it could be another process's lock. One at a time.
+pub fn locked() -> MutexGuard<'static, Option<(TempPath, File)>> {
+    static LOCKED: Mutex<Option<(TempPath, File)>> = Mutex::new(None);
     lock(&LOCKED)
 }
 

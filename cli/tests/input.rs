@@ -381,7 +381,7 @@ fn help_that_cannot_be_printed() {
 #[test]
 fn manual_pages_have_one_description() {
     let place = Place::new();
-    for command in ["build", "dedup", "bench"] {
+    for command in ["build", "dedup", "plan"] {
         let page = place.bloomline(&["man", command]).assert().success().get_output().stdout.clone();
         let page = String::from_utf8(page).unwrap();
         let sections: Vec<_> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();

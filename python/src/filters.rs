@@ -13,8 +13,8 @@ use pyo3::types::{IntoPyDict, PyBytes, PyType};
 
 use crate::column::{Inserts, Lookups};
 use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
+use crate::keys;
 use crate::view::{BloomView, bytes_of};
-use crate::{files, keys};
 
 /// A count of keys, or a factor.
 fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -238,7 +238,7 @@ macro_rules! filter_class {
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                py.detach(|| files::save(&path, |file| self.read().write_standalone(file)))
+                py.detach(|| bloomline_replace::save(&path, |file| self.read().write_standalone(file)))
                     .map_err(|error| os_error(error, &path))
             }
 

@@ -5,7 +5,6 @@ mod array;
 mod arrow;
 mod column;
 mod errors;
-mod files;
 mod filters;
 mod keys;
 mod view;

@@ -1,11 +1,8 @@
-# The C interface: its header, its installation, and its tests in C and C++, with the shared and the static library, under
-# sanitizers and valgrind.
-
-strict=(-Wall -Wextra -Werror -pedantic -g)
-
+# C:
+## capi                        the C interface: its header, its tests in C and C++, its installation
 capi() {
     local prefix=$scratch/home/.local
-    install g++ g++ make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler is not available"; return; }
+    install g++ g++ && install make make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler is not available"; return; }
     step cargo clippy -p bloomline-capi --no-deps -- -D warnings
     step the_header_is_that_of_the_sources
     step the_readme_installs_and_links
@@ -43,6 +40,8 @@ the_header_is_that_of_the_sources() {
     (cd capi && cbindgen --quiet --config cbindgen.toml --crate bloomline-capi --output "$scratch/bloomline.h")
     diff capi/include/bloomline/bloomline.h "$scratch/bloomline.h"
 }
+
+strict=(-Wall -Wextra -Werror -pedantic -g)
 
 # The commands as they stand, in a shell that knows nothing of this one.
 the_readme_installs_and_links() {
@@ -125,24 +124,12 @@ at_most() {
 
 # Both bring the Rust standard library, each its own, also of another version.
 beside_another_rust_library() {
-    cat >"$scratch/other.rs" <<'END'
-#[no_mangle]
-pub extern "C" fn other() -> i32 {
-    std::panic::set_hook(Box::new(|_| ()));
-    i32::from(std::panic::catch_unwind(|| assert!(std::env::args().count() == 0)).is_err())
-}
-END
-    cat >"$scratch/both.c" <<'END'
-#include <bloomline/bloomline.h>
-int other(void);
-int main(void) { return other() != 1 || bloomline_hash_key("", 0, 0) == 0; }
-END
     local toolchain toolchains
     toolchains=$(rustup toolchain list 2>/dev/null | cut -d' ' -f1) || true
     for toolchain in $toolchains; do
         echo "$toolchain"
-        rustc "+$toolchain" --edition 2021 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
-        gcc "$scratch/both.c" -o "$scratch/both" -L"$scratch" -lother "$@"
+        rustc "+$toolchain" --edition 2021 --crate-type staticlib capi/tests/beside/other.rs -o "$scratch/libother.a"
+        gcc capi/tests/beside/both.c -o "$scratch/both" -L"$scratch" -lother "$@"
         "$scratch/both"
     done
 }
@@ -166,23 +153,7 @@ the_installed_tree_can_be_moved() {
 }
 
 cmake_finds_it() {
-    mkdir "$scratch/cmake"
-    cp capi/examples/filter.c "$scratch/cmake"
-    cat >"$scratch/cmake/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.10)
-project(user C)
-find_package(bloomline 0.1 REQUIRED)
-foreach(kind bloomline static)
-  add_executable(${kind} filter.c)
-  target_link_libraries(${kind} bloomline::${kind})
-endforeach()
-target_link_libraries(static -static)
-find_package(bloomline 0.2 QUIET)
-if(bloomline_FOUND)
-  message(FATAL_ERROR "0.2 is not 0.1")
-endif()
-END
-    cmake -S "$scratch/cmake" -B "$scratch/cmake/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
+    cmake -S capi/tests/cmake -B "$scratch/cmake/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
     cmake --build "$scratch/cmake/build" >/dev/null
     env -u LD_LIBRARY_PATH "$scratch/cmake/build/bloomline"
     env -u LD_LIBRARY_PATH "$scratch/cmake/build/static"

@@ -1,6 +1,5 @@
-# The command line: its tests, and a comparison with the tools that it replaces.
-
-# Release mode also runs the sessions in the README.
+# The command line:
+## cli                         tests in release mode, where none is left out
 cli() {
     step cargo test -p bloomline-cli --release
     step without_debugging_information
@@ -13,6 +12,7 @@ without_debugging_information() {
     [ "$bytes" -lt 5000000 ] || { echo "the release binary has $bytes bytes: see [profile.release] in Cargo.toml" >&2; return 1; }
 }
 
+## cli_bench                   compares time and memory of bloomline with those of awk, sort and grep
 # Ten million lines of about 60 bytes, three in ten of them repeats; one million keys. All tools run in the C locale, where
 # they are fastest, read from the page cache and write into a pipe. They take turns for ROUNDS rounds (3), except for grep,
 # which takes minutes and runs once; the least time of each counts.

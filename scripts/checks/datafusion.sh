@@ -1,22 +1,20 @@
-# The SQL functions, in a workspace of their own: their tests depend on 300 packages, a cluster of Ballista on 450.
-
+# SQL:
+## datafusion                  the functions for DataFusion: lints, tests, documentation
 datafusion() {
-    local inputs built=${CARGO_TARGET_DIR:-$root/target}
-    inputs=$(python3 scripts/inputs.py datafusion)
+    local built=${CARGO_TARGET_DIR:-$root/target}/debug
+    # Files travel between SQL and the command line.
+    step cargo build --quiet -p bloomline-cli
     enter datafusion
     step cargo fmt --all --check
-    step linted build --locked --all-targets
-    # Files travel between SQL and the command line.
-    CARGO_TARGET_DIR=$built step cargo build --quiet --manifest-path ../Cargo.toml -p bloomline-cli
-    BLOOMLINE_CLI=$built/debug/bloomline step linted test --locked
-    step documented bloomline_datafusion
-    passed datafusion "$inputs"
+    step cargo clippy --locked --all-targets -- -D warnings
+    BLOOMLINE_CLI=$built/bloomline step cargo test --locked
+    RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps
 }
 
-# A scheduler, executors and a client, each a process.
+## ballista                    a cluster on this machine: a scheduler, executors and a client, each a process
 ballista() {
     enter datafusion
     step cargo fmt --all --check
-    step linted build --locked -p bloomline-ballista --all-targets
-    step linted test --locked -p bloomline-ballista
+    step cargo clippy --locked -p bloomline-ballista --all-targets -- -D warnings
+    step cargo test --locked -p bloomline-ballista
 }

@@ -1,41 +1,48 @@
-# What readers and crates.io get: documentation and packages.
+# Documentation and packages:
+## goldens                     the golden files are what an independent program makes of docs/format.md
+goldens() {
+    install python3 python3 || { skip "the goldens' origin" "Python 3 could not be installed"; return; }
+    python3 tests/golden/make.py --check
+}
 
+## links                       links in the Markdown files and in the generated documentation
 links() {
     local documentation=${CARGO_TARGET_DIR:-target}/doc
+    install python3 python3 || { skip "links" "Python 3 could not be installed"; return; }
     step python3 scripts/links.py markdown
     # Pages of an earlier build would be checked as well.
     rm -rf "$documentation"
-    RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --exclude bloomline-comparison --no-deps --all-features
+    RUSTDOCFLAGS="-D warnings" step cargo doc -p bloomline -p bloomline-cli -p bloomline-capi --no-deps --all-features
     step python3 scripts/links.py rustdoc "$documentation"
 }
 
-# Uncommitted changes are packed as well. `cargo package` would build the other packages with the library of an earlier
-# run: it takes that from a registry below the target folder, and unpacks and compiles each version once.
+## package                     what crates.io will get: each crate is packed, and built from its package
+# Uncommitted changes are packed as well. The other packages are built with the library's package: `cargo package` would
+# take the library of an earlier run from a registry below the target folder.
 package() {
-    local name built=${CARGO_TARGET_DIR:-$root/target}
-    step package_has_its_files bloomline .
-    step package_has_its_files bloomline-cli cli
-    for name in adapters datafusion; do
-        step package_has_its_files "bloomline-$name" "$name" --manifest-path "$name/Cargo.toml"
+    local name patches=()
+    # In a copy, because the patch changes lock files.
+    mkdir "$scratch/sources"
+    copy_sources "$scratch/sources"
+    packed . bloomline
+    packed replace bloomline-replace
+    for name in bloomline bloomline-replace; do
+        patches+=(--config "patch.crates-io.$name.path='$scratch/unpacked/$name'")
     done
-    step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" \
-        -p bloomline -p bloomline-cli
+    for name in cli adapters datafusion; do
+        packed "$name" "bloomline-$name" "${patches[@]}"
+    done
+    # `cargo publish` builds the others, whose dependencies take minutes.
     for name in bloomline bloomline-cli; do
-        mkdir "$scratch/$name"
-        tar -xzf "$scratch/package/$name"-[0-9]*.crate --strip-components=1 -C "$scratch/$name"
-        step cargo build --quiet --manifest-path "$scratch/$name/Cargo.toml" --target-dir "$built" \
-            --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
-    done
-    # Their dependencies take minutes to build: `cargo publish` builds them. In a copy, because the patch changes their
-    # lock files.
-    copy_sources
-    for name in adapters datafusion; do
-        step cargo package --quiet --allow-dirty --no-verify --target-dir "$scratch" -p "bloomline-$name" \
-            --manifest-path "$scratch/$name/Cargo.toml" --config "patch.crates-io.bloomline.path='$scratch/bloomline'"
+        step cargo build --quiet --manifest-path "$scratch/unpacked/$name/Cargo.toml" \
+            --target-dir "${CARGO_TARGET_DIR:-$root/target}" "${patches[@]}"
     done
 }
 
-# `package_has_its_files PACKAGE FOLDER CARGO-ARGUMENT...`
-package_has_its_files() {
-    cargo package --quiet --allow-dirty --list -p "$1" "${@:3}" | python3 scripts/links.py package "$2"
+# `packed FOLDER NAME CARGO-ARGUMENT...`
+packed() {
+    step cargo package --quiet --allow-dirty --no-verify --manifest-path "$scratch/sources/$1/Cargo.toml" \
+        --target-dir "$scratch/target" "${@:3}"
+    mkdir -p "$scratch/unpacked/$2"
+    tar -xzf "$scratch/target/package/$2"-[0-9]*.crate --strip-components=1 -C "$scratch/unpacked/$2"
 }

@@ -1,22 +1,20 @@
-# The adapters for Rust's storage engines, in a workspace of their own: with all engines it has 340 packages.
-
+# Storage engines in Rust:
+## engines                     the filter policies for SurrealKV, SlateDB and others: lints, tests, documentation, examples
 # In release, because the tests write databases.
 engines() {
-    local inputs example
-    inputs=$(python3 scripts/inputs.py engines)
+    local example
     enter adapters
     step cargo fmt --check
-    step linted build --release --locked --all-features --all-targets
-    step linted test --release --locked --all-features
-    step documented bloomline_adapters --release --all-features
+    step cargo clippy --release --locked --all-features --all-targets -- -D warnings
+    step cargo test --release --locked --all-features
+    RUSTDOCFLAGS="-D warnings" step cargo doc --release --locked --no-deps --all-features
     for example in surrealkv slatedb; do
-        step linted run --quiet --release --locked --all-features --example "$example"
+        step cargo run --quiet --release --locked --all-features --example "$example"
     done
-    step linted bench --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
-    passed engines "$inputs"
+    step cargo bench --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
 }
 
-# Writes docs/engines.md and its plot.
+## engines_bench [ARGUMENTS]   compares them with the engines' own, and writes docs/engines.md
 engines_bench() {
     cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines -- "$@"
 }

@@ -1,6 +1,5 @@
-# The filter policy in the C++ LevelDB: its tests, also under the sanitizers and valgrind, LevelDB's own tests, and its
-# benchmark.
-
+# LevelDB:
+## leveldb                     tests of the filter policy in the C++ LevelDB, also under sanitizers and valgrind
 leveldb() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
@@ -33,8 +32,7 @@ both() {
     wait $!
 }
 
-# LevelDB's own tests with bloomline's filters. Arguments are folders with LevelDB's sources; without any, those of a
-# release and of a later commit are downloaded.
+## leveldb_suite [FOLDERS]     LevelDB's own tests with these filters: of its sources in FOLDERS, or of two versions, downloaded
 leveldb_suite() {
     install g++ g++ && install make make && install curl curl && leveldb_suite_packages ||
         { skip "LevelDB's tests" "googletest or another package could not be installed"; return; }
@@ -61,14 +59,13 @@ leveldb_suite_packages() {
 
 # `leveldb_source VERSION` downloads a tag or a commit to `$scratch/leveldb-VERSION`. Debian has the release, too.
 leveldb_source() {
-    local url
-    mkdir "$scratch/leveldb-$1"
-    for url in "https://github.com/google/leveldb/archive/$1.tar.gz" \
-        "https://deb.debian.org/debian/pool/main/l/leveldb/leveldb_$1.orig.tar.gz"; do
-        curl --fail --location --silent --output "$scratch/leveldb.tar.gz" "$url" &&
-            tar xzf "$scratch/leveldb.tar.gz" --strip-components=1 -C "$scratch/leveldb-$1" && return
-    done
-    return 1
+    local folder=$scratch/leveldb-$1 url=https://github.com/google/leveldb/archive/$1.tar.gz
+    mkdir "$folder"
+    if curl --fail --location --silent --output "$folder.tar.gz" "$url"; then
+        tar xzf "$folder.tar.gz" --strip-components=1 -C "$folder"
+    else
+        scripts/debian_source leveldb "$folder" && grep -q "VERSION $1" "$folder/CMakeLists.txt"
+    fi
 }
 
 leveldb_suite_of() {
@@ -80,7 +77,7 @@ leveldb_suite_of() {
     cat "$build"/*.log | awk '/^PASS$/ { n += 1 } /^\[  PASSED/ { n += $4 } END { print n " tests passed" }'
 }
 
-# Arguments are the numbers of keys in the databases, one database each.
+## leveldb_bench [KEYS]        compares it with LevelDB's own policy in databases of KEYS keys, and writes docs/leveldb.md
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
@@ -93,7 +90,7 @@ leveldb_bench() {
         echo "## In LevelDB"
         echo
         echo "Written by \`scripts/check leveldb_bench\` on $(date -u +%F): LevelDB 1.23," \
-            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), as \`make -C capi\` builds it."
+            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1); bloomline as \`make -C capi\` builds it."
         echo
         echo "### The policies by themselves"
         echo

@@ -1,13 +1,5 @@
-# Memory and threads, under sanitizers and models.
-
-# `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.
-sanitized() {
-    local sanitizer=$1
-    shift
-    RUSTFLAGS="-Zsanitizer=$sanitizer -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/$sanitizer \
-        unstable cargo "$@" --release --target "$(host)"
-}
-
+# Memory and threads:
+## address                     all tests, and examples, under the address and leak sanitizers
 address() {
     # Tests request more memory than there is, and expect an error.
     export ASAN_OPTIONS=allocator_may_return_null=1
@@ -19,27 +11,36 @@ address() {
     done
 }
 
-# The thread and memory sanitizers need an instrumented standard library.
-with_own_std() {
-    local sanitizer=$1 toolchain
-    toolchain=$(toolchain_with_source) || { skip "the $sanitizer sanitizer" "the standard library's source is not available"; return; }
-    shift
-    sanitized "$sanitizer" "+$toolchain" test -Zbuild-std "$@"
+# `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.
+sanitized() {
+    RUSTFLAGS="-Zsanitizer=$1 -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/$1 \
+        unstable cargo "${@:2}" --release --target "$(host)"
 }
 
+## threads                     the tests of threads under the thread sanitizer
 threads() {
     with_own_std thread --test threads
 }
 
+## memory                      unit tests and the tests of decoding and kernels under the memory sanitizer
 memory() {
     with_own_std memory --lib --test bad_input --test goldens --test lockstep --test no_false_negatives
 }
 
-loom() {
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --test loom
+# The thread and memory sanitizers need an instrumented standard library.
+with_own_std() {
+    local toolchain
+    toolchain=$(toolchain_with_source) || { skip "the $1 sanitizer" "the standard library's source is not available"; return; }
+    sanitized "$1" "+$toolchain" test -Zbuild-std "${@:2}"
 }
 
-# Miri supports neither assembly nor these vector instructions, and detects a CPU without them.
+## loom                        every interleaving of two threads
+loom() {
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p bloomline-lean --test loom
+}
+
+## miri                        the scalar and portable code under miri
+# Miri supports neither assembly nor the vector instructions that are chosen at run time, and detects a CPU without them.
 miri() {
     rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 && cargo +nightly miri --version >/dev/null 2>&1 ||
         { skip "miri" "its component is not available for the nightly toolchain"; return; }

@@ -1,47 +1,10 @@
-# Proofs about the kernels' machine code, by z3: see "Proved" in docs/testing.md.
-
-# Ends the check as skipped, as WHAT, if Python's packages are missing.
-proof_environment() {
-    [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "$1" "the host is $(host)" && exit; }
-    install python3 python3-venv
-    if ! python3 -m venv "$scratch/venv" >/dev/null 2>&1 ||
-        ! "$scratch/venv/bin/pip" install --quiet -r "$root/scripts/proof/requirements.txt"; then
-        skip "$1" "Python 3 has no venv here, or its packages could not be installed" && exit
-    fi
-}
-
-# `kernels NAME SOURCES [+TOOLCHAIN] ARGUMENT...` makes `scratch/NAME`, a program with the functions to prove, as cargo
-# builds it for release.
-kernels() {
-    local name=$1 sources=$2 dir=$scratch/kernels cargo=(cargo)
-    shift 2
-    mkdir -p "$dir"
-    cp "$root/Cargo.lock" "$dir"
-    cat >"$dir/Cargo.toml" <<END
-[workspace]
-[package]
-name = "kernels"
-edition = "2024"
-[[bin]]
-name = "kernels"
-path = "$root/scripts/proof/kernels.rs"
-[dependencies]
-bloomline = { path = "$sources" }
-END
-    [[ ${1:-} != +* ]] || { cargo+=("$1"); shift; }
-    (cd "$dir" && CARGO_TARGET_DIR=$scratch/target-$name unstable "${cargo[@]}" build --quiet --release "$@") &&
-        find "$scratch/target-$name" -path '*/release/kernels' -exec cp {} "$scratch/$name" \;
-}
-
-prove() {
-    "$scratch/venv/bin/python" -B "$root/scripts/proof/prove.py" "$@"
-}
+# Proofs of machine code by z3, which docs/testing.md explains:
 
 # The interpreters know the instructions that this compiler chooses. The code of any other is proved too, and may have
 # instructions to add.
 proved_rustc=1.95
 
-# Arguments go to prove.py.
+## proof [ARGUMENTS]           proves that the machine code of each kernel equals the definition; arguments go to prove.py
 proof() {
     local toolchain target build programs
     proof_environment "the proof"
@@ -58,6 +21,29 @@ proof() {
         skip "the proof of NEON" "a cross compiler, QEMU or the standard library is not available"
     fi
     step prove --runner "${CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER:-}" "${programs[@]}" "$@"
+}
+
+# Ends the check as skipped, as WHAT, if Python's packages are missing.
+proof_environment() {
+    [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "$1" "the host is $(host)" && exit; }
+    if ! new_venv ||
+        ! "$scratch/venv/bin/pip" install --quiet -r "$root/scripts/proof/requirements.txt"; then
+        skip "$1" "Python 3 has no venv here, or its packages could not be installed" && exit
+    fi
+}
+
+# `kernels NAME SOURCES [+TOOLCHAIN] ARGUMENT...` makes `scratch/NAME`, a program with the functions to prove, as cargo
+# builds it for release.
+kernels() {
+    local cargo=(cargo)
+    [[ ${3:-} != +* ]] || cargo+=("$3")
+    (cd "$2" && CARGO_TARGET_DIR=$scratch/target-$1 CARGO_PROFILE_RELEASE_DEBUG=0 unstable "${cargo[@]}" build --quiet --release -p bloomline-probe \
+        --bin kernels "${@:${#cargo[@]} + 2}") &&
+        find "$scratch/target-$1" -path '*/release/kernels' -exec cp {} "$scratch/$1" \;
+}
+
+prove() {
+    "$scratch/venv/bin/python" -B "$root/scripts/proof/prove.py" "$@"
 }
 
 # BUILD | KERNEL | FILE | the bug | the change, by sed
@@ -86,14 +72,14 @@ aarch64|neon|src/kernel/neon.rs|two lanes read each other's bytes|s/0x3830_2820_
 END
 }
 
-# Injects each bug into a copy: the proof must refute it. `refuted FILE`: only the bugs in one file. Prints a Markdown
-# table.
+## refuted [FILE]              injects bugs into a copy of the kernels, all or the bugs in FILE, each of which the proof must
+##                             refute; prints a Markdown table
 refuted() {
     local toolchain target build name kernel file what change arguments report refutation bugs failed=0 copy=$scratch/copy
     bugs=$(kernel_bugs | grep "${1:-}") || { echo "no bugs in $1" >&2; return 1; }
     proof_environment "the refutation of bugs"
     mkdir "$copy"
-    scratch=$copy copy_sources
+    copy_sources "$copy"
     echo "| build | kernel | bug | refuted |"
     echo "|---|---|---|---|"
     while IFS='|' read -r name kernel file what change; do

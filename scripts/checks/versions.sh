@@ -1,13 +1,8 @@
-# The features, versions and targets that users may combine, and the licences of the dependencies.
-
+# Features and versions:
+## features                    every combination of features, and targets without std or with 32-bit pointers in 64-bit registers
 features() {
-    local combinations=("") feature features
-    for feature in $(sed -n '/^\[features\]/,/^$/s/^\([a-z0-9-]*\) = .*/\1/p' Cargo.toml | grep -vx default); do
-        combinations+=("${combinations[@]/%/,$feature}")
-    done
-    for features in "${combinations[@]}"; do
-        step cargo check --quiet --no-default-features --features "${features#,}"
-    done
+    install_cargo cargo-hack || { skip "combinations of features" "cargo-hack could not be installed"; return; }
+    step cargo hack check --quiet --feature-powerset
     RUSTFLAGS="-Ctarget-feature=+avx2" step cargo check --no-default-features
 
     # Built, not only checked: bare-metal x86-64 has no vector registers, for which the compiler fails when it generates
@@ -20,6 +15,7 @@ features() {
     done
 }
 
+## versions                    the oldest supported Rust, the oldest dependencies, licences and sources of all dependencies
 versions() {
     local workspace
     oldest_rust Cargo.toml --all-features
@@ -43,13 +39,12 @@ oldest_rust() {
     step cargo "+$oldest" check --manifest-path "$@"
 }
 
-# In a copy, because it rewrites Cargo.lock.
+# In the package, because the other members of the workspace require versions of their own.
 oldest_dependencies() {
-    copy_sources
+    cargo package --quiet --allow-dirty --no-verify -p bloomline --target-dir "$scratch"
+    tar -xzf "$scratch"/package/bloomline-[0-9]*.crate --strip-components=1 -C "$scratch"
     (
         cd "$scratch"
-        # The other packages require versions of their own.
-        sed -i 's/^members = .*/members = []/' Cargo.toml
         unstable cargo update --quiet -Zdirect-minimal-versions
         step cargo test --features huge-pages --lib --test goldens --test lockstep
         cargo tree --edges normal --features huge-pages --depth 1

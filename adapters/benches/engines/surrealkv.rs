@@ -15,14 +15,12 @@ use tokio::runtime::Runtime;
 
 use crate::report::{Options, Row, Table, costs, microseconds};
 
-const NOTE: &str = "\
-The engine's default options but for the filter: blocks of 64 KiB without compression, a block cache of 32 MiB, which \
-also holds the filters, partitions of 16 KiB. Each database was written in batches of 1,000 keys and compacted by \
-`compact_range` to the last level. The system's file cache holds all tables. Read-only transactions, one thread; \
-missing keys lie between present ones. SurrealKV has no statistics of its filters, so a policy that counts was used for \
-queries and false positives, in a pass of its own: a get of each missing key. Its `RibbonFilter` is a blocked Bloom \
-filter, in spite of its name. The model of bloomline's blocks gives 0.97 % at 10 bits per key and 0.63 % at 11; no \
-Bloom filter of 10 bits per key has less than 0.82 %.";
+const NOTE: &str = "Default options: blocks of 64 KiB without compression, a block cache of 32 MiB for data \
+and filters, partitions of 16 KiB. Databases were written in batches of 1,000 keys and compacted to the last \
+level; the system's file cache holds all tables. Read-only transactions, one thread; missing keys lie between \
+present ones. Filter queries and false positives were counted in a separate pass, with a get of each missing \
+key. SurrealKV's `RibbonFilter` is a blocked Bloom filter, in spite of its name. By their models, bloomline \
+has 0.97 % at 10 bits per key and 0.63 % at 11, and no Bloom filter has less than 0.82 % at 10.";
 
 type Policy = Option<Arc<dyn FilterPolicy>>;
 type Key = fn(u64) -> String;

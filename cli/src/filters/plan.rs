@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 

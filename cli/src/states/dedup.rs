@@ -12,7 +12,7 @@ use bloomline::{BloomFilter, SizingError, sizing};
 use clap::Args;
 use serde_json::json;
 
-use crate::build::count_distinct;
+use crate::distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
@@ -242,7 +242,8 @@ fn new(arguments: &Arguments) -> Result<State> {
 /// The number of distinct lines, and some more: a log may grow while it is read twice, and the count is not exact.
 fn n_lines_of(input: &Input) -> usize {
     // What cannot be read is reported when it is read again, after the lines before it.
-    let (keys, _) = count_distinct(input);
+    let (distinct, _) = distinct::count(input);
+    let keys = distinct.at_most();
     keys + keys / 64 + 1000
 }
 

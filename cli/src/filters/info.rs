@@ -13,8 +13,8 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Map, Value};
 
-use crate::chart::{Axis, Chart, Line, ORANGE, svg};
 use crate::filter_file::{Content, FilterFile};
+use crate::filters::chart::{Axis, Chart, Line, ORANGE, svg};
 use crate::input::is_same_file;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::Printer;

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::{FilterFile, Part, total_bytes};
-use crate::merge::{check_match, note_fold};
+use crate::filters::merge::{check_match, note_fold};
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
 use crate::progress::Progress;

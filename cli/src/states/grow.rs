@@ -10,11 +10,11 @@ use bloomline::{SizingError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
-use crate::dedup::{FPR, INITIAL_CAPACITY};
 use crate::filter_file::FilterFile;
 use crate::numbers::{self, counted, percent};
 use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, note};
 use crate::state::{Filter, State};
+use crate::states::dedup::{FPR, INITIAL_CAPACITY};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]

@@ -1,0 +1,2 @@
+int lookups(void);
+int main(void) { return lookups(); }

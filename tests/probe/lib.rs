@@ -1,0 +1,35 @@
+//! Each way to use a filter in a function or loop of its own, so that its instructions can be found.
+
+use bloomline::BloomFilter;
+
+#[unsafe(no_mangle)]
+pub fn contains_hash(filter: &BloomFilter, hash: u64) -> bool {
+    filter.contains_hash(hash)
+}
+
+#[unsafe(no_mangle)]
+pub fn insert_hash(filter: &mut BloomFilter, hash: u64) -> bool {
+    filter.insert_hash(hash)
+}
+
+#[unsafe(no_mangle)]
+pub fn contains_batch(filter: &BloomFilter, hashes: &[u64], found: &mut [bool]) {
+    filter.contains_batch(hashes, found);
+}
+
+#[unsafe(no_mangle)]
+pub fn insert_batch(filter: &mut BloomFilter, hashes: &[u64]) {
+    filter.insert_batch(hashes);
+}
+
+#[unsafe(no_mangle)]
+pub fn count(filter: &BloomFilter, hashes: &[u64]) -> usize {
+    hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count()
+}
+
+#[unsafe(no_mangle)]
+pub fn insert_each(filter: &mut BloomFilter, hashes: &[u64]) {
+    for &hash in hashes {
+        filter.insert_hash(hash);
+    }
+}
