@@ -253,19 +253,20 @@ macro_rules! dispatch {
     };
 }
 
-/// What the kernel's inline assembly returns, or `None` if the kernel has none.
+/// What the kernel's inline assembly returns, or `None` if the kernel has none. Miri has no assembly: there the vector
+/// instructions are called.
 macro_rules! inlined {
     ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
         match $kernel.0 {
             // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
+            KernelId::Avx512 if !cfg!(miri) => Some(unsafe { inlined::$avx512($($argument),*) }),
             // Not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of them because
             // of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
             //
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx2 if !cfg!(windows) => Some(unsafe { inlined::$avx2($($argument),*) }),
+            KernelId::Avx2 if !cfg!(any(miri, windows)) => Some(unsafe { inlined::$avx2($($argument),*) }),
             // The kernels that are called.
             _ => None,
         }
