@@ -89,7 +89,7 @@ static CONSTANTS: [Constants; LANES] = {
 // was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in both.
 //
 // Lookups are not `pure`: of two with the same hash, only the second may find the key. With `pure`, the compiler could
-// move the lookup out of a loop that waits for another thread's key, which would then never end.
+// move the lookup out of a loop that waits for another thread's key, which would then never end: a test in `lockstep`.
 
 /// `asm!` with the `$line`s, between what all functions share: `rdx` = the first word, `{block}` = the block's offset in
 /// bytes. Returns `{answer}`.
