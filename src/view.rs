@@ -286,7 +286,7 @@ impl<'a> BloomView<'a> {
     }
 
     pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.with_own(blocks))
+        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.filter_of(blocks))
     }
 
     /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
@@ -319,10 +319,10 @@ impl<'a> BloomView<'a> {
                 *block = group;
             }
         });
-        Ok(self.with_own(folded))
+        Ok(self.filter_of(folded))
     }
 
-    fn with_own(&self, blocks: Blocks) -> BloomFilter {
+    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
         let Self { k, kernel, seed, keys, .. } = *self;
         // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
         let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
