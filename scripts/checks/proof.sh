@@ -1,15 +1,17 @@
 # Proofs of machine code by z3, which docs/testing.md explains:
 
-# The interpreters know the instructions that this compiler chooses. The code of any other is proved too, and may have
-# instructions to add.
-proved_rustc=1.95
+# The interpreters know the instructions that this compiler chooses. Another may choose instructions to add.
+proved_rustc=1.95.0
 
 ## proof [ARGUMENTS]           proves that the machine code of each kernel equals the definition; arguments go to prove.py
 proof() {
     local toolchain target build programs
     proof_environment "the proof"
-    [[ $(rustc --version) = "rustc $proved_rustc."* ]] ||
-        echo "note: $(rustc --version), not $proved_rustc: if the proof does not know an instruction, see \"If it fails\" in docs/testing.md"
+    if rustup toolchain install "$proved_rustc" --profile minimal >/dev/null 2>&1; then
+        export RUSTUP_TOOLCHAIN=$proved_rustc
+    elif [[ $(rustc --version) != "rustc $proved_rustc "* ]]; then
+        echo "note: this is $(rustc --version); if the proof does not know an instruction, install Rust $proved_rustc"
+    fi
     RUSTFLAGS= step kernels default "$root"
     RUSTFLAGS=-Ctarget-cpu=x86-64-v3 step kernels x86-64-v3 "$root"
     RUSTFLAGS=-Ctarget-cpu=x86-64-v4 step kernels x86-64-v4 "$root"
