@@ -7,10 +7,9 @@ proved_rustc=1.95.0
 proof() {
     local toolchain target build programs
     proof_environment "the proof"
-    if rustup toolchain install "$proved_rustc" --profile minimal >/dev/null 2>&1; then
-        export RUSTUP_TOOLCHAIN=$proved_rustc
-    elif [[ $(rustc --version) != "rustc $proved_rustc "* ]]; then
-        echo "note: this is $(rustc --version); if the proof does not know an instruction, install Rust $proved_rustc"
+    if [[ $(rustc --version) != "rustc $proved_rustc "* ]]; then
+        rustup toolchain install "$proved_rustc" --profile minimal >/dev/null 2>&1 && export RUSTUP_TOOLCHAIN=$proved_rustc ||
+            echo "note: this is $(rustc --version): if the proof does not know an instruction, install Rust $proved_rustc"
     fi
     RUSTFLAGS= step kernels default "$root"
     RUSTFLAGS=-Ctarget-cpu=x86-64-v3 step kernels x86-64-v3 "$root"
