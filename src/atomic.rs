@@ -253,9 +253,9 @@ impl AtomicBloomFilter {
         blocks.map(|block| block.each_ref().map(|lane| u64::from_le(lane.load(Ordering::Relaxed))))
     }
 
-    /// Copies so few blocks that they may share lanes, as those of a short filter do, to `room`.
-    fn few<'r>(&self, room: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
-        let copies = room.get_mut(..self.n_blocks())?;
+    /// Copies so few blocks that they may share lanes, as those of a short filter do, to `scratch`.
+    fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
+        let copies = scratch.get_mut(..self.n_blocks())?;
         self.blocks.copy_to(0, copies);
         BlockSlice::new(copies)
     }
@@ -270,8 +270,8 @@ impl AtomicBloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
     /// whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
-        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        match self.few(room) {
+        let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        match self.few(scratch) {
             Some(blocks) => {
                 encoding::with_fewest_lanes(blocks, |lanes| estimate::keys(lanes.iter(), self.k()))
             }
@@ -288,8 +288,8 @@ impl AtomicBloomFilter {
 
     /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
     pub(crate) fn standalone_len(&self) -> usize {
-        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        let lanes_len = self.few(room).map_or(self.byte_len(), |blocks| encoding::compact_len(blocks) - 1);
+        let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| encoding::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN
     }
 
@@ -298,14 +298,14 @@ impl AtomicBloomFilter {
     /// Calls `write` with the parts of the standalone bytes, one after the other. What is written is what the checksum
     /// is of, whatever other threads insert.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let room = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        if let Some(blocks) = self.few(room) {
+        let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
+        if let Some(blocks) = self.few(scratch) {
             let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
             return encoding::with_standalone(blocks, self.k, self.seed, None, write);
         }
         let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
         for start in (0..n_blocks).step_by(MOST_LANES) {
-            let copies = &mut room[..MOST_LANES.min(n_blocks - start)];
+            let copies = &mut scratch[..MOST_LANES.min(n_blocks - start)];
             self.blocks.copy_to(start, copies);
             checksum.update(copies.as_flattened());
             write(copies.as_flattened())?;

@@ -205,7 +205,8 @@ impl SharedBlocks {
     pub(crate) fn as_slice(&self) -> &[SharedBlock] {
         const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
         // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
-        // are shared, this is the only access to them, so all reads and writes of them are atomic.
+        // are shared, this is the only access to them, so all reads and writes of them are atomic, except those of the
+        // kernels' assembly, which stand for relaxed loads (`kernel/inlined.rs`).
         unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
     }
 

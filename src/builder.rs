@@ -44,10 +44,10 @@ use crate::sizing::{self, Sizing};
 /// ```
 #[derive(Clone)]
 pub struct FilterBuilder {
-    /// In pieces of at least [`PIECE`], because a single vector would take twice its memory just after it has grown.
-    full: Vec<Vec<u64>>,
-    /// Hashes in `full`.
-    n_full: usize,
+    /// Full pieces of [`PIECE`] hashes or more: a single vector would take twice its memory just after it has grown.
+    pieces: Vec<Vec<u64>>,
+    /// Hashes in `pieces`.
+    n_in_pieces: usize,
     hashes: Vec<u64>,
     bits_per_key: f64,
     seed: Seed,
@@ -66,8 +66,15 @@ impl FilterBuilder {
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`].
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
         let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
-        let (full, hashes) = (Vec::new(), Vec::new());
-        Ok(Self { full, n_full: 0, hashes, bits_per_key, seed: Seed::DEFAULT, kernel: Kernel::active() })
+        let (pieces, hashes) = (Vec::new(), Vec::new());
+        Ok(Self {
+            pieces,
+            n_in_pieces: 0,
+            hashes,
+            bits_per_key,
+            seed: Seed::DEFAULT,
+            kernel: Kernel::active(),
+        })
     }
 
     /// A builder of filters with a false-positive rate of at most `fpr`.
@@ -178,15 +185,15 @@ impl FilterBuilder {
         }
         let mut next = Vec::new();
         reserve(&mut next, PIECE)?;
-        reserve(&mut self.full, 1)?;
-        self.full.push(mem::replace(&mut self.hashes, next));
-        self.n_full += n;
+        reserve(&mut self.pieces, 1)?;
+        self.pieces.push(mem::replace(&mut self.hashes, next));
+        self.n_in_pieces += n;
         Ok(())
     }
 
     /// Number of keys inserted. A key that was inserted several times may count more than once.
     pub fn len(&self) -> usize {
-        self.n_full + self.hashes.len()
+        self.n_in_pieces + self.hashes.len()
     }
 
     /// Returns whether no key has been inserted.
@@ -205,7 +212,7 @@ impl FilterBuilder {
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
     pub fn finish(&mut self) -> Result<BloomFilter, SizingError> {
-        let Made { blocks, k, keys, .. } = self.make(|keys, bits_per_key| {
+        let Built { blocks, k, keys, .. } = self.build_sized(|keys, bits_per_key| {
             let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
             (sizing.n_blocks() * LANES, sizing.probe_count())
         })?;
@@ -228,7 +235,7 @@ impl FilterBuilder {
     }
 
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let Made { blocks, n_lanes, k, .. } = self.make(sizing::lanes_for)?;
+        let Built { blocks, n_lanes, k, .. } = self.build_sized(sizing::lanes_for)?;
         reserve(out, n_lanes * LANE_BYTES + 1)?;
         // Before the bytes are written, so that hashes and bytes do not take memory at once.
         self.clear();
@@ -238,8 +245,8 @@ impl FilterBuilder {
 
     /// Removes all keys. Keeps at most 128 KiB of memory.
     pub fn clear(&mut self) {
-        self.full = Vec::new();
-        self.n_full = 0;
+        self.pieces = Vec::new();
+        self.n_in_pieces = 0;
         self.hashes.clear();
     }
 
@@ -250,15 +257,15 @@ impl FilterBuilder {
 
     /// The hashes of the keys inserted, in slices: for other filters of the same keys.
     pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
-        self.full.iter().chain([&self.hashes]).map(Vec::as_slice)
+        self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
     /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
     /// bits per key.
-    fn make(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Made, OutOfMemory> {
+    fn build_sized(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Built, OutOfMemory> {
         let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
-        let mut blocks = self.build(n_lanes, k, |hash| {
+        let mut blocks = self.fill(n_lanes, k, |hash| {
             if unchanged.len() == unchanged.capacity() {
                 reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
             }
@@ -271,12 +278,12 @@ impl FilterBuilder {
         let keys = self.len() - repeats;
         if repeats != 0 {
             (n_lanes, k) = shape(keys, self.bits_per_key);
-            blocks = self.build(n_lanes, k, |_| ())?;
+            blocks = self.fill(n_lanes, k, |_| ())?;
         }
-        Ok(Made { blocks, n_lanes, k, keys })
+        Ok(Built { blocks, n_lanes, k, keys })
     }
 
-    fn build(
+    fn fill(
         &self,
         n_lanes: usize,
         k: ProbeCount,
@@ -321,7 +328,7 @@ impl FilterBuilder {
 }
 
 /// Blocks with the keys of a builder. Those of a short filter still have to be merged into its lanes.
-struct Made {
+struct Built {
     blocks: Blocks,
     n_lanes: usize,
     k: ProbeCount,

@@ -142,14 +142,14 @@ impl fmt::Display for KeyEstimate {
 
 /// The number of probes made, estimated from the bits.
 #[derive(Clone, Copy)]
-struct Probes {
+struct ProbeEstimate {
     per_bit: f64,
     /// Variance of `per_bit`.
     variance: f64,
     bits: f64,
 }
 
-impl Probes {
+impl ProbeEstimate {
     fn keys(probes: Option<Self>, k: u32) -> KeyEstimate {
         let Some(Self { per_bit, variance, bits }) = probes else { return KeyEstimate::Unbounded };
         let scale = bits / f64::from(k);
@@ -190,7 +190,7 @@ impl Occupancy {
     }
 
     /// `None` if too few bits are clear for an estimate, or more than a quarter of the lanes are full.
-    fn probes(&self, k: u32) -> Option<Probes> {
+    fn probes(&self, k: u32) -> Option<ProbeEstimate> {
         let n_lanes: u64 = self.0.iter().sum();
         let ones = self.0.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
         if self.0[64] > n_lanes / 4 || are_too_full(ones, 64 * n_lanes) {
@@ -206,7 +206,7 @@ impl Occupancy {
             variance_of_lane += 64.0 * set as f64 / (clear * clear);
         }
         let bits = 64.0 * n_lanes as f64;
-        Some(Probes {
+        Some(ProbeEstimate {
             per_bit: with_those_in_full_lanes(probes / bits, k),
             variance: variance / (bits * bits),
             bits,
@@ -237,13 +237,13 @@ fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
 }
 
 /// The probes that set `ones` bits of a standard filter.
-fn probes_of_bits(ones: u64, size_bits: u64) -> Option<Probes> {
+fn probes_of_bits(ones: u64, size_bits: u64) -> Option<ProbeEstimate> {
     if are_too_full(ones, size_bits) {
         return None;
     }
     let bits = size_bits as f64;
     let per_bit = minus_ln_of_one_less(ones as f64 / bits);
-    Some(Probes { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
+    Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
 }
 
 /// Returns whether so few bits are clear that a few more or fewer would change the estimate a lot.
@@ -260,7 +260,7 @@ fn variance_per_bit(rho: f64) -> f64 {
 pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> KeyEstimate {
     let mut occupancy = Occupancy::NONE;
     lanes.for_each(|lane| occupancy.add(lane));
-    Probes::keys(occupancy.probes(k), k)
+    ProbeEstimate::keys(occupancy.probes(k), k)
 }
 
 /// The number of keys that are in both of two filters, from their lanes in pairs.
@@ -271,18 +271,18 @@ pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Ke
         b.add(theirs);
         union.add(ours | theirs);
     }
-    Probes::keys(Probes::common(a.probes(k), b.probes(k), union.probes(k)), k)
+    ProbeEstimate::keys(ProbeEstimate::common(a.probes(k), b.probes(k), union.probes(k)), k)
 }
 
 /// The number of keys that set `ones` of the bits of a standard filter.
 pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> KeyEstimate {
-    Probes::keys(probes_of_bits(ones, size_bits), k)
+    ProbeEstimate::keys(probes_of_bits(ones, size_bits), k)
 }
 
 /// The number of keys that are in both of two standard filters, from the ones of each and of their union.
 pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u32) -> KeyEstimate {
     let probes = |ones| probes_of_bits(ones, size_bits);
-    Probes::keys(Probes::common(probes(a), probes(b), probes(union)), k)
+    ProbeEstimate::keys(ProbeEstimate::common(probes(a), probes(b), probes(union)), k)
 }
 
 /// √x for x > 0 that is neither tiny nor huge. `f64::sqrt` is not in `core`.

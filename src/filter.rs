@@ -550,6 +550,66 @@ impl<'a> From<&'a BloomFilter> for BloomView<'a> {
     }
 }
 
+// Here, because `view.rs` knows nothing of filters.
+impl BloomView<'_> {
+    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
+    ///
+    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
+    /// they lie side by side. Once the copy is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
+        Ok(self.copy()?)
+    }
+
+    pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
+        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.filter_of(blocks))
+    }
+
+    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
+    /// See [`BloomFilter::fold`].
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView};
+    ///
+    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
+    /// filter.insert("ant");
+    /// let file = filter.to_standalone(); // a mapped file, say
+    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
+    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
+        let n_blocks = self.n_blocks();
+        if factor == 0 || !n_blocks.is_multiple_of(factor) {
+            return Err(SizingError::FoldFactor { factor, n_blocks });
+        }
+        let mut folded = Blocks::zeroed(n_blocks / factor)?;
+        self.lanes.with_blocks(|blocks| {
+            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
+                *block = group;
+            }
+        });
+        Ok(self.filter_of(folded))
+    }
+
+    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
+        let Self { k, kernel, seed, keys, .. } = *self;
+        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
+        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
+    }
+}
+
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomFilter {
     fn eq(&self, other: &Self) -> bool {

@@ -36,7 +36,7 @@ const fn wyhash(key: &[u8], seed: u64) -> u64 {
         } else {
             s = rounds(key, s);
         }
-        words(last)
+        halves(last)
     } else if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
         let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
         if len < 16 {
@@ -92,12 +92,12 @@ const fn up_to(key: &[u8], end: usize) -> &[u8; 16] {
 
 #[inline]
 const fn round(bytes: &[u8; 16], secret: u64, state: u64) -> u64 {
-    let (low, high) = words(bytes);
+    let (low, high) = halves(bytes);
     mum(low ^ secret, high ^ state)
 }
 
 #[inline]
-const fn words(bytes: &[u8; 16]) -> (u64, u64) {
+const fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     let both = u128::from_le_bytes(*bytes);
     (both as u64, (both >> 64) as u64)
 }

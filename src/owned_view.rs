@@ -41,7 +41,7 @@ pub struct OwnedView<B> {
     /// The lanes are these first bytes.
     lanes_len: usize,
     /// The view, but with lanes that contain every key: the answer if `bytes` no longer has as many bytes.
-    full: BloomView<'static>,
+    all_set: BloomView<'static>,
 }
 
 impl<B: AsRef<[u8]>> OwnedView<B> {
@@ -93,8 +93,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         let view = open(bytes.as_ref())?;
         let BloomView { k, kernel, seed, keys, lanes_checksum, .. } = view;
         let (lanes_len, lanes) = (view.byte_len(), Lanes::new(&[0xff; 64]).expect("one block"));
-        let full = BloomView { lanes, k, kernel, seed, keys, lanes_checksum };
-        Ok(Self { bytes, lanes_len, full })
+        let all_set = BloomView { lanes, k, kernel, seed, keys, lanes_checksum };
+        Ok(Self { bytes, lanes_len, all_set })
     }
 
     /// Compares the filter's bits with their checksum. See [`BloomView::verify`].
@@ -110,7 +110,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     #[must_use]
     pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.full.seed.hash(key)
+        self.all_set.seed.hash(key)
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent. See
@@ -139,7 +139,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);
-        BloomView { lanes: lanes.unwrap_or(self.full.lanes), ..self.full }
+        BloomView { lanes: lanes.unwrap_or(self.all_set.lanes), ..self.all_set }
     }
 
     /// The bytes that were given.

@@ -81,10 +81,10 @@ impl<'a> ShortLanes<'a> {
         block
     }
 
-    /// Whole blocks that return the same answers, made in `room`.
-    pub(crate) fn to_blocks(self, room: &mut [Block; MOST_LANES]) -> BlockSlice<'_> {
+    /// Whole blocks that return the same answers, made in `scratch`.
+    pub(crate) fn to_blocks(self, scratch: &mut [Block; MOST_LANES]) -> BlockSlice<'_> {
         // No more blocks than lanes.
-        let blocks = &mut room[..self.n_blocks()];
+        let blocks = &mut scratch[..self.n_blocks()];
         for (index, block) in blocks.iter_mut().enumerate() {
             *block = self.block(index);
         }
@@ -111,27 +111,27 @@ pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
 /// The shortest short filter that represents these blocks, if there is one: blocks that share a lane must agree in it.
 pub(crate) fn shortest<'a>(
     blocks: BlockSlice<'_>,
-    room: &'a mut [Lane; MOST_LANES],
+    scratch: &'a mut [Lane; MOST_LANES],
 ) -> Option<ShortLanes<'a>> {
     let n_blocks = blocks.as_slice().len();
     // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
     let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
     let n_lanes = strides.map(|stride| stride * n_blocks).take_while(|n_lanes| *n_lanes <= MOST_LANES).find(
         |&n_lanes| {
-            room.fill(Lane::default());
-            unite(blocks, &mut room[..n_lanes]);
-            let short = ShortLanes(&room[..n_lanes]);
+            scratch.fill(Lane::default());
+            unite(blocks, &mut scratch[..n_lanes]);
+            let short = ShortLanes(&scratch[..n_lanes]);
             (0..n_blocks).all(|i| short.block(i) == blocks.as_slice()[i])
         },
     )?;
-    Some(ShortLanes(&room[..n_lanes]))
+    Some(ShortLanes(&scratch[..n_lanes]))
 }
 
 /// [`shortest`] for the union of two filters with the same number of blocks. Returns each filter's part of its lanes.
 pub(crate) fn shortest_of_both<'a>(
     ours: BlockSlice<'_>,
     theirs: BlockSlice<'_>,
-    rooms: &'a mut [[Lane; MOST_LANES]; 2],
+    scratch: &'a mut [[Lane; MOST_LANES]; 2],
 ) -> Option<[ShortLanes<'a>; 2]> {
     let n_blocks = ours.as_slice().len();
     // A short filter has no more blocks than lanes.
@@ -140,9 +140,9 @@ pub(crate) fn shortest_of_both<'a>(
     for (union, (ours, theirs)) in union.iter_mut().zip(ours.as_slice().iter().zip(theirs.as_slice())) {
         *union = combined(ours, theirs, |ours, theirs| ours | theirs);
     }
-    let n_lanes = shortest(BlockSlice::new(union)?, &mut rooms[0])?.as_slice().len();
-    rooms.as_flattened_mut().fill(Lane::default());
-    let [our_lanes, their_lanes] = rooms.each_mut().map(|room| &mut room[..n_lanes]);
+    let n_lanes = shortest(BlockSlice::new(union)?, &mut scratch[0])?.as_slice().len();
+    scratch.as_flattened_mut().fill(Lane::default());
+    let [our_lanes, their_lanes] = scratch.each_mut().map(|scratch| &mut scratch[..n_lanes]);
     unite(ours, our_lanes);
     unite(theirs, their_lanes);
     Some([ShortLanes(our_lanes), ShortLanes(their_lanes)])

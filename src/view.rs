@@ -3,11 +3,10 @@
 
 use core::fmt;
 
-use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
+use crate::blocks::{Block, BlockSlice, combined, lanes};
 use crate::encoding::{self, Lanes};
-use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
+use crate::error::{DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
-use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
@@ -44,7 +43,7 @@ pub struct BloomView<'a> {
 }
 
 impl<'a> BloomView<'a> {
-    /// Opens compact bytes, as [`BloomFilter::to_compact`] returns them, of a
+    /// Opens compact bytes, as [`BloomFilter::to_compact`](crate::BloomFilter::to_compact) returns them, of a
     /// filter with seed 0.
     ///
     /// Compact bytes rely on the length and checksum of their container: not every cut or flipped bit is detected here.
@@ -70,8 +69,9 @@ impl<'a> BloomView<'a> {
         Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
-    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`]: exactly those of the filter, a slice of a
-    /// larger file say. Compares all of them with their checksums, at about 10 GB/s from cache.
+    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone): exactly
+    /// those of the filter, a slice of a larger file say. Compares all of them with their checksums, at about 10 GB/s
+    /// from cache.
     ///
     /// # Errors
     ///
@@ -124,7 +124,8 @@ impl<'a> BloomView<'a> {
         self.seed.hash(key)
     }
 
-    /// Returns whether `key` is possibly present. `false` means definitely absent. See [`BloomFilter::contains`].
+    /// Returns whether `key` is possibly present. `false` means definitely absent. See
+    /// [`BloomFilter::contains`](crate::BloomFilter::contains).
     #[doc(alias = "might_contain")]
     #[inline]
     #[must_use]
@@ -161,7 +162,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// Starts loading the cache line of a hash that you will look up a little later. See
-    /// [`BloomFilter::prefetch`].
+    /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
@@ -208,7 +209,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// Number of distinct keys, if the bytes contain it. See
-    /// [`BloomFilter::known_keys`].
+    /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }
@@ -221,15 +222,16 @@ impl<'a> BloomView<'a> {
         ones as f64 / (8 * self.byte_len()) as f64
     }
 
-    /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
-    /// whole filter.
+    /// Estimates how many distinct keys were inserted, from the bits. See
+    /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
         let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
         self.lanes.with_blocks(|blocks| encoding::with_fewest_lanes(blocks, keys))
     }
 
-    /// Estimates how many distinct keys are in at least one of two filters. See [`BloomFilter::estimated_union`].
+    /// Estimates how many distinct keys are in at least one of two filters. See
+    /// [`BloomFilter::estimated_union`](crate::BloomFilter::estimated_union).
     ///
     /// # Errors
     ///
@@ -240,7 +242,8 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// Estimates how many distinct keys are in both of two filters. See [`BloomFilter::estimated_intersection`].
+    /// Estimates how many distinct keys are in both of two filters. See
+    /// [`BloomFilter::estimated_intersection`](crate::BloomFilter::estimated_intersection).
     ///
     /// # Errors
     ///
@@ -270,63 +273,6 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
-    }
-
-    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
-    ///
-    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
-    /// they lie side by side. Once the copy is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
-        Ok(self.copy()?)
-    }
-
-    pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.with_own(blocks))
-    }
-
-    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
-    /// See [`BloomFilter::fold`].
-    ///
-    /// # Errors
-    ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::{BloomFilter, BloomView};
-    ///
-    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
-    /// filter.insert("ant");
-    /// let file = filter.to_standalone(); // a mapped file, say
-    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
-    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
-        let n_blocks = self.n_blocks();
-        if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(SizingError::FoldFactor { factor, n_blocks });
-        }
-        let mut folded = Blocks::zeroed(n_blocks / factor)?;
-        self.lanes.with_blocks(|blocks| {
-            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
-                *block = group;
-            }
-        });
-        Ok(self.with_own(folded))
-    }
-
-    fn with_own(&self, blocks: Blocks) -> BloomFilter {
-        let Self { k, kernel, seed, keys, .. } = *self;
-        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
-        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
-        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
 }
 

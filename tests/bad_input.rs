@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::string::FromUtf8Error;
+
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    BloomFilter, BloomView, DecodeError, FilterBuilder, OwnedView, StandaloneFooter, StandaloneKind, mix,
+    BloomFilter, BloomView, DecodeError, FilterBuilder, Key, OwnedView, StandaloneFooter, StandaloneKind, mix,
 };
 use common::allocations::{allocated, kept};
 use common::decode::{decoders_survive, forge_footer as forge};
@@ -261,6 +263,42 @@ fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     let (allocated, accepted) = allocated(|| ScalableBloomFilter::from_standalone(&bytes).unwrap());
     assert_eq!(accepted.byte_len(), 9 * 63 * 64 + (1 << 14));
     assert!(allocated < bytes.len() + 10 * 4096, "{allocated}");
+}
+
+/// An item that takes more memory than most.
+struct Large(String, #[expect(dead_code, reason = "only its size matters")] [u8; 256]);
+
+impl Key for Large {
+    fn key_bytes(&self) -> impl AsRef<[u8]> {
+        &self.0
+    }
+}
+
+impl TryFrom<Vec<u8>> for Large {
+    type Error = FromUtf8Error;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, FromUtf8Error> {
+        String::from_utf8(bytes).map(|text| Self(text, [0; 256]))
+    }
+}
+
+/// A queue takes the memory of its items, however large an item is, and none if their number is forged.
+#[test]
+fn a_decoded_queue_takes_no_more_memory_than_its_items() {
+    let mut frontier = Frontier::with_fpr(1_000, 0.001).unwrap();
+    frontier.extend((0..1_000).map(|i| format!("{i:04}")));
+    assert_eq!(frontier.len(), 1_000);
+    let bytes = frontier.to_standalone();
+    let (bytes_allocated, copy) = allocated(|| Frontier::<Large>::from_standalone(&bytes).unwrap());
+    assert!(bytes_allocated <= 1_000 * (size_of::<Large>() + 4) + copy.byte_len() + 64, "{bytes_allocated}");
+    for forged in [0, 999, 1_001, 1 << 60] {
+        let bytes = forge(&bytes, 0, &u64::to_le_bytes(forged));
+        let (bytes_allocated, refused) = allocated(|| Frontier::<Large>::from_standalone(&bytes));
+        assert!(
+            matches!(refused, Err(DecodeError::Size { .. } | DecodeError::Footer { .. }))
+                && bytes_allocated == 0
+        );
+    }
 }
 
 #[test]

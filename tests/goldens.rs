@@ -64,8 +64,11 @@ fn assert_contains_all<K: Key>(view: &BloomView<'_>, keys: &[K]) {
 
 #[test]
 fn hashes_match_the_format() {
-    assert_eq!(values::HASHES.len(), 4 * 151);
+    assert_eq!(values::HASHES.len(), 4 * 155);
     for &(length, seed, hash) in values::HASHES {
+        if cfg!(miri) && length > 150 {
+            continue; // minutes under miri
+        }
         let key: Vec<u8> = (0..length).map(|i| (131 * i + length) as u8).collect();
         assert_eq!(hash_key(&key, seed), hash, "key of {length} bytes, seed {seed:#x}");
     }

@@ -30,3 +30,16 @@ fn keys_of_every_length_and_alignment_have_the_hash_of_the_oracle() {
         }
     }
 }
+
+/// A length cut to 16 bits would give keys of 64 KiB another hash.
+#[test]
+#[cfg_attr(miri, ignore = "minutes under miri")]
+fn long_keys_have_the_hash_of_the_oracle() {
+    let bytes: Vec<u8> = (0..1 << 20).map(|i| mix(i) as u8).collect();
+    for length in [(1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20] {
+        for seed in [0, 1] {
+            let key = &bytes[..length];
+            assert_eq!(hash_key(key, seed), oracle(key, seed), "{length} bytes, seed {seed}");
+        }
+    }
+}

@@ -1,4 +1,8 @@
 //! Threads share filters, and all choose the kernel at the same moment. Also run under the thread sanitizer.
+//!
+//! Whether the atomic code is right is decided by `loom.rs`, which tries every interleaving of two threads. Here a bug
+//! shows only if threads happen to meet: one that `loom.rs` always finds passed in 23 of 30 runs. What these tests add
+//! are whole filters, batches, and the kernels' assembly.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};

@@ -1,8 +1,16 @@
 # Proofs of machine code by z3, which docs/testing.md explains:
+
+# The interpreters know the instructions that this compiler chooses. Another may choose instructions to add.
+proved_rustc=1.95.0
+
 ## proof [ARGUMENTS]           proves that the machine code of each kernel equals the definition; arguments go to prove.py
 proof() {
     local toolchain target build programs
     proof_environment "the proof"
+    if [[ $(rustc --version) != "rustc $proved_rustc "* ]]; then
+        rustup toolchain install "$proved_rustc" --profile minimal >/dev/null 2>&1 && export RUSTUP_TOOLCHAIN=$proved_rustc ||
+            echo "note: this is $(rustc --version): if the proof does not know an instruction, install Rust $proved_rustc"
+    fi
     RUSTFLAGS= step kernels default "$root"
     RUSTFLAGS=-Ctarget-cpu=x86-64-v3 step kernels x86-64-v3 "$root"
     RUSTFLAGS=-Ctarget-cpu=x86-64-v4 step kernels x86-64-v4 "$root"
@@ -42,8 +50,8 @@ prove() {
 # BUILD | KERNEL | FILE | the bug | the change, by sed
 kernel_bugs() {
     cat <<'END'
-default|avx512|src/kernel/rows.rs|a position is one bit too low|s/37, 43, 49, 55\]/37, 42, 49, 55]/
-default|avx512|src/kernel/rows.rs|the row of k = 5 and rotation 6 lacks a lane|s/LANES\] = 1;/LANES] = (count != 5 || rotation != 6 || probe != 2) as u64;/
+default|avx512|src/kernel/tables.rs|a position is one bit too low|s/37, 43, 49, 55\]/37, 42, 49, 55]/
+default|avx512|src/kernel/tables.rs|the row of k = 5 and rotation 6 lacks a lane|s/LANES\] = 1;/LANES] = (count != 5 || rotation != 6 || probe != 2) as u64;/
 default|avx512|src/kernel/inlined.rs|lookups past eight probes ignore the first word|s/\[{rows} + rdx\], 0x2f/[{rows} + rdx], 0x22/
 default|avx512|src/kernel/inlined.rs|inserts compare the new block with itself|s/k1, zmm16, zmm17/k1, zmm16, zmm16/
 default|avx2|src/kernel/avx2.rs|two lanes of the lookup's table are swapped|s/2, 3, 6, 7\]);/2, 3, 7, 6]);/
@@ -60,7 +68,7 @@ default|sse4.1|src/kernel/sse41.rs|a shift is one too short|s/epi16::<13>/epi16:
 default|portable|src/kernel/portable.rs|probes past eight are not rotated|s/bits(second_word(first), &rows\[rotation(first)\])/bits(second_word(first), \&rows[0])/
 default|reference|src/mask.rs|the definition's second word takes other bits of the first|s/first >> 32/first >> 31/
 x86-64-v3|avx2|src/kernel/avx2.rs|two lanes are swapped|s/37, 43, 49, 55/43, 37, 49, 55/
-x86-64-v4|avx512|src/kernel/rows.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
+x86-64-v4|avx512|src/kernel/tables.rs|the rotation takes the wrong three bits|s/first >> 61/(first >> 60) \& 7/
 aarch64|neon|src/kernel/neon.rs|two lanes read each other's bytes|s/0x3830_2820_1810_0800/0x3038_2820_1810_0800/
 END
 }

@@ -30,13 +30,13 @@ class Kernels:
 
     def __init__(self, path):
         self.program = Program(path)
-        self.interpreter, self.isas = MACHINES[self.program.architecture]
+        self.interpreter, self.kernel_ids = MACHINES[self.program.architecture]
         size = self.program.constant(self.program.symbols["FILTER_BYTES"], 8)
         assert int.from_bytes(size, "little") == FILTER_BYTES, f"a filter has {size!r} bytes"
         self.places = {name: self.place(name) for name in ("kernel", "k", "keys")}
         n_blocks = self.machine(FIELDS, value(0)).run(self.program.symbols["n_blocks"])
         self.block_offset = high_product(HASH, n_blocks) << 6
-        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, isa) for isa in self.isas)), None)
+        self.blocks = next((at for at in FIELDS if any(self.has_blocks_at(at, kernel_id) for kernel_id in self.kernel_ids)), None)
         if self.blocks is None:
             raise Refused(f"{path}: no kernel can be read; the last one is refused with {self.refused}")
 
@@ -53,23 +53,23 @@ class Kernels:
             pass
         return next(at for at in machine.memory.loaded if at in range(FILTER, FILTER + FILTER_BYTES))
 
-    def has_blocks_at(self, at, isa):
+    def has_blocks_at(self, at, kernel_id):
         self.blocks = at
         try:
-            self.run(self.fields(isa, 1), "contains")
+            self.run(self.fields(kernel_id, 1), "contains")
         except Refused as refused:
             self.refused = refused
             return False
         return True
 
-    def fields(self, isa, k):
+    def fields(self, kernel_id, k):
         memory = Memory(self.program, FIELDS, [range(FILTER, FILTER + FILTER_BYTES)])
-        memory.store(value(self.places["kernel"]), value(isa, 8))
+        memory.store(value(self.places["kernel"]), value(kernel_id, 8))
         memory.store(value(self.places["k"]), value(k, 8))
         return memory.words
 
-    def name(self, isa):
-        machine = self.machine(self.fields(isa, 1), value(ANSWER.start), [ANSWER])
+    def name(self, kernel_id):
+        machine = self.machine(self.fields(kernel_id, 1), value(ANSWER.start), [ANSWER])
         start = number(machine.run(self.program.symbols["kernel"]))
         return self.program.constant(start, number(machine.memory.words[ANSWER.start])).decode()
 
@@ -82,9 +82,9 @@ class Kernels:
         machine = self.machine(fields | lanes, HASH, writable, block)
         return low(machine.run(self.program.symbols[function]), 8), machine.memory.words
 
-    def results(self, isa, k, function):
+    def results(self, kernel_id, k, function):
         """The answer and the lanes that a function leaves."""
-        answer, after = self.run(self.fields(isa, k), function)
+        answer, after = self.run(self.fields(kernel_id, k), function)
         if function == "insert":
             is_known = low(self.machine(after, value(0)).run(self.program.symbols["keys"]), 8)
             if not is_true(simplify(is_known == 0)):
@@ -143,15 +143,15 @@ fn {function}_by_{kernel.replace(".", "_")}_is_as_defined() {{
 }}"""
 
 
-def check(path, isa, function, inputs, runner):
+def check(path, kernel_id, function, inputs, runner):
     """Returns whether a function is proved for each k, and the report."""
     kernels = load(path)
-    kernel = kernels.name(isa)
+    kernel = kernels.name(kernel_id)
     runs = inputs and kernel in available(path, runner)
     for k in range(1, 17):
         here = f"{path}: {kernel}, {function}, k = {k}"
         try:
-            results = kernels.results(isa, k, function)
+            results = kernels.results(kernel_id, k, function)
             found = refutation(results, defined(k, function))
         except Refused as refused:
             return False, f"{here}: {refused}"
@@ -188,11 +188,11 @@ def main():
         except Refused as refused:
             sys.exit(str(refused))
         runner = tuple(arguments.runner.split()) if kernels.program.architecture == "EM_AARCH64" else ()
-        isas = {kernels.name(isa): isa for isa in kernels.isas}
-        for name in chosen.split(",") if chosen else isas:
-            if name not in isas:
-                parser.error(f"{path} has no kernel {name!r}, only {', '.join(isas)}")
-            jobs += [(path, isas[name], function, arguments.inputs, runner) for function in ("contains", "insert")]
+        kernel_ids = {kernels.name(kernel_id): kernel_id for kernel_id in kernels.kernel_ids}
+        for name in chosen.split(",") if chosen else kernel_ids:
+            if name not in kernel_ids:
+                parser.error(f"{path} has no kernel {name!r}, only {', '.join(kernel_ids)}")
+            jobs += [(path, kernel_ids[name], function, arguments.inputs, runner) for function in ("contains", "insert")]
     with multiprocessing.Pool() as pool:
         reports = pool.starmap(check, jobs, chunksize=1)
     for _, report in reports:

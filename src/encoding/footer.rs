@@ -1,4 +1,4 @@
-//! The footer of 64 bytes that ends all standalone bytes. Its first words differ between kinds.
+//! The footer of 64 bytes that ends all standalone bytes. Its first fields differ between kinds.
 
 use core::fmt;
 
@@ -153,7 +153,7 @@ impl StandaloneFooter {
     }
 
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
-        let words = [
+        let fields = [
             self.size,
             self.known_keys.unwrap_or(UNKNOWN_KEYS),
             self.seed,
@@ -161,7 +161,7 @@ impl StandaloneFooter {
             self.body_checksum,
             u64::from_le_bytes([self.version, self.k as u8, self.hash_id, 0, 0, 0, 0, 0]),
         ];
-        signed(words, self.kind)
+        seal(fields, self.kind)
     }
 
     /// The stored k, if `new` accepts it.
@@ -217,29 +217,29 @@ pub(crate) fn split_filter(
     Ok((body, StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum }))
 }
 
-/// A footer: the words, their checksum and the magic.
-pub(crate) fn signed(words: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
-    let words = words.map(u64::to_le_bytes);
-    let checksum = xxh64(words.as_flattened(), 0).to_le_bytes();
-    let [a, b, c, d, e, f] = words;
+/// A footer: the fields, their checksum and the magic.
+pub(crate) fn seal(fields: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
+    let fields = fields.map(u64::to_le_bytes);
+    let checksum = xxh64(fields.as_flattened(), 0).to_le_bytes();
+    let [a, b, c, d, e, f] = fields;
     bytemuck::cast([a, b, c, d, e, f, checksum, kind.magic()])
 }
 
-/// The bytes before the footer, and the words before its checksum. The first byte of the last word is the version.
+/// The bytes before the footer, and the fields before its checksum. The first byte of the last field is the version.
 pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 6]), DecodeError> {
     let too_short = DecodeError::TooShort { found: bytes.len(), least: LANE_BYTES + FOOTER_BYTES };
     let (before, footer) = bytes.split_last_chunk::<FOOTER_BYTES>().ok_or(too_short)?;
-    let (words, _) = footer.as_chunks::<8>();
-    let word = |i: usize| u64::from_le_bytes(words[i]);
-    if words[7] != kind.magic() {
-        return Err(DecodeError::Magic { found: words[7] });
+    let (fields, _) = footer.as_chunks::<8>();
+    let field = |i: usize| u64::from_le_bytes(fields[i]);
+    if fields[7] != kind.magic() {
+        return Err(DecodeError::Magic { found: fields[7] });
     }
-    check_version(words[5][0])?;
-    let (stored, computed) = (word(6), xxh64(&footer[..48], 0));
+    check_version(fields[5][0])?;
+    let (stored, computed) = (field(6), xxh64(&footer[..48], 0));
     if stored != computed {
         return Err(DecodeError::FooterChecksum { stored, computed });
     }
-    Ok((before, core::array::from_fn(word)))
+    Ok((before, core::array::from_fn(field)))
 }
 
 fn check_version(found: u8) -> Result<(), DecodeError> {

@@ -41,12 +41,12 @@ impl<'a> Lanes<'a> {
 
     /// Calls `read` with whole blocks that return the same answers, on the stack if the filter is short.
     pub(crate) fn with_blocks<T>(self, read: impl FnOnce(BlockSlice<'_>) -> T) -> T {
-        let mut room;
+        let mut scratch;
         read(match self {
             Self::Blocks(blocks) => blocks,
             Self::Short(short) => {
-                room = [[0; BLOCK_BYTES]; MOST_LANES];
-                short.to_blocks(&mut room)
+                scratch = [[0; BLOCK_BYTES]; MOST_LANES];
+                short.to_blocks(&mut scratch)
             }
         })
     }
@@ -54,8 +54,8 @@ impl<'a> Lanes<'a> {
 
 /// Calls `read` with the fewest lanes that represent these blocks.
 pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, read: impl FnOnce(Lanes<'_>) -> T) -> T {
-    let mut room = [Lane::default(); MOST_LANES];
-    read(short::shortest(blocks, &mut room).map_or(Lanes::Blocks(blocks), Lanes::Short))
+    let mut scratch = [Lane::default(); MOST_LANES];
+    read(short::shortest(blocks, &mut scratch).map_or(Lanes::Blocks(blocks), Lanes::Short))
 }
 
 /// The same for two filters with the same number of blocks: calls `read` with each filter's part of the fewest lanes
@@ -65,8 +65,8 @@ pub(crate) fn with_fewest_lanes_of_both<T>(
     theirs: BlockSlice<'_>,
     read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
 ) -> T {
-    let mut rooms = [[Lane::default(); MOST_LANES]; 2];
-    match short::shortest_of_both(ours, theirs, &mut rooms) {
+    let mut scratch = [[Lane::default(); MOST_LANES]; 2];
+    match short::shortest_of_both(ours, theirs, &mut scratch) {
         Some([ours, theirs]) => read(Lanes::Short(ours), Lanes::Short(theirs)),
         None => read(Lanes::Blocks(ours), Lanes::Blocks(theirs)),
     }

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{PerWord, ROWS, Row, Table, lane_bits, steps};
+use super::tables::{PerWord, ROWS, Row, Table, lane_bits, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};

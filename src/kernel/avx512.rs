@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{
+use super::tables::{
     POSITIONS, PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps,
 };
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
@@ -19,7 +19,7 @@ pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
-    Probes::of(k).are_set(load(block), hash)
+    ProbedLanes::of(k).are_set(load(block), hash)
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
@@ -30,14 +30,14 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let probes = Probes::of(k);
-    batch.run(blocks, |block, hash| probes.are_set(load(block), hash));
+    let probed = ProbedLanes::of(k);
+    batch.run(blocks, |block, hash| probed.are_set(load(block), hash));
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) -> bool {
     let block = short_block(lanes.as_slice(), lanes.first_lane_of(hash));
-    Probes::of(k).are_set(block, hash)
+    ProbedLanes::of(k).are_set(block, hash)
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
@@ -122,12 +122,12 @@ pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 2, 3, 4, 5, 6, 7]);
 
 /// What selects the lanes that are probed: by the first word and, if k is above 8, by the second.
 #[derive(Clone, Copy)]
-struct Probes {
+struct ProbedLanes {
     first: &'static [u8; LANES],
     second: Option<&'static [Row; LANES]>,
 }
 
-impl Probes {
+impl ProbedLanes {
     #[inline(always)]
     fn of(k: ProbeCount) -> Self {
         Self { first: PerWord::of(&PROBED, k).first, second: PerWord::of(&ROWS, k).second }

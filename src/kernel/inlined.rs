@@ -4,32 +4,53 @@
 //! against 0.92 ns on AVX-512, 2.1 against 1.2 on AVX2 (Zen 5, 16 KiB filter, 2026-11). Assembly can be inlined
 //! anywhere.
 //!
-//! There is one piece of assembly for k up to 8 and one for k > 8, so that neither has a jump. It also picks the block, with
-//! BMI2's `mulx`, because each instruction counts: a core that is four wide spends its time on their number.
+//! Each function has one piece of assembly for k up to 8 and one for k above 8, so that neither has a jump. The assembly
+//! also finds the block, with BMI2's `mulx`, because each instruction counts: a core that is four wide spends its time
+//! on their number.
 //!
 //! All constants are in one static, whose address is an operand. The address of a `sym` operand would be relative to
 //! the code, and such code cannot be linked into a shared library that exports the symbol.
+//!
+//! # Macros
+//!
+//! A piece of assembly is nested in three macros, the innermost first. Each adds what its pieces share:
+//!
+//! | macro | adds |
+//! |---|---|
+//! | `missing!`, `set!` or `changed!`, inside each function | lines that both pieces of the function have |
+//! | `avx512!` or `avx2!` | the registers that are changed; AVX2's `vzeroupper` |
+//! | `with_block!` | `asm!`, the lines that compute the first word and find the block, and these operands |
+//!
+//! | operand | holds |
+//! |---|---|
+//! | `rdx` | the first word of the hash, until a line changes it |
+//! | `{blocks}`, `{block}` | the address of the first block; the offset of the hash's block from it, in bytes |
+//! | `{constants}` | the address of the `Constants`, whose fields are at `{positions}`, `{factors}` and others |
+//! | `{answer}` | the result |
+//! | `{rows}`, of some pieces | the address of eight `Row`s, one for each rotation |
+//!
+//! `second_word!`, `positions_avx512!` and `positions_avx2!` are lines of assembly.
 
 use core::arch::asm;
 use core::mem::offset_of;
 
-use super::rows::{FIRST, POSITIONS, PerWord, ROWS, SECOND};
+use super::tables::{FIRST, POSITIONS, PerWord, ROWS, SECOND};
 use super::{avx2, avx512};
-use crate::blocks::{Block, Blocks, LANES};
+use crate::blocks::{Block, LANES};
 use crate::mask::ProbeCount;
 
-/// What a lookup reads besides the block, for one number of probes. Three cache lines.
+/// The constants for one number of probes: three cache lines.
 #[repr(C, align(64))]
 struct Constants {
-    /// Where in a word each lane's six bits start.
+    /// Where in a word the position of each lane's bit starts.
     positions: [u64; LANES],
     six_bits: [u64; 4],
     ones: u64,
-    /// What makes the first word of a hash, and the second of the first.
+    /// The factors of the first and of the second word.
     factors: [u64; 2],
-    /// For each rotation, a bit for each lane that is probed, in the order of `avx512`.
+    /// For each rotation, a bit for each probed lane, in the order of [`avx512::PROBED`].
     probed: [u32; LANES],
-    /// For each rotation, a bit for each lane that is not probed, in the order of `avx2`.
+    /// For each rotation, a bit for each lane that is not probed, in the order of [`avx2::PROBED`].
     ignored: [u32; LANES],
 }
 
@@ -44,28 +65,34 @@ static CONSTANTS: [Constants; LANES] = {
             ignored: [0; LANES],
         }
     }; LANES];
-    let mut probes = 0;
-    while probes < LANES {
+    let mut count = 0;
+    while count < LANES {
         let mut rotation = 0;
         while rotation < LANES {
-            all[probes].probed[rotation] = avx512::PROBED[probes][rotation] as u32;
-            all[probes].ignored[rotation] = !avx2::PROBED[probes][rotation] as u32;
+            all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
+            all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
             rotation += 1;
         }
-        probes += 1;
+        count += 1;
     }
     all
 };
 
-// All assembly below reads the constants of one number of probes: whole fields, and one entry of `probed` or `ignored`,
-// which have eight, as a rotation has three bits; or one of eight rows of 64 bytes. Of the blocks it reads the 64 bytes of
-// number (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1, and inserts write these. It
-// declares all registers that it changes. The vectors that it reads from a block need no alignment.
+// What the assembly accesses. It reads fields of one `Constants`, of which it indexes `probed` and `ignored` by the
+// rotation, three bits, or one of eight `Row`s of 64 bytes, by the rotation too. It reads the 64 bytes of block number
+// (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1; inserts write the same 64 bytes. No
+// access to a block needs alignment. It declares every register that it changes: `tests` below fail otherwise.
 //
-// If other threads set bits in the block at the same time, it does not matter how much of that a vector sees, or whether a
-// load is torn: bits are only ever set, so those of a key inserted before are in any mixture of old and new bytes.
+// Lookups beside inserts of other threads. In Rust's memory model, a lookup stands for eight relaxed loads, one for each
+// lane, as `shared::load` has them. The CPU may split the load of a vector, even within a lane, but the answer is one
+// that relaxed loads may give: as bits are only ever set, a bit that was seen is in the lane's newest value, and one that
+// was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in both.
+//
+// Lookups are not `pure`: of two with the same hash, only the second may find the key. With `pure`, the compiler could
+// move the lookup out of a loop that waits for another thread's key, which would then never end: a test in `lockstep`.
 
-/// Leaves the first word in `rdx`, and what is to be added to `blocks` in `{block}`; then runs the `$line`s.
+/// `asm!` with the `$line`s, between what all functions share: `rdx` = the first word, `{block}` = the block's offset in
+/// bytes. Returns `{answer}`.
 macro_rules! with_block {
     (($blocks:expr, $hash:expr, $constants:expr), [$($line:expr),* $(,)?], $($operand:tt)*) => {{
         let (blocks, n_blocks) = $blocks;
@@ -89,7 +116,7 @@ macro_rules! with_block {
     }};
 }
 
-/// Leaves the second word in `{answer}`.
+/// `{answer}` = the second word, of the first in `rdx`.
 macro_rules! second_word {
     () => {
         "mov {answer}, rdx
@@ -99,7 +126,8 @@ macro_rules! second_word {
     };
 }
 
-/// AVX-512. Registers 16 to 31 do not exist for older instructions, so they need no `vzeroupper` after use.
+/// Declares the registers of AVX-512 code. Older instructions cannot use registers 16 to 31, so no `vzeroupper` is needed
+/// after them.
 macro_rules! avx512 {
     ($arguments:tt, $lines:tt, $($operand:tt)*) => {
         with_block!(
@@ -110,6 +138,7 @@ macro_rules! avx512 {
     };
 }
 
+/// `$register` = the position of each lane's bit, by `$word`, in its six lowest bits.
 #[rustfmt::skip]
 macro_rules! positions_avx512 {
     ($register:literal, $word:literal) => {
@@ -120,8 +149,8 @@ macro_rules! positions_avx512 {
     };
 }
 
-/// AVX2. `vzeroupper` clears the upper halves of registers 0 to 15, so all of these are declared: the caller may be code
-/// that uses them.
+/// Declares the registers of AVX2 code: all of them, because `vzeroupper` clears their upper halves, which the code around
+/// the assembly may use.
 macro_rules! avx2 {
     ($arguments:tt, [$($line:expr),* $(,)?], $($operand:tt)*) => {
         with_block!(
@@ -136,7 +165,8 @@ macro_rules! avx2 {
     };
 }
 
-/// `$and` is `vpand`, or `vpandn` for 63 minus each position.
+/// Registers `$low` and `$high` = the positions of the bits in lanes 0 to 3 and 4 to 7, by `$word`. `$and` is `vpand`, or
+/// `vpandn` for 63 minus each position.
 #[rustfmt::skip]
 macro_rules! positions_avx2 {
     ($low:literal, $high:literal, $word:literal, $and:literal) => {
@@ -159,7 +189,8 @@ macro_rules! positions_avx2 {
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Rotates the block, not the ones, so that no instruction but a load has an index: Intel's cores split others in two.
+    // Rotates each lane's bit to the lowest place. To rotate a 1 to the bit, the test would read the block by an index,
+    // and Intel's cores split an instruction that is not a load and has an index in two.
     macro_rules! missing {
         ($constants:expr, [$($line:expr),*], $($operand:tt)*) => {
             avx512!(
@@ -177,7 +208,7 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
         };
     }
     let missing = match PerWord::of(&ROWS, k).second {
-        // SAFETY: the caller guarantees the CPU and the blocks; the comment above the macros lists what is read.
+        // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         None => unsafe {
             missing!(
                 PerWord::of(&CONSTANTS, k).first,
@@ -220,7 +251,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Each lane's probe becomes its sign. Gives a bit for each lane that is set or not probed.
+    // Shifts each lane's bit to its sign and collects the signs. Returns a bit for each lane whose probe is set, or that
+    // is not probed.
     macro_rules! set {
         ($constants:expr, [$($line:expr),*]) => {
             avx2!(
@@ -240,7 +272,7 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
         };
     }
     let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
-    // SAFETY: the caller guarantees the CPU and the blocks; the comment above the macros lists what is read.
+    // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
     let set = unsafe {
         match second {
             None => set!(
@@ -277,15 +309,14 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 ///
 /// # Safety
 ///
-/// The CPU must have avx512f and bmi2.
+/// The CPU must have avx512f and bmi2, and `blocks` must be the address and the number of blocks, at least one, that
+/// nothing else accesses.
 #[inline(always)]
-pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
-    let n_blocks = blocks.len();
-    let blocks = blocks.as_mut_slice().as_mut_ptr();
+pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
     macro_rules! changed {
         ($rows:expr, [$($line:expr),*], $($operand:tt)*) => {
             avx512!(
-                ((blocks, n_blocks), hash, &CONSTANTS[0]),
+                (blocks, hash, &CONSTANTS[0]),
                 [
                     positions_avx512!("zmm16", "rdx"),
                     $($line,)*
@@ -302,7 +333,7 @@ pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount
         };
     }
     let PerWord { first, second } = PerWord::of(&ROWS, k);
-    // SAFETY: the caller guarantees the CPU; the comment above the macros lists what is read and written.
+    // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
     let changed = unsafe {
         match second {
             None => changed!(
@@ -338,15 +369,14 @@ pub(super) unsafe fn insert_avx512(blocks: &mut Blocks, hash: u64, k: ProbeCount
 ///
 /// # Safety
 ///
-/// The CPU must have avx2 and bmi2.
+/// The CPU must have avx2 and bmi2, and `blocks` must be the address and the number of blocks, at least one, that
+/// nothing else accesses.
 #[inline(always)]
-pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
-    let n_blocks = blocks.len();
-    let blocks = blocks.as_mut_slice().as_mut_ptr();
+pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
     macro_rules! changed {
         ($rows:expr, [$($line:expr),*], $($operand:tt)*) => {
             avx2!(
-                ((blocks, n_blocks), hash, &CONSTANTS[0]),
+                (blocks, hash, &CONSTANTS[0]),
                 [
                     positions_avx2!("0", "1", "rdx", "vpand"),
                     $($line,)*
@@ -370,7 +400,7 @@ pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) 
         };
     }
     let PerWord { first, second } = PerWord::of(&ROWS, k);
-    // SAFETY: the caller guarantees the CPU; the comment above the macros lists what is read and written.
+    // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
     let changed = unsafe {
         match second {
             None => changed!(
@@ -406,4 +436,122 @@ pub(super) unsafe fn insert_avx2(blocks: &mut Blocks, hash: u64, k: ProbeCount) 
         }
     };
     changed != 0
+}
+
+/// The assembly must declare every register that it changes: otherwise values of the code around it are silently wrong.
+/// A test fails if one `out("…") _` is missing.
+#[cfg(all(test, feature = "std", not(miri)))]
+mod tests {
+    use core::array;
+    use core::mem::transmute;
+
+    use super::*;
+    use crate::blocks::Blocks;
+    use crate::hash::mix;
+
+    /// Makes a function that inserts and looks up while all vector registers, and all mask registers that an operand can
+    /// name, hold values. Returns the answers and the values. The empty assembly has all registers as operands, so the
+    /// compiler moves a value out of its register and back only if the assembly in between declares the register.
+    macro_rules! with_values_in_registers {
+        (
+            $name:ident, $features:literal, $numbers:ty, $vector:ty, $vectors:literal, $masks:literal,
+            [$($v:ident $register:tt)*], [$($m:ident $mask_register:tt)*]
+        ) => {
+            #[target_feature(enable = $features)]
+            fn $name<const AVX512: bool>(
+                blocks: (*mut Block, usize),
+                hash: u64,
+                k: ProbeCount,
+                vectors: [$numbers; $vectors],
+                masks: [u16; $masks],
+            ) -> ([bool; 2], [$numbers; $vectors], [u16; $masks]) {
+                // SAFETY: both types have the same size and no invalid values.
+                let [$(mut $v),*] = unsafe { transmute::<[$numbers; $vectors], [$vector; $vectors]>(vectors) };
+                let [$(mut $m),*] = masks;
+                macro_rules! pin {
+                    () => {
+                        // SAFETY: it has no instructions.
+                        unsafe { asm!("", $(inout($register) $v,)* $(inout($mask_register) $m,)*) }
+                    };
+                }
+                pin!();
+                let is_new =
+                    // SAFETY: the tests below ask for the CPU's features, and nothing else accesses their blocks.
+                    unsafe { if AVX512 { insert_avx512(blocks, hash, k) } else { insert_avx2(blocks, hash, k) } };
+                pin!();
+                let blocks = (blocks.0.cast_const(), blocks.1);
+                let is_found =
+                    // SAFETY: as above.
+                    unsafe { if AVX512 { contains_avx512(blocks, hash, k) } else { contains_avx2(blocks, hash, k) } };
+                pin!();
+                // SAFETY: as above.
+                let vectors = unsafe { transmute::<[$vector; $vectors], [$numbers; $vectors]>([$($v),*]) };
+                ([is_new, is_found], vectors, [$($m),*])
+            }
+        };
+    }
+
+    with_values_in_registers! {
+        in_avx512_code, "avx512f,bmi2", [u64; 8], core::arch::x86_64::__m512i, 32, 7,
+        [
+            v0 "zmm0" v1 "zmm1" v2 "zmm2" v3 "zmm3" v4 "zmm4" v5 "zmm5" v6 "zmm6" v7 "zmm7" v8 "zmm8" v9 "zmm9"
+            v10 "zmm10" v11 "zmm11" v12 "zmm12" v13 "zmm13" v14 "zmm14" v15 "zmm15" v16 "zmm16" v17 "zmm17"
+            v18 "zmm18" v19 "zmm19" v20 "zmm20" v21 "zmm21" v22 "zmm22" v23 "zmm23" v24 "zmm24" v25 "zmm25"
+            v26 "zmm26" v27 "zmm27" v28 "zmm28" v29 "zmm29" v30 "zmm30" v31 "zmm31"
+        ],
+        [m1 "k1" m2 "k2" m3 "k3" m4 "k4" m5 "k5" m6 "k6" m7 "k7"]
+    }
+
+    with_values_in_registers! {
+        in_avx2_code, "avx2,bmi2", [u64; 4], core::arch::x86_64::__m256i, 16, 0,
+        [
+            v0 "ymm0" v1 "ymm1" v2 "ymm2" v3 "ymm3" v4 "ymm4" v5 "ymm5" v6 "ymm6" v7 "ymm7" v8 "ymm8" v9 "ymm9"
+            v10 "ymm10" v11 "ymm11" v12 "ymm12" v13 "ymm13" v14 "ymm14" v15 "ymm15"
+        ],
+        []
+    }
+
+    /// Calls `each` with filters of either k, of which each has its own assembly.
+    fn each_filter(mut each: impl FnMut((*mut Block, usize), u64, ProbeCount)) {
+        for k in [6, 16] {
+            // As many blocks as an `AtomicBloomFilter` passes, and more.
+            for n_blocks in [1, 100] {
+                let mut blocks = Blocks::zeroed(n_blocks).unwrap();
+                each(
+                    (blocks.as_mut_slice().as_mut_ptr(), n_blocks),
+                    mix(k.into()),
+                    ProbeCount::new(k).unwrap(),
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn avx512_code_keeps_its_registers() {
+        if !std::is_x86_feature_detected!("avx512f") || !std::is_x86_feature_detected!("bmi2") {
+            return std::println!("skipped: this CPU has no AVX-512");
+        }
+        let vectors = array::from_fn(|i| array::from_fn(|j| mix((8 * i + j) as u64)));
+        let masks = array::from_fn(|i| mix(i as u64) as u16);
+        for kernel in [in_avx512_code::<true>, in_avx512_code::<false>] {
+            each_filter(|blocks, hash, k| {
+                // SAFETY: the CPU has AVX-512 and BMI2, and so AVX2.
+                let kept = unsafe { kernel(blocks, hash, k, vectors, masks) };
+                assert_eq!(kept, ([true; 2], vectors, masks), "k = {}", k.get());
+            });
+        }
+    }
+
+    #[test]
+    fn avx2_code_keeps_its_registers() {
+        if !std::is_x86_feature_detected!("avx2") || !std::is_x86_feature_detected!("bmi2") {
+            return std::println!("skipped: this CPU has no AVX2");
+        }
+        let vectors = array::from_fn(|i| array::from_fn(|j| mix((4 * i + j) as u64)));
+        each_filter(|blocks, hash, k| {
+            // SAFETY: the CPU has AVX2 and BMI2.
+            let kept = unsafe { in_avx2_code::<false>(blocks, hash, k, vectors, []) };
+            assert_eq!(kept, ([true; 2], vectors, []), "k = {}", k.get());
+        });
+    }
 }

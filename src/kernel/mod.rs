@@ -34,11 +34,11 @@ mod neon;
 mod portable;
 mod prefetch;
 mod reference;
-mod rows;
 #[cfg(target_has_atomic = "64")]
 mod shared;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod sse41;
+mod tables;
 
 use batch::{Inserts, Lookups};
 use choice::Choice;
@@ -74,7 +74,7 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 /// # let _ = reference;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Kernel(Isa);
+pub struct Kernel(KernelId);
 
 /// Whether the CPU has features, and the operating system saves their registers. `std` knows more, such as that macOS
 /// grants AVX-512 only once it is used.
@@ -93,39 +93,39 @@ macro_rules! has {
     }};
 }
 
-/// Makes [`Isa`], the list of the kernels that this target has.
+/// Makes [`KernelId`], the list of the kernels that this target has.
 macro_rules! kernels {
-    ($($(#[$attribute:meta])* $isa:ident, $name:literal, $is_supported:expr, $is_of_build:expr;)*) => {
+    ($($(#[$attribute:meta])* $id:ident, $name:literal, $is_supported:expr, $is_compiled_in:expr;)*) => {
         /// The kernels of this target. `dispatch!` has an arm for each: it does not compile otherwise.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        enum Isa {
-            $($(#[$attribute])* $isa,)*
+        enum KernelId {
+            $($(#[$attribute])* $id,)*
         }
 
-        impl Isa {
+        impl KernelId {
             /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so
             /// a kernel added here is tested.
-            const ALL: &[Self] = &[$($(#[$attribute])* Self::$isa,)*];
+            const ALL: &[Self] = &[$($(#[$attribute])* Self::$id,)*];
 
             fn name(self) -> &'static str {
                 match self {
-                    $($(#[$attribute])* Self::$isa => $name,)*
+                    $($(#[$attribute])* Self::$id => $name,)*
                 }
             }
 
             /// Returns whether the CPU can run it.
             fn is_supported(self) -> bool {
                 match self {
-                    $($(#[$attribute])* Self::$isa => $is_supported,)*
+                    $($(#[$attribute])* Self::$id => $is_supported,)*
                 }
             }
 
             /// Returns whether this is the fastest kernel that the build's target features include. The compiler then
             /// inlines the kernel anywhere and schedules it better than the assembly.
             #[inline]
-            fn is_of_build(self) -> bool {
+            fn is_compiled_in(self) -> bool {
                 match self {
-                    $($(#[$attribute])* Self::$isa => $is_of_build,)*
+                    $($(#[$attribute])* Self::$id => $is_compiled_in,)*
                 }
             }
         }
@@ -151,11 +151,11 @@ kernels! {
 /// The kernels of all targets, fastest first, so that `BLOOMLINE_KERNEL` means the same everywhere.
 const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "reference"];
 
-impl Isa {
-    /// The index in [`Isa::ALL`] of the fastest kernel that this CPU has and the environment allows.
+impl KernelId {
+    /// The index in [`KernelId::ALL`] of the fastest kernel that this CPU has and the environment allows.
     fn fastest() -> usize {
         let allowed = Self::allowed();
-        let fastest = Self::ALL.iter().position(|isa| allowed.contains(&isa.name()) && isa.is_supported());
+        let fastest = Self::ALL.iter().position(|id| allowed.contains(&id.name()) && id.is_supported());
         fastest.unwrap_or(Self::ALL.len() - 1)
     }
 
@@ -163,11 +163,11 @@ impl Isa {
     fn allowed() -> &'static [&'static str] {
         #[cfg(feature = "std")]
         if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
-            let from = |fastest: &OsStr| NAMES.iter().position(|name| fastest == *name);
+            let index_of = |fastest: &OsStr| NAMES.iter().position(|name| fastest == *name);
             // To ignore a misspelt name would show when the host fails; one that is too strict costs only time.
-            let fastest = from(&given).or_else(|| {
+            let fastest = index_of(&given).or_else(|| {
                 warn_once(&given);
-                from("portable".as_ref())
+                index_of("portable".as_ref())
             });
             return &NAMES[fastest.unwrap_or(0)..];
         }
@@ -189,21 +189,21 @@ fn warn_once(given: &OsStr) {
     });
 }
 
-/// The index in [`Isa::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.
+/// The index in [`KernelId::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.
 static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
     /// The kernels that this CPU can run, fastest first, except those that the [environment](Self#the-environment)
     /// excludes.
     pub fn available() -> impl Iterator<Item = Self> {
-        let allowed = &Isa::ALL[Self::active().0 as usize..];
-        allowed.iter().copied().filter(|isa| isa.is_supported()).map(Self)
+        let allowed = &KernelId::ALL[Self::active().0 as usize..];
+        allowed.iter().copied().filter(|id| id.is_supported()).map(Self)
     }
 
     /// The fastest available kernel, which filters use by default. Detected once per process.
     #[inline]
     pub fn active() -> Self {
-        Self(ACTIVE.get(Isa::ALL, Isa::fastest))
+        Self(ACTIVE.get(KernelId::ALL, KernelId::fastest))
     }
 
     /// The available kernel with this name. In the order of speed the names are `"avx512"`, `"avx2"`, `"sse4.1"`,
@@ -234,38 +234,39 @@ impl fmt::Display for Kernel {
 macro_rules! dispatch {
     ($kernel:expr, $function:ident($($argument:expr),*)) => {
         match $kernel.0 {
-            // SAFETY: a `Kernel` of `Isa::Avx512` is made only after `Isa::is_supported` found avx512f, bmi1
-            // and bmi2 on this CPU.
+            // SAFETY: `KernelId::is_supported` found avx512f, bmi1 and bmi2 on this CPU before a `Kernel` of
+            // `KernelId::Avx512` was made.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx512 => unsafe { avx512::$function($($argument),*) },
-            // SAFETY: a `Kernel` of `Isa::Avx2` is made only after `Isa::is_supported` found avx2, bmi1 and bmi2
-            // on this CPU.
+            KernelId::Avx512 => unsafe { avx512::$function($($argument),*) },
+            // SAFETY: `KernelId::is_supported` found avx2, bmi1 and bmi2 on this CPU before a `Kernel` of
+            // `KernelId::Avx2` was made.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx2 => unsafe { avx2::$function($($argument),*) },
-            // SAFETY: a `Kernel` of `Isa::Sse41` is made only after `Isa::is_supported` found sse4.1 on this CPU.
+            KernelId::Avx2 => unsafe { avx2::$function($($argument),*) },
+            // SAFETY: `KernelId::is_supported` found sse4.1 on this CPU before a `Kernel` of `KernelId::Sse41` was made.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Sse41 => unsafe { sse41::$function($($argument),*) },
+            KernelId::Sse41 => unsafe { sse41::$function($($argument),*) },
             #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            Isa::Neon => neon::$function($($argument),*),
-            Isa::Portable => portable::$function($($argument),*),
-            Isa::Reference => reference::$function($($argument),*),
+            KernelId::Neon => neon::$function($($argument),*),
+            KernelId::Portable => portable::$function($($argument),*),
+            KernelId::Reference => reference::$function($($argument),*),
         }
     };
 }
 
-/// What the kernel's inline assembly returns, or `None` if the kernel has none.
+/// What the kernel's inline assembly returns, or `None` if the kernel has none. Miri has no assembly: there the vector
+/// instructions are called.
 macro_rules! inlined {
     ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
         match $kernel.0 {
             // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            Isa::Avx512 => Some(unsafe { inlined::$avx512($($argument),*) }),
+            KernelId::Avx512 if !cfg!(miri) => Some(unsafe { inlined::$avx512($($argument),*) }),
             // Not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of them because
             // of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
             //
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            Isa::Avx2 if !cfg!(windows) => Some(unsafe { inlined::$avx2($($argument),*) }),
+            KernelId::Avx2 if !cfg!(any(miri, windows)) => Some(unsafe { inlined::$avx2($($argument),*) }),
             // The kernels that are called.
             _ => None,
         }
@@ -322,10 +323,15 @@ impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
     pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
-        if self.0.is_of_build() {
+        if self.0.is_compiled_in() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        let inlined = inlined!(self, insert_avx512, insert_avx2, (blocks, hash, k));
+        let inlined = inlined!(
+            self,
+            insert_avx512,
+            insert_avx2,
+            ((blocks.as_mut_slice().as_mut_ptr(), blocks.len()), hash, k)
+        );
         inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
     }
 
@@ -339,7 +345,7 @@ impl Kernel {
     /// Returns whether all bits of `hash` are set in its block.
     #[inline]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
-        if self.0.is_of_build() {
+        if self.0.is_compiled_in() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
         let inlined = inlined!(
@@ -363,10 +369,10 @@ impl Kernel {
         match kernel.0 {
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx512 => unsafe { avx512::contains_short(lanes, hash, k) },
+            KernelId::Avx512 => unsafe { avx512::contains_short(lanes, hash, k) },
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
+            KernelId::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
             // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
             // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
             _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
@@ -388,10 +394,10 @@ impl Kernel {
         match kernel.0 {
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx512 => unsafe { avx512::contains_any(filters, hash, k) },
+            KernelId::Avx512 => unsafe { avx512::contains_any(filters, hash, k) },
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Isa::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
+            KernelId::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
             // The kernels without such a function.
             _ => filters.fold(false, move |any, blocks| {
                 any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))
@@ -399,7 +405,8 @@ impl Kernel {
         }
     }
 
-    /// [`contains`](Self::contains) in a block that other threads may change at the same time.
+    /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a relaxed
+    /// load, or by assembly that stands for these loads: `inlined` says why.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {

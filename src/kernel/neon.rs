@@ -9,7 +9,7 @@ use core::arch::aarch64::*;
 
 use super::batch::{Lookups, Pairs};
 pub(super) use super::portable::{insert, insert_batch};
-use super::rows::{PerWord, Table};
+use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
 

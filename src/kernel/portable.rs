@@ -5,7 +5,7 @@
 use wide::u64x8;
 
 use super::batch::{Inserts, Lookups, Pairs};
-use super::rows::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
+use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 

@@ -11,7 +11,7 @@ use core::arch::x86_64::*;
 
 use super::batch::{Inserts, Lookups, Pairs};
 use super::portable;
-use super::rows::{PerWord, Table};
+use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 

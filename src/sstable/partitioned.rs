@@ -256,7 +256,7 @@ impl<'a> Entries<'a> {
         let (body, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
             .ok_or(PartitionIndexError::TooShort { found: bytes.len() })?;
-        let [n_entries, version, stored] = words(footer);
+        let [n_entries, version, stored] = fields(footer);
         if version != VERSION {
             return Err(PartitionIndexError::Version { found: version });
         }
@@ -270,9 +270,9 @@ impl<'a> Entries<'a> {
         let (keys, entries) = body.split_at(keys_end);
         let (entries, _) = entries.as_chunks();
         let index = Self { keys, entries };
-        let ends = || entries.iter().map(|entry| words(entry)[0]);
+        let ends = || entries.iter().map(|entry| fields(entry)[0]);
         let is_sorted = ends().is_sorted() && ends().next_back().unwrap_or(0) == keys.len() as u64;
-        let are_places = entries.iter().map(words).all(|[_, start, end]| start <= end);
+        let are_places = entries.iter().map(fields).all(|[_, start, end]| start <= end);
         if are_places && is_sorted && (1..entries.len()).all(|i| index.key(i - 1) < index.key(i)) {
             Ok(index)
         } else {
@@ -287,13 +287,13 @@ impl<'a> Entries<'a> {
             let middle = low + (high - low) / 2;
             (low, high) = if self.key(middle) <= key { (middle + 1, high) } else { (low, middle) };
         }
-        let [_, start, end] = words(self.entries.get(low.saturating_sub(1))?);
+        let [_, start, end] = fields(self.entries.get(low.saturating_sub(1))?);
         Some(start..end)
     }
 
     /// The first key of a partition.
     fn key(self, partition: usize) -> &'a [u8] {
-        let end = |partition: usize| words(&self.entries[partition])[0] as usize;
+        let end = |partition: usize| fields(&self.entries[partition])[0] as usize;
         let start = if partition == 0 { 0 } else { end(partition - 1) };
         self.keys.get(start..end(partition)).unwrap_or_default()
     }
@@ -305,9 +305,9 @@ impl<B> fmt::Debug for PartitionIndex<B> {
     }
 }
 
-fn words(bytes: &[u8; 24]) -> [u64; 3] {
-    let (words, _) = bytes.as_chunks();
-    core::array::from_fn(|i| u64::from_le_bytes(words[i]))
+fn fields(bytes: &[u8; 24]) -> [u64; 3] {
+    let (fields, _) = bytes.as_chunks();
+    core::array::from_fn(|i| u64::from_le_bytes(fields[i]))
 }
 
 /// The bytes are not a partition index. Read the table without its filters; rewriting the table rebuilds them.

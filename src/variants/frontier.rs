@@ -7,7 +7,6 @@ use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::blocks::reserve;
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
 use crate::error::{DecodeError, OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
@@ -242,8 +241,8 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.encode(put))?;
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
-        let words = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
-        write(&encoding::signed(words, StandaloneKind::Frontier))
+        let fields = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
+        write(&encoding::seal(fields, StandaloneKind::Frontier))
     }
 }
 
@@ -273,8 +272,8 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         if bytes.len() < StandaloneFooter::LEN {
             return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
         }
-        let (body, words) = encoding::split(bytes, StandaloneKind::Frontier)?;
-        let [items, queue_bytes, accepted, capacity, checksum, last] = words;
+        let (body, fields) = encoding::split(bytes, StandaloneKind::Frontier)?;
+        let [items, queue_bytes, accepted, capacity, checksum, last] = fields;
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }
@@ -285,24 +284,29 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         encoding::verify(body, checksum)?;
         let wrong = |stored, unit| DecodeError::Size { stored, unit, found_bytes: body.len() };
         let too_long = wrong(queue_bytes, "bytes of queue");
-        let (mut rest, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
+        let (encoded, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
         let wrong_queue = wrong(items, "queued items");
-        // Grown item by item: a forged count must not allocate.
+        // Counted before memory is allocated: the stored number may be forged. Reserved at once, because a queue that
+        // grows takes three times its memory while it moves.
+        let (mut n_items, mut rest) = (0, encoded);
+        while !rest.is_empty() {
+            (_, rest) = split_item(rest).ok_or(wrong_queue)?;
+            n_items += 1;
+        }
+        if n_items as u64 != items {
+            return Err(wrong_queue);
+        }
         let mut queue = VecDeque::new();
-        for index in 0..items {
-            let (length, behind) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or(wrong_queue)?;
-            let (bytes, behind) = split_at(behind, u64::from_le_bytes(*length)).ok_or(wrong_queue)?;
+        let slots = size_of::<T>().saturating_mul(n_items);
+        queue.try_reserve_exact(n_items).map_err(|_| OutOfMemory { bytes: slots })?;
+        rest = encoded;
+        while let Some((bytes, after)) = split_item(rest) {
             let mut copy = Vec::new();
-            reserve(&mut copy, bytes.len())?;
+            copy.try_reserve_exact(bytes.len()).map_err(|_| OutOfMemory { bytes: bytes.len() })?;
             copy.extend_from_slice(bytes);
             let item = T::try_from(copy).ok().filter(|item| item.key_bytes().as_ref() == bytes);
-            let slots = size_of::<T>().saturating_mul(queue.len() + 1);
-            queue.try_reserve(1).map_err(|_| OutOfMemory { bytes: slots })?;
-            queue.push_back(item.ok_or(DecodeError::Item { index })?);
-            rest = behind;
-        }
-        if !rest.is_empty() {
-            return Err(wrong_queue);
+            queue.push_back(item.ok_or(DecodeError::Item { index: queue.len() as u64 })?);
+            rest = after;
         }
         let filter = if capacity == UNLIMITED {
             Filter::Growing(ScalableBloomFilter::from_standalone(filter)?)
@@ -323,6 +327,12 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
 /// `None` if there are fewer than `at` bytes.
 fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(at).ok()?)
+}
+
+/// The first item of an encoded queue, and those after it. `None` if the queue is empty, or ends within the item.
+fn split_item(queue: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = queue.split_first_chunk::<LENGTH_BYTES>()?;
+    split_at(rest, u64::from_le_bytes(*length))
 }
 
 impl<T: Key> Extend<T> for Frontier<T> {

@@ -337,8 +337,8 @@ impl ScalableBloomFilter {
     // Why the sum of both rates is kept: let R be the rate that n filters keep, P the plan's, t its tightening and l the
     // lowest of k. Their own rates add up to at most
     //     R − (64 − n)·l − (P − 64·l)·tⁿ
-    // which leaves room for those to come, up to 64, of l + (P − 64·l)·(1 − t)·tⁱ each. (R is P; after `from_filter`,
-    // P follows from this for n = 1.) For two, R, n and P add up. The union's room is (64 − n)·l + (P − 64·l)·tⁿ, with
+    // so the filters to come, up to 64, may have l + (P − 64·l)·(1 − t)·tⁱ each. (R is P; after `from_filter`,
+    // P follows from this for n = 1.) For two, R, n and P add up. The union leaves them (64 − n)·l + (P − 64·l)·tⁿ, with
     // P − 64·l = (P₁ − 64·l) + (P₂ − 64·l) + 64·l. The two leave more than that together, because tⁿ is at most t₁ⁿ¹,
     // t₂ⁿ² and 1. A filter that is left out, because it is empty, has no rate.
     #[doc(alias = "merge")]
@@ -365,8 +365,8 @@ impl ScalableBloomFilter {
         };
         // By the number of keys, a reader of the bytes expects all filters but the newest to be full.
         plan.initial_capacity = (keys / plan.total_capacity(n_filters)).max(1);
-        let (full, next) = (plan.total_capacity(n_filters), plan.capacity(n_filters));
-        if full > keys && next > SMALL_UNION {
+        let (total, next) = (plan.total_capacity(n_filters), plan.capacity(n_filters));
+        if total > keys && next > SMALL_UNION {
             return Err(MismatchError::Filters { n_filters, keys });
         }
         let kernel = self.filters[0].kernel();
@@ -376,7 +376,7 @@ impl ScalableBloomFilter {
         self.filters.sort_by_key(BloomFilter::n_blocks);
         self.plan = plan;
         or_abort(self.try_grow());
-        self.room = next - keys.saturating_sub(full);
+        self.room = next - keys.saturating_sub(total);
         Ok(())
     }
 
@@ -494,8 +494,8 @@ impl ScalableBloomFilter {
         let Plan { initial_capacity, fpr, growth, tightening, .. } = self.plan;
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
         let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
-        let words = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
-        write(&encoding::signed(words, StandaloneKind::Scalable))
+        let fields = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
+        write(&encoding::seal(fields, StandaloneKind::Scalable))
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
@@ -521,8 +521,8 @@ impl ScalableBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
         let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
-        let (filters, words) = encoding::split(bytes, StandaloneKind::Scalable)?;
-        let [n_filters, keys, initial_capacity, fpr, tightening, last] = words;
+        let (filters, fields) = encoding::split(bytes, StandaloneKind::Scalable)?;
+        let [n_filters, keys, initial_capacity, fpr, tightening, last] = fields;
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
         check(reserved == [0; 6], "reserved bytes", last >> 16)?;

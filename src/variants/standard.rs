@@ -495,14 +495,14 @@ mod tests {
         let mut none = exp_of_minus(mean);
         for at in 0..wanted.len() {
             let first = first_word(wanted[at], size_bits);
-            let words = (first_word(wanted[at] + 1, size_bits) - first) as u64;
-            if words as f64 != width {
-                mean = keys * words as f64 / TWO_TO_64;
+            let n_words = (first_word(wanted[at] + 1, size_bits) - first) as u64;
+            if n_words as f64 != width {
+                mean = keys * n_words as f64 / TWO_TO_64;
                 none = exp_of_minus(mean);
             }
             for probe in 0..k.get() {
                 for _ in 0..random.poisson(mean, none) {
-                    let hash = hash_of(first as u64 + random.below(words), probe.into());
+                    let hash = hash_of(first as u64 + random.below(n_words), probe.into());
                     let seen: Vec<(u32, usize)> = (0..)
                         .zip(probes(hash, size_bits, k))
                         .filter_map(|(probe, bit)| wanted.binary_search(&bit).ok().map(|at| (probe, at)))

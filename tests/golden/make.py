@@ -21,6 +21,8 @@ VERSION, HASH_ID = 2, 2
 S0, S1, S2, S3 = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
 SEED_MIXER = FIRST_MULTIPLIER = 0x9E3779B97F4A7C15
 SECOND_MULTIPLIER = 0xD6E8FEB86659FD93
+# Lengths about 2^16, which a writer may cut to 16 bits, and a megabyte.
+LONG = [(1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20]
 CHECK_TEXT = b"The hash of every prefix of this text, each seeded by the last.." * 2
 
 
@@ -365,7 +367,7 @@ def rust_values():
     out += ["/// (key length, seed, hash). The key of length n is the bytes (131 * i + n) mod 256 for i in 0..n."]
     out += ["pub const HASHES: &[(usize, u64, u64)] = &["]
     for seed in (0, 1, S0, WORD):
-        for n in range(151):
+        for n in (*range(151), *LONG):
             key = bytes((131 * i + n) % 256 for i in range(n))
             out += [f"    ({n}, {literal(seed)}, {literal(hash_key(key, seed))}),"]
     out += ["];", ""]

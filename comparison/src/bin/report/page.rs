@@ -64,7 +64,7 @@ impl Page {
         let facts = self.machine.iter().map(|(name, value)| format!("| {name} | {value} |\n"));
         let tables = self.tables.iter().map(|table| format!("\n### {}\n\n{}", table.title, table.markdown()));
         format!(
-            include_str!("machine.md"),
+            include_str!("machine.txt"),
             name = self.name,
             notes = String::from_iter(self.notes.iter().map(|note| format!("{note}\n\n"))),
             facts = String::from_iter(facts),
@@ -112,7 +112,7 @@ pub fn summary(pages: &[Page]) -> String {
         }
     }
     format!(
-        include_str!("summary.md"),
+        include_str!("summary.txt"),
         machines = markdown(&machines),
         targets = targets(&Vec::from_iter(pages)),
         figures = markdown(&figures),
