@@ -24,7 +24,7 @@ use crate::view::{BloomView, check_match};
 ///
 /// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no thread
 /// undoes another's bits, and inserting a key that is already present leaves its cache line shared among the cores that
-/// read it. Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
+/// read it. Once an insert has returned, its key is found by lookups of the same thread, and of threads that have
 /// synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
 ///
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
@@ -253,7 +253,7 @@ impl AtomicBloomFilter {
         blocks.map(|block| block.each_ref().map(|lane| u64::from_le(lane.load(Ordering::Relaxed))))
     }
 
-    /// Copies so few blocks that they may share lanes, as those of a short filter do, to `scratch`.
+    /// Copies so few blocks that they may share lanes, as in a short filter, to `scratch`.
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
         let copies = scratch.get_mut(..self.n_blocks())?;
         self.blocks.copy_to(0, copies);

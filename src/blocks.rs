@@ -105,8 +105,8 @@ fn layout(n_blocks: usize) -> Option<Layout> {
 }
 
 impl Blocks {
-    /// `n_blocks` blocks of zeros. If the system provides zeroed pages, those of a large filter stay untouched until a
-    /// key is inserted.
+    /// `n_blocks` blocks of zeros. If the system provides zeroed pages, the pages of a large filter stay untouched
+    /// until a key is inserted.
     pub(crate) fn zeroed(n_blocks: usize) -> Result<Self, OutOfMemory> {
         let layout = layout(n_blocks).ok_or(OutOfMemory { bytes: n_blocks.saturating_mul(BLOCK_BYTES) })?;
         #[cfg(all(target_os = "linux", feature = "huge-pages"))]
@@ -205,8 +205,8 @@ impl SharedBlocks {
     pub(crate) fn as_slice(&self) -> &[SharedBlock] {
         const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
         // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
-        // are shared, this is the only access to them, so all reads and writes of them are atomic, except those of the
-        // kernels' assembly, which stand for relaxed loads (`kernel/inlined.rs`).
+        // are shared, this is the only access to them, so all reads and writes of them are atomic, except the loads of
+        // the kernels' assembly, which stand for relaxed loads (`kernel/inlined.rs`).
         unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
     }
 

@@ -297,8 +297,8 @@ impl FilterBuilder {
         Ok(blocks)
     }
 
-    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit. Those include all
-    /// repeats, and some keys that were false positives at the time.
+    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit: all repeats, and
+    /// some keys that were false positives at the time.
     ///
     /// It is enough to sort the keys whose hash is among the unchanged ones, which are few: sorting all keys takes
     /// twice as long as everything else. A filter selects them. It misses none, and a key that it selects wrongly is
@@ -327,7 +327,7 @@ impl FilterBuilder {
     }
 }
 
-/// Blocks with the keys of a builder. Those of a short filter still have to be merged into its lanes.
+/// Blocks with the keys of a builder. A short filter's blocks still have to be merged into its lanes.
 struct Built {
     blocks: Blocks,
     n_lanes: usize,

@@ -35,7 +35,7 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// standard errors about once in a thousand times, and five times in a thousand in a filter of few lanes that is nearly
 /// full.
 ///
-/// The hashes must be as good as random, as those of [`hash_key`](crate::hash_key) are.
+/// The hashes must be as good as random, as [`hash_key`](crate::hash_key) makes them.
 ///
 /// # Range
 ///
@@ -104,8 +104,7 @@ pub enum KeyEstimate {
         /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
         standard_error: f64,
     },
-    /// Any number of keys: the filter is too full to estimate it. Its bits are those of many more keys than it was
-    /// sized for.
+    /// Any number of keys: the filter is too full to estimate it. It has many more keys than it was sized for.
     Unbounded,
 }
 
@@ -160,7 +159,7 @@ impl ProbeEstimate {
         }
     }
 
-    /// The probes made in both of two filters, from those of each and of their union.
+    /// The probes made in both of two filters, from the probes of each and of their union.
     ///
     /// The errors are correlated. The covariance of two martingales comes from the probes made in both. So the
     /// covariance of a filter and the union is the filter's own variance, and that of the two filters is the variance

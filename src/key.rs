@@ -67,7 +67,7 @@ pub trait Key {
     fn key_bytes(&self) -> impl AsRef<[u8]>;
 }
 
-/// Implements [`Key`] for types whose bytes are those of another key.
+/// Implements [`Key`] for types that have the bytes of another key.
 macro_rules! keys {
     ($($(#[$attribute:meta])? [$($generics:tt)*] $key:ty, |$name:ident| $bytes:expr;)*) => {$(
         $(#[$attribute])?

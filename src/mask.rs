@@ -77,7 +77,7 @@ mod tests {
             let n_blocks = 1_u64 << log2_blocks;
             let first_block = n_blocks / 3;
             let hash_of = |i: u64| {
-                // A uniform hash among those that fall in the window.
+                // A uniform hash among the hashes that fall in the window.
                 let span = WINDOW << (64 - log2_blocks);
                 (first_block << (64 - log2_blocks)) + (crate::hash::mix(i) % span)
             };

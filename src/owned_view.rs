@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Self::open(bytes, |bytes| BloomView::from_compact_with_seed(bytes, seed))
     }
 
-    /// Opens standalone bytes, exactly those of the filter, and compares all of them with their checksums. See
+    /// Opens standalone bytes, exactly the filter's, and compares all of them with their checksums. See
     /// [`BloomView::from_standalone`].
     ///
     /// # Errors

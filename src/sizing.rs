@@ -46,7 +46,7 @@
 //! uses the lanes of its [mask](crate::format). Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic
 //! computes the same sizes. 32-bit x86 without SSE2 does not have it: targets such as `i586-unknown-linux-gnu` compute
 //! with the x87 unit's 80 bits, and may choose one block or one probe more or less. Filters of a given size have the
-//! same bits there too, and are read everywhere; to unite filters with those of such a target, give both the same
+//! same bits there too, and are read everywhere; to unite filters across such targets, give both the same
 //! [number of blocks and k](crate::BloomFilter::with_blocks).
 #![forbid(unsafe_code)]
 

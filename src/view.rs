@@ -70,7 +70,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone): exactly
-    /// those of the filter, a slice of a larger file say. Compares all of them with their checksums, at about 10 GB/s
+    /// the filter's bytes, a slice of a larger file say. Compares all of them with their checksums, at about 10 GB/s
     /// from cache.
     ///
     /// # Errors

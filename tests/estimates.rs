@@ -82,7 +82,7 @@ fn errors(estimate: KeyEstimate, keys: u64) -> f64 {
     (estimated as f64 - keys as f64) / standard_error
 }
 
-/// Asserts that the estimate is within four standard errors. Where those are small enough, callers also check 2 %.
+/// Asserts that the estimate is within four standard errors. Where the errors are small enough, callers also check 2 %.
 #[track_caller]
 fn assert_about(estimate: KeyEstimate, keys: u64, what: &str) {
     let errors = errors(estimate, keys);

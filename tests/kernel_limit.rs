@@ -70,7 +70,7 @@ fn without_a_limit_the_cpu_s_features_decide() {
     assert_eq!(of_this_cpu(), expected);
 }
 
-/// Those of this CPU from `limit` on.
+/// The kernels of this CPU from `limit` on.
 fn limited(limit: &str) -> Vec<String> {
     let allowed = NAMES.iter().skip_while(|&&name| name != limit);
     allowed

@@ -317,7 +317,7 @@ fn each_check_reports_what_is_wrong() {
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
 
-/// With a different seed or k, lookups would probe other bits than those that the inserts set.
+/// With a different seed or k, lookups would probe other bits than the inserts set.
 #[test]
 fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {

@@ -42,7 +42,7 @@ use crate::{Bloomline, Unusable};
 /// | without the policy | |
 /// |---|---|
 /// | `Db::builder` | New SSTs get SlateDB's own filters; bloomline's are ignored. |
-/// | `DbReader::builder` | Its gets use no filter, nor do those of a database that shares its cache. |
+/// | `DbReader::builder` | Its gets use no filter, nor do the gets of a database that shares its cache. |
 /// | `CompactorBuilder`, `CompactionWorkerBuilder`, in a process of their own | Compaction replaces bloomline's filters by SlateDB's own, which databases and readers with bloomline alone ignore. |
 /// | `Admin::run_compactor`, `Admin::run_compaction_worker` | The same. They take no policies: use the two builders instead. |
 ///
@@ -309,7 +309,7 @@ impl Filter for NotAFilter {
         true
     }
 
-    /// Writes no bytes. Those are not a filter, so whoever reads them counts again.
+    /// Writes no bytes, which are not a filter: a reader counts again.
     fn encode(&self, _: &mut dyn BufMut) {}
 
     fn size(&self) -> usize {

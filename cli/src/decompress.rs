@@ -30,7 +30,7 @@ const FORMATS: [(&[u8], Format); 8] = [
     // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
     (b"\x50\x2a\x4d\x18", Format::Zstd),
     (b"\xfd7zXZ\0", XZ),
-    // Text of its own would begin so by chance only; the last six bytes are those of a block, or of the end.
+    // Text of its own would begin so by chance only; the last six bytes begin a block, or the end.
     (b"BZh1\x31\x41\x59\x26\x53\x59", BZIP2),
     (b"BZh1\x17\x72\x45\x38\x50\x90", BZIP2),
     (b"\x04\x22\x4d\x18", LZ4),
@@ -47,7 +47,7 @@ fn without_variant(at: usize, byte: u8) -> u8 {
     }
 }
 
-/// A reader of what `reader` holds, decompressed if its first bytes are those of a known format.
+/// A reader of what `reader` holds, decompressed if it begins like a known format.
 pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>> {
     let (mut first, mut compared) = (Vec::new(), Vec::new());
     let begins = |compared: &[u8]| {

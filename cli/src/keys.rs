@@ -39,7 +39,7 @@ impl<'a> Chunk<'a> {
         Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
     }
 
-    /// Replaces `hashes` by those of the keys.
+    /// Replaces `hashes` by the hashes of the keys.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
         let Input { integers, column, delimiter, .. } = *self.input;
@@ -167,7 +167,7 @@ struct Reader<'a> {
     open: Option<Box<dyn Read + Send>>,
     /// The beginning of a key whose end has not been read.
     rest: Vec<u8>,
-    /// Keys read so far, and those of the last opened file.
+    /// Keys read so far, and keys of the last opened file.
     n_keys: u64,
     n_file_keys: u64,
     progress: Progress,

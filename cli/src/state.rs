@@ -14,7 +14,7 @@ pub struct State {
     pub filter: Filter,
     /// Lines that it was made for, at least 1; of a growing one, before it grows for the first time.
     pub capacity: u64,
-    /// Lines put into the filter: those that were new.
+    /// Lines put into the filter: the new ones.
     pub lines: u64,
     /// The requested false-positive rate.
     pub fpr: f64,
@@ -32,7 +32,7 @@ const VERSION: u8 = 1;
 const FOOTER_BYTES: usize = 64;
 
 impl State {
-    /// Whether the bytes end like those of a state. Checks nothing else.
+    /// Whether the bytes end like a state. Checks nothing else.
     pub fn is_state(bytes: &[u8]) -> bool {
         bytes.ends_with(&MAGIC)
     }

@@ -560,7 +560,7 @@ fn a_lock_is_nobody_else_s_file() {
     command.write_stdin("ant\n").assert().code(2).stderr(contains("not a lock"));
 }
 
-/// At high rates a filter drops many of the lines that it was made for. Those put in are more than their number says.
+/// At high rates a filter drops many of the lines that it was made for. The lines put in are more than their number says.
 #[test]
 fn the_rate_holds_where_it_is_high() {
     let place = Place::new();
@@ -575,7 +575,7 @@ fn the_rate_holds_where_it_is_high() {
             // By the model, this many lines raise the rate by more than a twentieth.
             let dedup = ["dedup", "--keys", &keys, "--fpr", fpr];
             let most = most_lines(&place, &dedup, lines(0..n + n / 8 + 1000));
-            // Of the lines that keep the rate, those that are dropped are not put in: four standard errors fewer.
+            // Of the lines that keep the rate, the dropped ones are not put in: four standard errors fewer.
             let fpr = fpr.parse().unwrap();
             let sizing = Sizing::for_bits_per_key(n as usize, sizing::bits_per_key(fpr).unwrap()).unwrap();
             let rate = |lines: usize| sizing.fpr(lines);

@@ -47,7 +47,7 @@ const HUGE: usize = 1 << 30;
 const IN_CACHE: usize = 51;
 const BEYOND: usize = 15;
 
-/// Compare the speed and the false-positive rate of bloomline with those of other filters
+/// Compare bloomline with other filters: speed and false-positive rate
 #[derive(Parser)]
 struct Arguments {
     /// Only filters whose name contains NAME, and the baseline; repeat for several

@@ -46,7 +46,7 @@ fn refuse(function: &str, data_type: impl Display) -> Result<()> {
     plan_err!("{function}: keys cannot be of type {data_type}: cast it to an integer or to text first")
 }
 
-/// The hash of each key. Those of nulls have no meaning.
+/// The hash of each key. The hash of a null has no meaning.
 pub fn hash(keys: &dyn Array, seed: u64) -> Result<Vec<u64>> {
     Ok(match keys.data_type() {
         DataType::Null => vec![0; keys.len()],

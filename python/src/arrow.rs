@@ -238,7 +238,7 @@ impl Type {
 
     fn of(schema: &ArrowSchema) -> PyResult<Self> {
         let format = text(schema.format);
-        // Numbers only in memory. The keys of other extension types are those of their storage.
+        // Numbers only in memory. Other extension types have the keys of their storage.
         match schema.extension() {
             Some(b"arrow.bool8") => return Err(cannot_be_keys("booleans")),
             Some(b"pandas.period") => return Err(cannot_be_keys("periods")),

@@ -343,7 +343,7 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
     }
 }
 
-/// A column of which some values are null. Those need not be readable.
+/// A column of which some values are null. Nulls need not be readable.
 pub struct Nullable<'a, C> {
     pub column: C,
     /// A bit for each value, from bit `offset` on: whether it is not null.

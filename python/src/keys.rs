@@ -51,7 +51,7 @@ fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     }
 }
 
-/// Hashes all keys. Those before an error have gone to `sink`.
+/// Hashes all keys. Keys before an error have gone to `sink`.
 pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
     if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()

@@ -139,7 +139,7 @@ impl ProbedLanes {
         let word = first_word(hash);
         let first = bits(word, _mm512_set1_epi64(1));
         let missing = match self.second {
-            // Tests every lane, then ignores those that are not probed: a table of bytes costs less than one of rows.
+            // Tests every lane, then ignores the lanes that are not probed: a table of bytes costs less than one of rows.
             None => _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)],
             // The first word has a probe in every lane. One test for both words takes 8 % less than two (Zen 4, 2026-11).
             Some(rows) => {

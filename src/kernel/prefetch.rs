@@ -91,7 +91,7 @@ fn cpuid_0() -> core::arch::x86_64::CpuidResult {
 }
 
 /// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
-/// returns those of another leaf.
+/// returns the content of another leaf.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
 pub(super) fn has_leaf_7() -> bool {
     cpuid_0().eax >= 7

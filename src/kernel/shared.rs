@@ -23,7 +23,7 @@ pub(super) fn insert(lanes: &[AtomicU64; 8], bits: impl Iterator<Item = (usize, 
     missing != 0
 }
 
-/// The bits, those of each lane as they are at some time during the call.
+/// The bits: each lane as it is at some time during the call.
 #[inline]
 pub(super) fn load(lanes: &[AtomicU64; 8]) -> [u64; 8] {
     core::array::from_fn(|i| lanes[i].load(Ordering::Relaxed))

@@ -30,7 +30,7 @@ pub(super) fn rotation(first: u64) -> usize {
 /// For each number of probed lanes, an entry for each rotation.
 pub(super) type Table<T> = [[T; LANES]; LANES];
 
-/// What a kernel needs for the probes of the first word and, if k is above 8, for those of the second.
+/// What a kernel needs for the probes of the first word and, if k is above 8, of the second.
 pub(super) struct PerWord<E: 'static> {
     pub(super) first: &'static E,
     pub(super) second: Option<&'static E>,

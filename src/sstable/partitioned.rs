@@ -211,7 +211,7 @@ pub struct PartitionIndex<B> {
     n_entries: usize,
 }
 
-/// The parts of an index. Those that were checked are consistent, others don't panic.
+/// The parts of an index. Checked parts are consistent; others don't panic.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     keys: &'a [u8],

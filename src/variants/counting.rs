@@ -25,7 +25,7 @@ use crate::sizing::Sizing;
 /// Two rules, and what happens if you break them:
 ///
 /// - *Remove only keys that were inserted, and as often as they were inserted.* Then no remaining key is ever lost, and
-///   the bits are those of a filter of the remaining keys, except where counters are saturated. Removing a key that was
+///   the bits equal a filter of the remaining keys, except where counters are saturated. Removing a key that was
 ///   never inserted changes nothing, except with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Such a false
 ///   positive decrements the counters of other keys: at 10 bits per key about four of them are lost, that is, reported
 ///   as "definitely absent".
@@ -410,7 +410,7 @@ impl CountingBloomFilter {
     encoding::standalone_io!(read);
 }
 
-/// The bits of a block: those whose counters are not zero.
+/// The bits of a block: a bit is set if its counter is not zero.
 fn bits(counters: &Counters) -> Block {
     let (of_bytes, _) = counters.as_chunks::<4>();
     core::array::from_fn(|byte| {

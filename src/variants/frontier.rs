@@ -27,7 +27,7 @@ use crate::variants::ScalableBloomFilter;
 /// at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier drop
 /// another: the hash resists accidents, not attackers.
 ///
-/// Items are compared, and saved, as the bytes of a [`Key`]: those of a `String`, a `Vec<u8>`, or a type of your own. To
+/// Items are compared, and saved, as the bytes of a [`Key`]: a `String`, a `Vec<u8>`, or a type of your own. To
 /// read them again, the type must be `TryFrom<Vec<u8>>`, which integers are not.
 /// Normalize URLs before you insert them.
 ///
@@ -189,7 +189,7 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.seed())
     }
 
-    /// Items that were new when they were inserted: those popped and those still in the queue.
+    /// Items that were new when they were inserted: the popped ones and the queue.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
@@ -329,7 +329,7 @@ fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(at).ok()?)
 }
 
-/// The first item of an encoded queue, and those after it. `None` if the queue is empty, or ends within the item.
+/// The first item of an encoded queue, and the rest. `None` if the queue is empty, or ends within the item.
 fn split_item(queue: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = queue.split_first_chunk::<LENGTH_BYTES>()?;
     split_at(rest, u64::from_le_bytes(*length))

@@ -120,7 +120,7 @@ impl Plan {
     fn new(initial_capacity: u64, fpr: f64, growth: u8, tightening: f64) -> Result<Self, SizingError> {
         sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
-        // that this takes are within 2 % of those that each filter's own best k would take.
+        // that this takes are within 2 % of the bits that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
         let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::new(k)?);
@@ -137,7 +137,7 @@ impl Plan {
         (0..n_filters).fold(0, |total: u64, index| total.saturating_add(self.capacity(index)))
     }
 
-    /// False-positive rate of the filter with this index. Those of 64 filters add up to at most `fpr`: a geometric
+    /// False-positive rate of the filter with this index. The rates of 64 filters add up to at most `fpr`: a geometric
     /// series, plus the lowest rate that k reaches for each filter.
     fn fpr(&self, index: usize) -> f64 {
         let lowest = sizing::lowest_fpr(self.k);
@@ -175,7 +175,7 @@ impl ScalableBloomFilter {
 
     /// Continues from a filter of fixed size that holds `keys` distinct keys: new keys go into a second filter, which
     /// takes twice as many and is allocated here, and so on. All filters together keep a false-positive rate of at most
-    /// `fpr`. k and seed are those of `filter`.
+    /// `fpr`. k and seed are taken from `filter`.
     ///
     /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
     /// filter's rate: twice that, say. [`fpr`](Self::fpr) returns the rate that their sizes follow from, which is lower
@@ -308,8 +308,8 @@ impl ScalableBloomFilter {
     }
 
     /// Adds the filters of `other`: what is possibly present in either is possibly present then. The filter keeps
-    /// growing, and its false-positive rate stays below the sum of those that both were to keep; [`fpr`](Self::fpr) adds
-    /// up as well. Both must have the same k and seed, as filters made with the same arguments have.
+    /// growing, and its false-positive rate stays below the sum of the rates that both were to keep; [`fpr`](Self::fpr)
+    /// adds up as well. Both must have the same k and seed, as filters made with the same arguments have.
     ///
     /// Lookups probe the filters of both, so unite few. Keys inserted into both count twice in
     /// [`inserted_keys`](Self::inserted_keys). Copies the filters of `other`, and allocates one for about as many keys
@@ -480,7 +480,7 @@ impl ScalableBloomFilter {
         1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
     }
 
-    /// Length of the standalone bytes: those of the filters, oldest first, and a footer of 64 bytes with their number,
+    /// Length of the standalone bytes: the filters', oldest first, and a footer of 64 bytes with their number,
     /// the number of keys, the requested parameters and a checksum.
     pub(crate) fn standalone_len(&self) -> usize {
         self.filters.iter().map(BloomFilter::standalone_len).sum::<usize>() + StandaloneFooter::LEN

@@ -31,7 +31,7 @@ const OWN: usize = 1;
 const BLOOMLINE: usize = 3;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
-    // Present keys are those of even numbers, missing keys those of odd numbers: each lies between present ones.
+    // Present keys have even numbers, missing keys odd numbers: each lies between present ones.
     let keys: [(&str, &str, Key); 2] = [
         ("random keys", NOTE, |i| format!("{:016x}", mix(i))),
         ("decimal keys in sequence", "As above.", |i| format!("{i:016}")),
@@ -84,7 +84,7 @@ fn times(
 ) -> Result<Vec<Vec<f64>>> {
     // Gets in a turn, after a tenth of that to warm the CPU's caches.
     let gets = if options.quick { 1_000 } else { 5_000 };
-    // A system under memory pressure drops cached files, those of the first database first.
+    // A system under memory pressure drops cached files, the first database's first.
     for database in databases {
         for table in database.tables()? {
             std::fs::read(table)?;

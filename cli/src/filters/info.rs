@@ -100,7 +100,7 @@ struct About<'a> {
     json: Map<String, Value>,
     /// What is wrong with a file that can be described all the same.
     damage: Option<Error>,
-    /// Those of a blocked filter, to be plotted.
+    /// A blocked filter's, to be plotted.
     lanes: Option<Lanes<'a>>,
 }
 

@@ -97,7 +97,7 @@ impl AggregateUDFImpl for Build {
     }
 }
 
-/// Checks constants while planning. Those that are not known yet, such as parameters, are checked by `sizing_of`.
+/// Checks constants while planning. Values that are not known yet, such as parameters, are checked by `sizing_of`.
 fn check(arguments: &[Expr]) -> Result<()> {
     let [_, expected_keys, fpr] = arguments else { return Ok(()) };
     for (name, argument) in [("expected_keys", expected_keys), ("fpr", fpr)] {
