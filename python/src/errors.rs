@@ -52,7 +52,7 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
             }
         }
         None if error.kind() == ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
-        None => error.into(),
+        None => io::Error::new(error.kind(), format!("{error}: {path:?}")).into(),
     }
 }
 

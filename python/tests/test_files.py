@@ -431,7 +431,7 @@ def test_file_modes(tmp_path):
 def test_a_device_is_not_replaced(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="not a regular file: .*fifo"):
         filled().save(fifo)
     assert stat.S_ISFIFO(fifo.stat().st_mode) and files(tmp_path) == ["fifo"]
 
