@@ -61,7 +61,7 @@ mutants() {
     install_cargo cargo-mutants || { skip "mutants" "cargo-mutants could not be installed"; return; }
     # cargo-mutants makes no parent of the folder for its output.
     mkdir -p target
-    "mutants_$1" "${@:2}"
+    "mutants_${1:?say which part: core, neon, c, cli or engines}" "${@:2}"
 }
 
 mutants_core() {
