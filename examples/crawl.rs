@@ -1,7 +1,7 @@
 //! Crawls a generated site: what a URL frontier visits, what it misses, and what an exact set of all URLs costs.
 //!
 //! ```text
-//! cargo run --release --example crawl
+//! cargo run --release --features crawl --example crawl
 //! ```
 //!
 //! A million pages with five million links, most of them to pages that many others link to as well. They are crawled
@@ -31,7 +31,7 @@ const LINKS_A_SAVE: u64 = 1_000_000;
 
 /// Crawl a generated site with a frontier, and with a HashSet for comparison
 #[derive(Parser)]
-#[command(after_help = "Examples, after `cargo run --release --example crawl --`:
+#[command(after_help = "Examples, after `cargo run --release --features crawl --example crawl --`:
   --fpr 0.01                              a smaller filter, which skips more pages
   --growing                               a filter that starts with room for 1 % of the pages
   --save crawl.frontier --stop 300000     the first 300,000 pages; run it again to resume")]

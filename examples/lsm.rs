@@ -7,23 +7,11 @@
 //! A key that may be in any of eight tables takes eight filter lookups. Once the filters are larger than the caches,
 //! each lookup waits for memory; prefetched or batched, the lookups wait at the same time.
 
+use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use bloomline::BloomFilter;
-use clap::Parser;
-
-/// Compare ways to look up one key in the filters of many tables
-#[derive(Parser)]
-struct Arguments {
-    /// Number of tables, each with its own filter
-    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=64))]
-    tables: u32,
-    /// Size of each filter in MiB
-    #[arg(long, value_name = "MIB", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    filter: u32,
-}
+use bloomline::{BloomFilter, SizingError};
 
 const BITS_PER_KEY: usize = 10;
 const GETS: usize = 16 * 1024;
@@ -73,11 +61,17 @@ const WAYS: [(&str, Way); 4] = [
 ];
 
 fn key(number: u64) -> [u8; 16] {
-    bytemuck::cast([bloomline::mix(number), number])
+    (u128::from(bloomline::mix(number)) << 64 | u128::from(number)).to_le_bytes()
 }
 
-fn main() -> Result<()> {
-    let Arguments { tables: n_tables, filter: mib } = Arguments::parse();
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = pico_args::Arguments::from_env();
+    let n_tables: u32 = arguments.opt_value_from_str("--tables")?.unwrap_or(8);
+    let mib: u32 = arguments.opt_value_from_str("--filter")?.unwrap_or(16);
+    let arguments = arguments.finish();
+    if !(1..=64).contains(&n_tables) || !(1..=1024).contains(&mib) || !arguments.is_empty() {
+        return Err("usage: lsm [--tables NUMBER, 1 to 64] [--filter MIB of each table, 1 to 1024]".into());
+    }
     let keys_in_table = (u64::from(mib) << 23) / BITS_PER_KEY as u64;
     let tables: Vec<BloomFilter> = (0..u64::from(n_tables))
         .map(|table| {
@@ -90,7 +84,7 @@ fn main() -> Result<()> {
             }
             Ok(filter)
         })
-        .collect::<Result<_>>()?;
+        .collect::<Result<_, SizingError>>()?;
 
     let mut times = [const { Vec::new() }; WAYS.len()];
     let mut positives = 0;
@@ -105,7 +99,7 @@ fn main() -> Result<()> {
             positives += found;
             let few = &keys[..GETS_AT_ONCE];
             let expected = way(&tables, few);
-            ensure!(WAYS.iter().all(|(_, way)| way(&tables, few) == expected), "the ways disagree");
+            assert!(WAYS.iter().all(|(_, way)| way(&tables, few) == expected), "the ways disagree");
         }
     }
 

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::{str, thread};
+use std::{env, process, str, thread};
 
 use bloomline::{FilterBuilder, OwnedView, SharedSlice};
 use memmap2::Mmap;
@@ -53,8 +53,7 @@ impl Table {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("table");
+    let path = env::temp_dir().join(format!("bloomline-table-{}", process::id()));
     Table::write(&path, (0..10_000).map(|key| (key, format!("row {key}"))))?;
     let table = Table::open(&path)?;
     thread::scope(|scope| {
@@ -64,8 +63,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut damaged = fs::read(&path)?;
     let place = damaged.len() - 1_000;
     damaged[place] ^= 1;
-    fs::write(folder.path().join("damaged"), damaged)?;
-    let error = Table::open(&folder.path().join("damaged")).err().ok_or("damage was not noticed")?;
+    drop(table);
+    fs::write(&path, damaged)?;
+    let error = Table::open(&path).err().ok_or("damage was not noticed")?;
+    fs::remove_file(&path)?;
     println!("two threads found what they should; the damaged table: {error}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-# Other CPUs, emulated by QEMU; arguments go to `cargo test`, all tests run without any:
+# Other CPUs, emulated by QEMU, with the README's first command; arguments go to `cargo test`, none runs all tests:
 ## x86 [ARGUMENTS]             one build on x86-64 CPUs without AVX-512, without AVX2 and without SSE4.1
 x86() {
     [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "the host is $(host)"; return; }
@@ -46,7 +46,9 @@ emulated() {
     local cpu=$1 kernels=$4 toolchain target build
     cross "$1" "$2" "$3" || { skip "$cpu" "a cross compiler, QEMU or the standard library is not available"; return; }
     shift 4
-    RUSTUP_TOOLCHAIN=$toolchain EXPECT_KERNELS=$kernels RUSTC_BOOTSTRAP=1 step tests "${build[@]}" --target "$target" "$@"
+    export RUSTUP_TOOLCHAIN=$toolchain RUSTC_BOOTSTRAP=1
+    EXPECT_KERNELS=$kernels step tests "${build[@]}" --target "$target" "$@"
+    step cargo run --release --quiet "${build[@]}" --target "$target" --example sstable -- --count 5000
 }
 
 # Prepares to build and run for Linux on another CPU: sets `target`, `toolchain` and `build`, and exports linker and runner.

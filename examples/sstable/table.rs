@@ -1,0 +1,116 @@
+//! A table: sorted entries in a file that is written once and read block by block, with a filter of all its keys.
+//!
+//! ```text
+//! file:        data blocks, index block, start of the index block
+//! block:       entries (length of key, key, length of value, value), XXH64 of the entries
+//! index block: (name of the filter policy, filter); for each data block (its first key, its end in the file)
+//! ```
+//!
+//! Numbers are 8 bytes, little-endian. Without the checksum, a flipped bit in a filter could hide a key.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::iter;
+use std::ops::Range;
+use std::path::Path;
+
+use bloomline::sstable::FilterPolicy;
+use bloomline::{AlignedBytes, OwnedView};
+use xxhash_rust::xxh64::xxh64;
+
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Writes sorted entries. A database writes deleted keys as well, and inserts them into the filter: a get that misses
+/// the deletion would find the key in an older table.
+pub fn write(path: &Path, entries: &[(&[u8], &[u8])], policy: &FilterPolicy) -> Result<()> {
+    let (mut table, mut index, mut keys, mut filter) = (Vec::new(), Vec::new(), policy.builder(), Vec::new());
+    for block in entries.chunks(32) {
+        let start = table.len();
+        for (key, value) in block {
+            keys.try_insert(key)?;
+            put(key, value, &mut table);
+        }
+        table.extend(xxh64(&table[start..], 0).to_le_bytes());
+        put(block[0].0, &(table.len() as u64).to_le_bytes(), &mut index);
+    }
+    keys.finish_compact(&mut filter)?;
+    let index_start = table.len();
+    put(FilterPolicy::NAME.as_bytes(), &filter, &mut table);
+    table.extend(index);
+    table.extend(xxh64(&table[index_start..], 0).to_le_bytes());
+    table.extend((index_start as u64).to_le_bytes());
+    fs::write(path, table).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+pub struct Table {
+    file: File,
+    /// Of each data block, the first key and the place in the file.
+    index: Vec<(Vec<u8>, Range<u64>)>,
+    /// `None` if another policy made it. Reads are then slow, so a database counts such tables.
+    pub filter: Option<OwnedView<AlignedBytes>>,
+    /// Data blocks read.
+    pub reads: Cell<u64>,
+}
+
+impl Table {
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        let index_end = file.metadata()?.len().checked_sub(8).ok_or("not a table: too short")?;
+        let index_start = number(&read(&file, index_end..index_end + 8)?);
+        let block = read_block(&file, index_start..index_end)?;
+        let mut entries = entries(&block);
+        let (policy_name, filter) = entries.next().ok_or("not a table: no filter")?;
+        let filter = OwnedView::from_compact(AlignedBytes::copy_of(filter)?);
+        let filter = (policy_name == FilterPolicy::NAME.as_bytes()).then_some(filter).transpose()?;
+        let (mut index, mut start) = (Vec::new(), 0);
+        for (first_key, end) in entries {
+            index.push((first_key.to_vec(), start..number(end)));
+            start = number(end);
+        }
+        Ok(Self { file, index, filter, reads: Cell::new(0) })
+    }
+
+    /// Returns the key's value. `hash` is `hash_key(key, 0)`, the same for all tables.
+    pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Vec<u8>>> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.contains_hash(hash)) {
+            return Ok(None); // definitely absent
+        }
+        let blocks = self.index.partition_point(|(first_key, _)| &**first_key <= key);
+        let Some((_, place)) = self.index[..blocks].last() else { return Ok(None) };
+        let block = read_block(&self.file, place.clone())?;
+        self.reads.set(self.reads.get() + 1);
+        Ok(entries(&block).find(|(found, _)| *found == key).map(|(_, value)| value.to_vec()))
+    }
+}
+
+/// With several threads, use `read_exact_at` (Unix) or `seek_read` (Windows) instead.
+fn read(mut file: &File, place: Range<u64>) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; place.end.saturating_sub(place.start) as usize];
+    file.seek(SeekFrom::Start(place.start))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The entries of a block.
+fn read_block(file: &File, place: Range<u64>) -> Result<Vec<u8>> {
+    let mut block = read(file, place)?;
+    let checksum = block.split_off(block.len().saturating_sub(8));
+    if number(&checksum) == xxh64(&block, 0) { Ok(block) } else { Err("the table is damaged".into()) }
+}
+
+fn put(key: &[u8], value: &[u8], block: &mut Vec<u8>) {
+    for part in [key, value] {
+        block.extend((part.len() as u64).to_le_bytes());
+        block.extend(part);
+    }
+}
+
+fn entries(mut block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut part = move || block.split_off(..8).and_then(|len| block.split_off(..number(len) as usize));
+    iter::from_fn(move || part().zip(part()))
+}
+
+fn number(little_endian: &[u8]) -> u64 {
+    little_endian.iter().rfold(0, |number, byte| number << 8 | u64::from(*byte))
+}
