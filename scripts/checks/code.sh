@@ -26,8 +26,8 @@ compile() {
         cargo "${@:4}" --quiet --release -p bloomline-probe --lib)
 }
 
-## mca [REVISION]              modelled cycles per lookup and insert on x86-64 and aarch64 CPUs, as Markdown tables; with a
-##                             git revision, also the ratio to it, and fails if the ratio is above 1.03 on any CPU
+## mca [REVISION]              modelled cycles per lookup and insert on x86-64 and aarch64 CPUs: docs/performance/modelled.md;
+##                             with a git revision, also the ratio to it, and fails if it is above 1.03 on any CPU
 mca() {
     local revision=${1:-} target toolchain
     install python3 python3 && install llvm-mca-22 llvm-22 ||
