@@ -15,5 +15,8 @@ mod partitioned;
 mod policy;
 
 pub use filter_block::{FilterBlockBuilder, FilterBlockError, FilterBlockReader};
-pub use partitioned::{PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder};
+pub use partitioned::{
+    Ended, PartitionError, PartitionIndex, PartitionIndexBuilder, PartitionIndexError,
+    PartitionedFilterBuilder,
+};
 pub use policy::FilterPolicy;
