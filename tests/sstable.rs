@@ -329,6 +329,26 @@ fn every_key_is_found_in_its_partition() {
     }
 }
 
+/// A prefix, inserted once before its first key, is a key like any other.
+#[test]
+fn every_prefix_is_found_in_its_partition() {
+    let (keys, policy) = (keys(1_000), policy());
+    for length in 1..=4 {
+        let prefixes = || keys.iter().filter_map(|key| key.get(..length));
+        let mut inserted: Vec<Vec<u8>> = prefixes().map(<[u8]>::to_vec).chain(keys.clone()).collect();
+        inserted.sort();
+        for keys_per_partition in [1, 2, 7, 64] {
+            let (table, index) = write(&partitions(&inserted, keys_per_partition));
+            let index = PartitionIndex::new(&index).unwrap();
+            for key in prefixes().chain(keys.iter().map(|key| &**key)) {
+                let place = index.partition_of(key).unwrap();
+                let filter = &table[place.start as usize..place.end as usize];
+                assert_eq!(policy.try_key_may_match(key, filter), Ok(true));
+            }
+        }
+    }
+}
+
 #[test]
 fn the_bytes_of_an_index_never_change() {
     let mut index = PartitionIndexBuilder::new();
