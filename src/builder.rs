@@ -168,12 +168,16 @@ impl FilterBuilder {
     fn push(&mut self, hash: u64) -> Result<(), OutOfMemory> {
         // Databases insert keys in sorted order, each as often as it has versions.
         if self.hashes.last() != Some(&hash) {
-            if self.hashes.len() == self.hashes.capacity() {
-                self.grow()?;
-            }
+            self.make_room_for_one()?;
             self.hashes.push(hash);
         }
         Ok(())
+    }
+
+    /// After this, and until another method of `self` is called, an insert cannot run out of memory.
+    #[inline]
+    pub(crate) fn make_room_for_one(&mut self) -> Result<(), OutOfMemory> {
+        if self.hashes.len() == self.hashes.capacity() { self.grow() } else { Ok(()) }
     }
 
     /// Makes room for a hash.

@@ -123,7 +123,7 @@ impl fmt::Display for SizingError {
 
 impl Error for SizingError {}
 
-fn out_of_memory(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+pub(crate) fn out_of_memory(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
     write!(f, "out of memory: cannot allocate {bytes} bytes")
 }
 

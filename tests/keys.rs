@@ -165,13 +165,13 @@ fn debug_output_is_short_however_many_keys_there_are() {
     let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
     assert_short(&policy);
     let mut blocks = FilterBlockBuilder::new(&policy);
-    let mut partitions = PartitionedFilterBuilder::new(&policy, 2_000_000);
+    let mut partitions = PartitionedFilterBuilder::new(&policy, 2_000_000).unwrap();
     let mut index = PartitionIndexBuilder::new();
     for key in keys.clone().step_by(10) {
         blocks.start_block(u64::from(key) << 6);
         blocks.insert(key);
-        _ = partitions.insert(key.to_be_bytes(), &mut Vec::new());
-        index.add(key.to_be_bytes(), key.into(), 9);
+        _ = partitions.insert(key.to_be_bytes(), &mut Vec::new()).unwrap();
+        index.add(key.to_be_bytes(), key.into(), 9).unwrap();
     }
     assert_short(&blocks);
     assert_short(&partitions);

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::ptr;
 
+use bloomline::sstable::{Ended, FilterPolicy, PartitionError, PartitionedFilterBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, SizingError, mix,
@@ -68,6 +69,12 @@ impl Refused for DecodeError {
     }
 }
 
+impl Refused for PartitionError {
+    fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory { bytes: 1.., .. })
+    }
+}
+
 /// Calls `work` with 0, 1, 2, ... allocations allowed, until it succeeds. Returns its result and how often it failed.
 fn sweep<T: Debug, E: Refused>(mut work: impl FnMut() -> Result<T, E>) -> (T, usize) {
     for failures in 0.. {
@@ -112,6 +119,47 @@ fn a_builder_keeps_its_keys() {
         });
         assert!(failures != 0 && builder.is_empty());
         assert_eq!((filter.known_keys(), filter), (Some(keys), same.clone().finish().unwrap()));
+    }
+}
+
+#[test]
+fn a_partition_keeps_its_keys() {
+    let policy = FilterPolicy::with_bits_per_key(10.0).unwrap();
+    // Keys that are longer and longer, so that the first and the last one need memory too.
+    let keys: Vec<Vec<u8>> = (1..=50).map(|n| vec![n; usize::from(n)]).collect();
+    for keys_per_partition in [1, 7, 49] {
+        let mut builder = PartitionedFilterBuilder::new(&policy, keys_per_partition).unwrap();
+        let (mut partitions, mut filters, mut failures) = (Vec::new(), Vec::new(), 0);
+        for key in keys.iter().map(Some).chain([None]) {
+            let before = filters.clone();
+            let (mut first, mut allowed) = (None, 0);
+            // Not `sweep`, because the result borrows from the builder.
+            loop {
+                ALLOWED.set(allowed);
+                let result = match key {
+                    Some(key) => builder.insert(key, &mut filters),
+                    None => builder.finish(&mut filters),
+                };
+                ALLOWED.set(usize::MAX);
+                match result {
+                    Ok(Ended::Partition(first_key)) => first = Some(first_key.to_vec()),
+                    Ok(Ended::Nothing) => (),
+                    Err(error) => {
+                        assert!(error.is_out_of_memory(), "{error:?}");
+                        assert_eq!(filters, before);
+                        (allowed, failures) = (allowed + 1, failures + 1);
+                        continue;
+                    }
+                }
+                break;
+            }
+            partitions.extend(first);
+        }
+        let (firsts, mut expected): (Vec<_>, _) =
+            (keys.chunks(keys_per_partition).map(|keys| keys[0].clone()).collect(), Vec::new());
+        keys.chunks(keys_per_partition).for_each(|keys| policy.create_filter(keys, &mut expected));
+        assert_eq!((partitions, filters), (firsts, expected));
+        assert!(failures > 10, "{keys_per_partition}: only {failures} allocations");
     }
 }
 

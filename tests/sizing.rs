@@ -126,6 +126,21 @@ fn sizes_match_the_documentation() {
 }
 
 #[test]
+fn bits_by_level_match_the_documentation() {
+    let (levels, sum) = ([1e4, 1e5, 1e6, 1e7, 1e8], 0.05);
+    let all: f64 = levels.iter().sum();
+    let bits = levels.map(|keys| sizing::bits_per_key(sum * keys / all).unwrap());
+    let mean = levels.iter().zip(bits).map(|(keys, bits)| keys * bits).sum::<f64>() / all;
+    let [a, b, c, d, e] = bits;
+    let equal = sizing::bits_per_key(sum / levels.len() as f64).unwrap();
+    let text = format!(
+        "{a:.1}, {b:.1}, {c:.1}, {d:.1} and {e:.1} bits: {mean:.1} per key, where equal bits take {equal:.1}"
+    );
+    let page = include_str!("../docs/embedding.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(&text), "{text}");
+}
+
+#[test]
 fn sizes_are_rounded_up_to_whole_blocks() {
     for keys in 0..=10_000 {
         let sizing = Sizing::for_bits_per_key(keys, 10.0).unwrap();

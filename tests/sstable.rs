@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bloomline::mix;
 use bloomline::sstable::{
-    FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, PartitionIndex,
-    PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder,
+    Ended, FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, PartitionError,
+    PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder,
 };
 use bloomline::{BloomView, DecodeError};
 use common::errors::error;
@@ -181,14 +181,16 @@ fn keys(n: u64) -> Vec<Vec<u8>> {
 
 /// First keys and filters.
 fn partitions(keys: &[Vec<u8>], keys_per_partition: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut builder = PartitionedFilterBuilder::new(&policy(), keys_per_partition);
+    let mut builder = PartitionedFilterBuilder::new(&policy(), keys_per_partition).unwrap();
     let (mut partitions, mut filter) = (Vec::new(), Vec::new());
     for key in keys {
-        if let Some(first_key) = builder.insert(key, &mut filter) {
+        if let Ended::Partition(first_key) = builder.insert(key, &mut filter).unwrap() {
             partitions.push((first_key.to_vec(), std::mem::take(&mut filter)));
         }
     }
-    partitions.extend(builder.finish(&mut filter).map(|first_key| (first_key.to_vec(), filter)));
+    if let Ended::Partition(first_key) = builder.finish(&mut filter).unwrap() {
+        partitions.push((first_key.to_vec(), filter));
+    }
     partitions
 }
 
@@ -196,7 +198,7 @@ fn partitions(keys: &[Vec<u8>], keys_per_partition: usize) -> Vec<(Vec<u8>, Vec<
 fn write(partitions: &[(Vec<u8>, Vec<u8>)]) -> (Vec<u8>, Vec<u8>) {
     let (mut table, mut index) = (b"data".to_vec(), PartitionIndexBuilder::new());
     for (first_key, filter) in partitions {
-        index.add(first_key, table.len() as u64, filter.len() as u64);
+        index.add(first_key, table.len() as u64, filter.len() as u64).unwrap();
         table.extend_from_slice(filter);
     }
     (table, index.finish())
@@ -217,16 +219,21 @@ fn partitions_hold_the_requested_number_of_distinct_keys() {
 
 #[test]
 fn partitions_are_appended_to_one_buffer_and_the_builder_is_used_again() {
-    let mut builder = PartitionedFilterBuilder::new(&policy(), 2);
+    let mut builder = PartitionedFilterBuilder::new(&policy(), 2).unwrap();
     for _ in 0..2 {
         let (mut buffer, mut first_keys) = (b"data".to_vec(), Vec::new());
+        let mut ended = |ended: Ended<'_>| {
+            if let Ended::Partition(first_key) = ended {
+                first_keys.push(first_key.to_vec());
+            }
+        };
         for key in ["a", "b", "c", "c", "d", "e"] {
-            first_keys.extend(builder.insert(key, &mut buffer).map(<[u8]>::to_vec));
+            ended(builder.insert(key, &mut buffer).unwrap());
         }
-        first_keys.extend(builder.finish(&mut buffer).map(<[u8]>::to_vec));
+        ended(builder.finish(&mut buffer).unwrap());
         let expected = [b"data".to_vec(), filter(&["a", "b"]), filter(&["c", "d"]), filter(&["e"])].concat();
         assert_eq!((buffer, first_keys), (expected, [b"a", b"c", b"e"].map(Vec::from).into()));
-        assert_eq!(builder.finish(&mut Vec::new()), None);
+        assert_eq!(builder.finish(&mut Vec::new()), Ok(Ended::Nothing));
     }
 }
 
@@ -322,11 +329,31 @@ fn every_key_is_found_in_its_partition() {
     }
 }
 
+/// A prefix, inserted once before its first key, is a key like any other.
+#[test]
+fn every_prefix_is_found_in_its_partition() {
+    let (keys, policy) = (keys(1_000), policy());
+    for length in 1..=4 {
+        let prefixes = || keys.iter().filter_map(|key| key.get(..length));
+        let mut inserted: Vec<Vec<u8>> = prefixes().map(<[u8]>::to_vec).chain(keys.clone()).collect();
+        inserted.sort();
+        for keys_per_partition in [1, 2, 7, 64] {
+            let (table, index) = write(&partitions(&inserted, keys_per_partition));
+            let index = PartitionIndex::new(&index).unwrap();
+            for key in prefixes().chain(keys.iter().map(|key| &**key)) {
+                let place = index.partition_of(key).unwrap();
+                let filter = &table[place.start as usize..place.end as usize];
+                assert_eq!(policy.try_key_may_match(key, filter), Ok(true));
+            }
+        }
+    }
+}
+
 #[test]
 fn the_bytes_of_an_index_never_change() {
     let mut index = PartitionIndexBuilder::new();
-    index.add("ant", 100, 9);
-    index.add("cat", 200, 17);
+    index.add("ant", 100, 9).unwrap();
+    index.add("cat", 200, 17).unwrap();
     let bytes = index.finish();
     let (body, checksum) = bytes.split_last_chunk::<8>().unwrap();
     let words = [3, 100, 109, 6, 200, 217, 2, 1_u64].map(u64::to_le_bytes);
@@ -359,8 +386,8 @@ fn a_damaged_index_is_an_error() {
     }
     // Errors under a correct checksum: keys out of order, repeated keys, and impossible offsets.
     let mut index = PartitionIndexBuilder::new();
-    index.add("a", 100, 9);
-    index.add("b", 109, 9);
+    index.add("a", 100, 9).unwrap();
+    index.add("b", 109, 9).unwrap();
     let good = index.finish();
     PartitionIndex::new(&good).unwrap();
     let entry = good.len() - 24 - 24;
@@ -388,25 +415,67 @@ fn a_damaged_index_is_an_error() {
     }
     // A byte that belongs to no key.
     let mut index = PartitionIndexBuilder::new();
-    index.add("a", 100, 9);
-    index.add("bc", 109, 9);
+    index.add("a", 100, 9).unwrap();
+    index.add("bc", 109, 9).unwrap();
     let good = index.finish();
     assert_eq!(forged(&good, 3 + 24, &[2]), error!(PartitionIndexError::Entries { n_entries: 2 }));
 }
 
 #[test]
-#[should_panic(expected = "in the order of their keys")]
-fn partitions_out_of_order_are_refused() {
+fn partitions_out_of_order_are_an_error_and_change_nothing() {
     let mut index = PartitionIndexBuilder::new();
-    index.add("", 0, 9);
-    index.add("b", 9, 9);
-    index.add("b", 18, 9);
+    index.add("", 0, 9).unwrap();
+    index.add("bc", 9, 9).unwrap();
+    for (key, at) in [("", 0), ("a", 0), ("b", 1), ("ba", 1), ("bc", 2)] {
+        assert_eq!(index.add(key, 18, 9), error!(PartitionError::KeyOrder { at }), "{key}");
+    }
+    let (offset, bytes) = (u64::MAX - 8, 9);
+    assert_eq!(index.add("c", offset, bytes), error!(PartitionError::FilterEnd { offset, bytes }));
+    index.add("c", offset, 8).unwrap();
+
+    let mut same = PartitionIndexBuilder::new();
+    for (key, offset, bytes) in [("", 0, 9), ("bc", 9, 9), ("c", u64::MAX - 8, 8)] {
+        same.add(key, offset, bytes).unwrap();
+    }
+    assert_eq!(index.finish(), same.finish());
+}
+
+/// With another order of the keys, such as a comparator's, lookups would probe the wrong partition.
+#[test]
+fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
+    let mut builder = PartitionedFilterBuilder::new(&policy(), 2).unwrap();
+    let (mut buffer, mut first_keys) = (Vec::new(), Vec::new());
+    let mut ended = |ended: Ended<'_>| {
+        if let Ended::Partition(first_key) = ended {
+            first_keys.push(first_key.to_vec());
+        }
+    };
+    // Before a key, its partition is empty, has room or is full.
+    for (key, wrong) in [
+        ("bat", &[][..]),
+        ("bee", &[("", 0), ("Bat", 0), ("ba", 2), ("baT", 2)]),
+        ("cat", &[("bat", 1), ("be", 2)]),
+        ("dog", &[("bat", 0), ("caT", 2)]),
+        ("elk", &[("doG", 2)]),
+    ] {
+        for &(wrong, at) in wrong {
+            assert_eq!(
+                builder.insert(wrong, &mut buffer),
+                error!(PartitionError::KeyOrder { at }),
+                "{wrong}"
+            );
+        }
+        ended(builder.insert(key, &mut buffer).unwrap());
+    }
+    ended(builder.finish(&mut buffer).unwrap());
+    let expected = [filter(&["bat", "bee"]), filter(&["cat", "dog"]), filter(&["elk"])].concat();
+    assert_eq!((buffer, first_keys), (expected, [b"bat", b"cat", b"elk"].map(Vec::from).into()));
 }
 
 #[test]
-#[should_panic(expected = "in the order of their bytes")]
-fn keys_out_of_order_are_refused() {
-    partitions(&[b"b".to_vec(), b"a".to_vec()], 10);
+fn a_partition_needs_a_key() {
+    let error = PartitionedFilterBuilder::new(&policy(), 0).map(|_| ());
+    assert_eq!(error, error!(PartitionError::KeysPerPartition { value: 0 }));
 }
 
 proptest! {

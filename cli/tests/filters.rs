@@ -180,9 +180,9 @@ fn info_reads_what_tables_hold() {
         .stderr(contains("damaged: 1 filter of 20 cannot be read"));
 
     let mut index = PartitionIndexBuilder::new();
-    index.add("ant", 0, 4001);
-    index.add("cat", 4001, 4001);
-    index.add("elk", 8002, 1301);
+    index.add("ant", 0, 4001).unwrap();
+    index.add("cat", 4001, 4001).unwrap();
+    index.add("elk", 8002, 1301).unwrap();
     let index = index.finish();
     place.write("index", &index);
     let text = contains("partition index")

@@ -3,11 +3,11 @@
 //!
 //! | a table has | written by | read by |
 //! |---|---|---|
-//! | a filter for each 2 KiB of its data, as in LevelDB | [`FilterBlockBuilder`] | [`FilterBlockReader`] |
-//! | one filter | [`FilterPolicy::builder`] or [`create_filter`](FilterPolicy::create_filter) | [`FilterPolicy::key_may_match`] |
+//! | one filter: the default | [`FilterPolicy::builder`] | [`FilterPolicy::try_key_may_match`] |
 //! | filters of a few thousand keys each, and an index of them | [`PartitionedFilterBuilder`] | [`PartitionIndex`] |
+//! | a filter for each 2 KiB of its data, as in LevelDB | [`FilterBlockBuilder`] | [`FilterBlockReader`] |
 //!
-//! [Embedding](crate::embedding) helps you choose.
+//! [Embedding](crate::embedding) helps you choose, and lists the mistakes that lose keys.
 #![forbid(unsafe_code)]
 
 mod filter_block;
@@ -15,5 +15,8 @@ mod partitioned;
 mod policy;
 
 pub use filter_block::{FilterBlockBuilder, FilterBlockError, FilterBlockReader};
-pub use partitioned::{PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder};
+pub use partitioned::{
+    Ended, PartitionError, PartitionIndex, PartitionIndexBuilder, PartitionIndexError,
+    PartitionedFilterBuilder,
+};
 pub use policy::FilterPolicy;

@@ -11,8 +11,9 @@ use core::ops::Range;
 use xxhash_rust::xxh64::xxh64;
 
 use super::FilterPolicy;
-use crate::blocks::or_abort;
+use crate::blocks::reserve;
 use crate::builder::FilterBuilder;
+use crate::error::{OutOfMemory, out_of_memory};
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
@@ -23,22 +24,23 @@ use crate::builder::FilterBuilder;
 /// # Examples
 ///
 /// ```
-/// use bloomline::sstable::{FilterPolicy, PartitionIndex, PartitionIndexBuilder, PartitionedFilterBuilder};
+/// use bloomline::sstable::{Ended, FilterPolicy, PartitionIndex, PartitionIndexBuilder, PartitionedFilterBuilder};
 ///
 /// let policy = FilterPolicy::with_bits_per_key(10.0)?;
 /// let (mut table, mut index) = (Vec::new(), PartitionIndexBuilder::new()); // the table is a file, say
-/// let (mut filters, mut filter) = (PartitionedFilterBuilder::new(&policy, 2), Vec::new());
+/// let (mut filters, mut filter) = (PartitionedFilterBuilder::new(&policy, 2)?, Vec::new());
 /// let mut write = |first_key: &[u8], filter: &mut Vec<u8>| {
-///     index.add(first_key, table.len() as u64, filter.len() as u64);
+///     let place = index.add(first_key, table.len() as u64, filter.len() as u64);
 ///     table.append(filter); // leaves `filter` empty, for the next one
+///     place
 /// };
 /// for key in ["ant", "bee", "cat", "dog", "elk"] {
-///     if let Some(first_key) = filters.insert(key, &mut filter) {
-///         write(first_key, &mut filter);
+///     if let Ended::Partition(first_key) = filters.insert(key, &mut filter)? {
+///         write(first_key, &mut filter)?;
 ///     }
 /// }
-/// if let Some(first_key) = filters.finish(&mut filter) {
-///     write(first_key, &mut filter);
+/// if let Ended::Partition(first_key) = filters.finish(&mut filter)? {
+///     write(first_key, &mut filter)?;
 /// }
 ///
 /// let index = PartitionIndex::new(index.finish())?;
@@ -65,73 +67,120 @@ pub struct PartitionedFilterBuilder {
 impl PartitionedFilterBuilder {
     /// An empty builder. Each partition but the last gets `keys_per_partition` distinct keys.
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If `keys_per_partition` is 0.
-    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Self {
-        assert!(keys_per_partition > 0, "keys_per_partition must be at least 1");
+    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Result<Self, PartitionError> {
+        if keys_per_partition == 0 {
+            return Err(PartitionError::KeysPerPartition { value: keys_per_partition });
+        }
         let [first_key, last_key, finished] = [const { Vec::new() }; 3];
-        Self { keys_per_partition, keys: policy.builder(), n_keys: 0, first_key, last_key, finished }
+        Ok(Self { keys_per_partition, keys: policy.builder(), n_keys: 0, first_key, last_key, finished })
     }
 
-    /// Inserts a key. If a partition ends before it, appends the partition's filter to `filter` and returns its first key:
-    /// write the filter to the table, and add its place to the index. Keys of a partition that is not in the index would
-    /// be lost.
+    /// Inserts a key. If a partition ends before it, appends the partition's filter to `filter` and returns the
+    /// partition's first key: write the filter to the table, and add its place to the index. Keys of a partition that is
+    /// not in the index would be lost.
     ///
     /// Insert keys in the order of their bytes: byte strings or text, since the bytes of an integer [`Key`](crate::Key)
     /// are not in its order. A key may repeat, once for each of its versions; these stay in one partition.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the key is less than the previous one, because lookups would probe the wrong partition for it.
+    /// If the key is less than the previous one, because lookups would probe the wrong partition for it, or if memory
+    /// runs out. The key is then not inserted, so these filters would hide it: write the table without them. The keys
+    /// inserted before, and the bytes of `filter`, stay.
     #[doc(alias = "add_key")]
-    #[must_use = "a partition has to be added to the index"]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Option<&[u8]> {
+    pub fn insert(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        filter: &mut Vec<u8>,
+    ) -> Result<Ended<'_>, PartitionError> {
         let key = key.as_ref();
         if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
                 Ordering::Less => (),
-                Ordering::Equal => return None,
-                Ordering::Greater => panic!("keys must be inserted in the order of their bytes"),
+                Ordering::Equal => return Ok(Ended::Nothing),
+                Ordering::Greater => return Err(PartitionError::key_order(&self.last_key, key)),
             }
         }
         let is_full = self.n_keys == self.keys_per_partition;
-        if is_full {
-            self.cut(filter);
+        // All that can fail comes before the first change.
+        reserve_len(&mut self.last_key, key.len())?;
+        if is_full || self.n_keys == 0 {
+            self.start(key, filter)?;
         }
-        if self.n_keys == 0 {
-            self.first_key.clear();
-            self.first_key.extend_from_slice(key);
-        }
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
+        // Cannot fail after a partition was cut: it leaves room for a hash.
+        self.keys.make_room_for_one()?;
+        // Copied before the hash: after it, the next key's comparison would wait for the copy (14.2 ns a key, not 13.2).
+        replace(&mut self.last_key, key);
         self.keys.insert(key);
         self.n_keys += 1;
-        is_full.then_some(&self.finished)
+        Ok(if is_full { Ended::Partition(&self.finished) } else { Ended::Nothing })
     }
 
-    fn cut(&mut self, filter: &mut Vec<u8>) {
-        or_abort(self.keys.write_compact(filter));
+    /// Cuts the current partition, if it has keys, and starts the next one.
+    #[cold]
+    fn start(&mut self, first_key: &[u8], filter: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        if self.n_keys > 0 {
+            reserve_len(&mut self.finished, first_key.len())?;
+            self.cut(filter)?;
+        } else {
+            reserve_len(&mut self.first_key, first_key.len())?;
+        }
+        replace(&mut self.first_key, first_key);
+        Ok(())
+    }
+
+    fn cut(&mut self, filter: &mut Vec<u8>) -> Result<(), OutOfMemory> {
+        self.keys.write_compact(filter)?;
         self.n_keys = 0;
         mem::swap(&mut self.first_key, &mut self.finished);
+        Ok(())
     }
 
-    /// Appends the filter of the last partition to `filter` and returns its first key, or `None` if the table has no
-    /// keys. The builder is then empty, for the next table.
-    #[must_use = "a partition has to be added to the index"]
-    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Option<&[u8]> {
-        let has_keys = self.n_keys > 0;
-        if has_keys {
-            self.cut(filter);
+    /// Appends the filter of the last partition to `filter` and returns its first key, or [`Ended::Nothing`] if the
+    /// table has no keys. The builder is then empty, for the next table.
+    ///
+    /// # Errors
+    ///
+    /// If memory runs out. The builder then keeps its keys, and `filter` its bytes.
+    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, PartitionError> {
+        if self.n_keys == 0 {
+            return Ok(Ended::Nothing);
         }
-        has_keys.then_some(&self.finished)
+        self.cut(filter)?;
+        Ok(Ended::Partition(&self.finished))
     }
+}
+
+/// Reserves memory for `len` bytes in all.
+#[inline]
+fn reserve_len(bytes: &mut Vec<u8>, len: usize) -> Result<(), OutOfMemory> {
+    // In this form, `replace` need not check the capacity again.
+    if len > bytes.capacity() { reserve(bytes, len - bytes.len()) } else { Ok(()) }
+}
+
+#[inline]
+fn replace(bytes: &mut Vec<u8>, with: &[u8]) {
+    bytes.clear();
+    bytes.extend_from_slice(with);
 }
 
 impl fmt::Debug for PartitionedFilterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedFilterBuilder").field("keys", &self.keys).finish_non_exhaustive()
     }
+}
+
+/// Whether a partition ended, and so has to be added to the index.
+#[must_use = "keys of a partition that is not in the index are lost"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended<'a> {
+    /// No partition ended: there is nothing to write yet.
+    Nothing,
+    /// A partition with this first key ended. Its filter was appended to the buffer.
+    Partition(&'a [u8]),
 }
 
 /// Bytes of an entry: where the key ends, where the filter starts, where it ends.
@@ -164,18 +213,28 @@ impl PartitionIndexBuilder {
 
     /// Adds a partition: its first key, and where in the table its filter is.
     ///
-    /// # Panics
+    /// # Errors
     ///
     /// If the key is not greater than the previous one, because lookups would probe the wrong partition, or if
-    /// `filter_offset + filter_bytes` exceeds `u64::MAX`.
-    pub fn add(&mut self, first_key: impl AsRef<[u8]>, filter_offset: u64, filter_bytes: u64) {
+    /// `filter_offset + filter_bytes` exceeds `u64::MAX`. The index is then unchanged.
+    pub fn add(
+        &mut self,
+        first_key: impl AsRef<[u8]>,
+        filter_offset: u64,
+        filter_bytes: u64,
+    ) -> Result<(), PartitionError> {
         let first_key = first_key.as_ref();
-        let filter_end = filter_offset.checked_add(filter_bytes).expect("the filter must end below 2^64");
+        let filter_end = filter_offset
+            .checked_add(filter_bytes)
+            .ok_or(PartitionError::FilterEnd { offset: filter_offset, bytes: filter_bytes })?;
         let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
-        let is_next = self.entries.is_empty() || &self.keys[last_start..] < first_key;
-        assert!(is_next, "partitions must be added in the order of their keys");
+        let last_key = &self.keys[last_start..];
+        if !self.entries.is_empty() && last_key >= first_key {
+            return Err(PartitionError::key_order(last_key, first_key));
+        }
         self.keys.extend_from_slice(first_key);
         self.entries.push([self.keys.len() as u64, filter_offset, filter_end]);
+        Ok(())
     }
 
     /// Returns the bytes of the index.
@@ -310,6 +369,71 @@ fn fields(bytes: &[u8; 24]) -> [u64; 3] {
     core::array::from_fn(|i| u64::from_le_bytes(fields[i]))
 }
 
+/// Partitions cannot be built. Write the table without filters, or with one filter.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionError {
+    /// A partition needs at least one key.
+    #[non_exhaustive]
+    KeysPerPartition {
+        /// The number given.
+        value: usize,
+    },
+    /// The key is not in the order of the bytes, as after a comparator with another order, or an integer in
+    /// little-endian bytes; or two partitions have the same first key.
+    #[non_exhaustive]
+    KeyOrder {
+        /// The first byte, from 0, in which the key differs from the key before it.
+        at: usize,
+    },
+    /// A filter must end below 2^64.
+    #[non_exhaustive]
+    FilterEnd {
+        /// Where the filter starts.
+        offset: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The allocator refused.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// Bytes requested.
+        bytes: usize,
+    },
+}
+
+impl PartitionError {
+    #[cold]
+    fn key_order(previous: &[u8], key: &[u8]) -> Self {
+        Self::KeyOrder { at: previous.iter().zip(key).take_while(|(previous, key)| previous == key).count() }
+    }
+}
+
+impl fmt::Display for PartitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::KeysPerPartition { value } => write!(f, "a partition has at least 1 key, not {value}"),
+            Self::KeyOrder { at } => write!(
+                f,
+                "the key is out of order at byte {at}: sort keys by their bytes, or make one filter for the table \
+                 instead of partitions"
+            ),
+            Self::FilterEnd { offset, bytes } => {
+                write!(f, "a filter of {bytes} bytes cannot start at {offset}: it must end below 2^64")
+            }
+            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
+        }
+    }
+}
+
+impl Error for PartitionError {}
+
+impl From<OutOfMemory> for PartitionError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}
+
 /// The bytes are not a partition index. Read the table without its filters; rewriting the table rebuilds them.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,6 +512,21 @@ mod tests {
                 PartitionIndexError::Entries { n_entries: 7 },
                 "the index's 7 entries conflict or are unsorted: rewrite the table",
             ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+        for (error, text) in [
+            (PartitionError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
+            (
+                PartitionError::KeyOrder { at: 3 },
+                "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
+                 instead of partitions",
+            ),
+            (
+                PartitionError::FilterEnd { offset: u64::MAX, bytes: 9 },
+                "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
+            ),
+            (PartitionError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
         ] {
             assert_eq!(error.to_string(), text);
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bloomline::sstable::{FilterBlockError, PartitionIndexError};
+use bloomline::sstable::{FilterBlockError, PartitionError, PartitionIndexError};
 use bloomline::{DecodeError, MismatchError, SizingError};
 
 /// An error as `Debug` shows it.
@@ -60,4 +60,4 @@ macro_rules! comparable {
     )*};
 }
 
-comparable!(DecodeError, FilterBlockError, MismatchError, PartitionIndexError, SizingError);
+comparable!(DecodeError, FilterBlockError, MismatchError, PartitionError, PartitionIndexError, SizingError);
