@@ -47,7 +47,7 @@ each_package() {
 }
 
 pack() {
-    cargo package --quiet --allow-dirty --no-verify --manifest-path "$scratch/sources/$1/Cargo.toml" \
+    cargo package --quiet --allow-dirty --no-verify --manifest-path "$scratch/sources/$1/Cargo.toml" --package "$2" \
         --target-dir "$scratch/target" "${patches[@]}"
     mkdir -p "$scratch/unpacked/$2"
     tar -xzf "$scratch/target/package/$2"-[0-9]*.crate --strip-components=1 -C "$scratch/unpacked/$2"
