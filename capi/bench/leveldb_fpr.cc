@@ -156,7 +156,7 @@ void compare(const char *plot_path) {
 
   std::printf("| keys per filter ");
   for (const Form &form : kForms) std::printf("| LevelDB: %s ", form.name);
-  std::printf("| bloomline: lowest to highest of the four | LevelDB, bytes | bloomline, bytes |\n|---:");
+  std::printf("| bloomline: all four | LevelDB, bytes | bloomline, bytes |\n|---:");
   for (size_t column = 0; column < kNForms + 3; ++column) std::printf("|---:");
   std::printf("|\n");
   const auto row = [&](const std::string &name, auto value) {

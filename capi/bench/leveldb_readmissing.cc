@@ -329,14 +329,13 @@ void compare(const Arguments &arguments) {
   double mean_keys = 0;
   for (const auto &[n_keys, share] : shares) mean_keys += share * static_cast<double>(n_keys);
   std::printf(
-      "%zu %s, values of %zu bytes that compress to half; filters of %.0f keys on average.\n", arguments.keys,
-      arguments.sequential ? "even numbers of 16 digits as keys, gets of odd numbers between them"
+      "%zu %s. Values of %zu bytes compress to half;\n"
+      "filters have %.0f keys on average. Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to\n"
+      "LevelDB's own filter in the same round.\n\n",
+      arguments.keys,
+      arguments.sequential ? "even numbers of 16 digits as keys; missing keys are the odd numbers"
                            : "random keys of 16 bytes",
-      arguments.value, mean_keys);
-  std::printf(
-      "Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to LevelDB's own filter in the\n"
-      "same round.\n\n",
-      arguments.rounds, arguments.gets);
+      arguments.value, mean_keys, arguments.rounds, arguments.gets);
   const std::vector<const char *> titles = {"block cache",         "filter",      "bits per key",
                                             "filter bytes",        "build, s",    "FPR",
                                             "missing, ns per get", "blocks read", "present, ns per get",

@@ -77,7 +77,7 @@ leveldb_suite_of() {
     cat "$build"/*.log | awk '/^PASS$/ { n += 1 } /^\[  PASSED/ { n += $4 } END { print n " tests passed" }'
 }
 
-## leveldb_bench [KEYS]        compares it with LevelDB's own policy, in databases of KEYS keys too, and writes docs/leveldb.md
+## leveldb_bench [KEYS]        compares it with LevelDB's own policy, also in databases of KEYS keys; writes docs/leveldb.md
 leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
@@ -93,8 +93,8 @@ LevelDB's own filter policy and bloomline's, both at 10 bits per key: false-posi
 database, and gets in databases. bloomline's FPR is about 1 % or less, whatever the keys. LevelDB's is 0.9 to 1.7 % for
 random keys; for sequential keys it depends on the number of keys in a filter, and reaches 93 %.
 
-Written by \`scripts/check leveldb_bench\` on $(date -u +%F): LevelDB 1.23; CPU: $(cpu); bloomline as
-\`make -C capi\` builds it.
+Written by \`scripts/check leveldb_bench\` on $(date -u +%F); CPU: $(cpu).
+LevelDB is 1.23, and bloomline as \`make -C capi\` builds it.
 
 ## False-positive rates
 
@@ -104,10 +104,10 @@ same number of keys, and one of the points below is its FPR.
 
 ![False-positive rate by keys per filter, of LevelDB's filter and of bloomline](plots/leveldb.svg)
 
-Present keys are every second or fourth number, absent keys the numbers between them. LevelDB's hash has 32 bits and
-reads four bytes at a time. If a key's length is a multiple of 4, keys that differ only in the last byte have hashes that
-differ only in bits 8 to 15 and 24 to 31, and their probes meet in few bits of the filter. Keys of other lengths, such
-as 10 digits, have the FPR of random keys.
+Present keys are every second or fourth number, absent keys the numbers between them. LevelDB hashes keys to 32 bits,
+four bytes at a time. If the length of keys is a multiple of 4, two keys that differ only in the last byte have hashes
+that differ only in bits 8 to 15 and 24 to 31, and so probe nearly the same bits of a filter. Numbers of other lengths,
+such as 10 digits, have the FPR of random keys.
 
 END
         "$scratch/fpr" "$scratch/leveldb.svg"
