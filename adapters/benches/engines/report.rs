@@ -168,7 +168,8 @@ fn cpu() -> String {
     output(
         "core=$(rustc --print target-cpus | sed -n '/^ *native /{s/znver/Zen /; s/.*(currently \\(.*\\)).*/: \\1/p}')
         lscpu | awk -F': +' -v core=\"$core\" '/^Model name/ {name = $2} /^CPU family/ {family = $2}
-            /^Model:/ {model = $2} END {print name (family ? \" (family \" family \", model \" model core \")\" : core)}'",
+            /^Model:/ {model = $2}
+            END {print name (family ? \" (family \" family \", model \" model core \")\" : core)}'",
     )
 }
 

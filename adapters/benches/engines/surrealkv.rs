@@ -15,8 +15,8 @@ use tokio::runtime::Runtime;
 
 use crate::report::{Options, Row, Table, costs, microseconds, quartiles};
 
-const NOTE: &str = "Default options: blocks of 64 KiB without compression, a block cache of 32 MiB for data and filters, \
-partitions of 16 KiB. Databases were written in batches of 1,000 keys and compacted to the last level; \
+const NOTE: &str = "Default options: blocks of 64 KiB without compression, a block cache of 32 MiB for data and \
+filters, partitions of 16 KiB. Databases were written in batches of 1,000 keys and compacted to the last level; \
 the system's file cache holds all tables. Read-only transactions, one thread; missing keys lie between \
 present ones. The time of a round is the median of 10 turns of 5,000 gets. Filter queries and false \
 positives were counted in a separate pass, with a get of each missing key. SurrealKV's `RibbonFilter` is \
