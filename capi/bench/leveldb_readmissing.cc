@@ -1,7 +1,9 @@
 // Gets of missing and of present keys in LevelDB, without a filter, with LevelDB's own and with bloomline's:
 // time, data blocks read, filter bytes. Prints Markdown.
 //
-//   leveldb_readmissing [--keys N] [--rounds N] [--gets N] [--directory PATH]
+//   leveldb_readmissing [--keys N] [--rounds N] [--gets N] [--value BYTES] [--directory PATH] [--sequential]
+//
+// Keys are random, or with --sequential, numbers of 16 digits: present keys are even, missing keys odd.
 //
 // Each round gets the same keys from every database in turn, starting with another one each time, so that a
 // temporary slowdown of the machine affects all of them; ratios are medians of the rounds' ratios.
@@ -29,7 +31,16 @@ struct Arguments {
   size_t rounds = 15;
   // Per round, of missing keys and of present keys each.
   size_t gets = 20'000;
+  size_t value = 100;
   std::string directory = std::filesystem::temp_directory_path();
+  bool sequential = false;
+
+  // Keys are present below the number of keys, and missing from there on.
+  std::string key(size_t number) const {
+    if (!sequential) return key_of(number);
+    const std::string digits = std::to_string(2 * (number % keys) + number / keys);
+    return std::string(16 - digits.size(), '0') + digits;
+  }
 };
 
 using Policy = std::unique_ptr<const leveldb::FilterPolicy>;
@@ -106,8 +117,14 @@ class CountingPolicy : public leveldb::FilterPolicy {
 // Keys end to end, because a string for each would cost one more cache miss.
 class Keys {
  public:
-  Keys(size_t n, size_t first, size_t span, uint64_t seed) : n_(n) {
-    for (size_t i = 0; i < n; ++i) bytes_ += key_of(first + mix(mix(seed) + i) % span);
+  template <typename Key>
+  Keys(size_t n, size_t first, size_t span, uint64_t seed, Key key) : n_(n) {
+    for (size_t i = 0; i < n; ++i) bytes_ += key(first + mix(mix(seed) + i) % span);
+  }
+
+  static Keys of(const Arguments &arguments, size_t n, bool present, uint64_t seed) {
+    return Keys(n, present ? 0 : arguments.keys, arguments.keys, seed,
+                [&](size_t number) { return arguments.key(number); });
   }
 
   size_t size() const { return n_; }
@@ -150,13 +167,15 @@ Database open(const std::string &path, const leveldb::Options &options) {
   return Database(database);
 }
 
-void build(Contender *contender, size_t n_keys) {
+void build(Contender *contender, const Arguments &arguments) {
   std::fprintf(stderr, "building: %s\n", contender->name.c_str());
   const auto start = std::chrono::steady_clock::now();
   {
     const Database database = open(contender->path, options_of(contender->policy.get()));
     // Half of each value is random bytes, as in db_bench.
-    for (size_t i = 0; i < n_keys; ++i) must(database->Put({}, key_of(i), value_of(i, 100, 50)));
+    for (size_t i = 0; i < arguments.keys; ++i) {
+      must(database->Put({}, arguments.key(i), value_of(i, arguments.value, arguments.value / 2)));
+    }
     compact(database.get());
   }
   contender->build_seconds = seconds_since(start);
@@ -188,10 +207,10 @@ double fpr_of(const leveldb::FilterPolicy &policy, const Shares &shares) {
   uint64_t seed = 0;
   for (const auto &[n_keys, share] : shares) {
     const size_t n_filters = 1 + static_cast<size_t>(kQueries * share / kQueriesEach);
-    const Keys queries(kQueriesEach, size_t{1} << 42, size_t{1} << 40, 0);
+    const Keys queries(kQueriesEach, size_t{1} << 42, size_t{1} << 40, 0, key_of);
     size_t matched = 0;
     for (size_t i = 0; i < n_filters; ++i) {
-      const Keys keys(n_keys, size_t{1} << 44, size_t{1} << 40, ++seed);
+      const Keys keys(n_keys, size_t{1} << 44, size_t{1} << 40, ++seed, key_of);
       std::vector<leveldb::Slice> slices;
       for (size_t j = 0; j < n_keys; ++j) slices.push_back(keys[j]);
       std::string filter;
@@ -232,16 +251,16 @@ Counts count(const Contender &contender, const Arguments &arguments, leveldb::Ca
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     }
   }
-  get_all(database.get(), Keys(100'000, 0, arguments.keys, 1), true);
+  get_all(database.get(), Keys::of(arguments, 100'000, true, 1), true);
   const size_t n = 200'000;
   const auto per_get = [&](uint64_t number) { return static_cast<double>(number) / static_cast<double>(n); };
   Counts counts;
   uint64_t reads = env.reads(), matched = policy.matched();
-  get_all(database.get(), Keys(n, arguments.keys, arguments.keys, 2), false);
+  get_all(database.get(), Keys::of(arguments, n, false, 2), false);
   counts.missing_reads = per_get(env.reads() - reads);
   counts.false_positives = contender.policy == nullptr ? 1 : per_get(policy.matched() - matched);
   reads = env.reads();
-  get_all(database.get(), Keys(n, 0, arguments.keys, 3), true);
+  get_all(database.get(), Keys::of(arguments, n, true, 3), true);
   counts.present_reads = per_get(env.reads() - reads);
   return counts;
 }
@@ -263,12 +282,12 @@ std::vector<Times> measure(const std::vector<Contender> &contenders, const Argum
       for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
       }
     }
-    get_all(databases[i].get(), Keys(100'000, 0, arguments.keys, 1), true);
+    get_all(databases[i].get(), Keys::of(arguments, 100'000, true, 1), true);
   }
   std::vector<Times> times(contenders.size());
   for (size_t round = 0; round < arguments.rounds; ++round) {
-    const Keys missing(arguments.gets, arguments.keys, arguments.keys, 100 + round);
-    const Keys present(arguments.gets, 0, arguments.keys, 100 + round);
+    const Keys missing = Keys::of(arguments, arguments.gets, false, 100 + round);
+    const Keys present = Keys::of(arguments, arguments.gets, true, 100 + round);
     for (size_t turn = 0; turn < contenders.size(); ++turn) {
       const size_t i = (round + turn) % contenders.size();
       for (const bool is_present : {false, true}) {
@@ -294,27 +313,29 @@ void compare(const Arguments &arguments) {
   contenders.reserve(4);
   const auto add = [&](const std::string &name, Policy policy) {
     contenders.push_back({name, std::move(policy), directory / std::to_string(contenders.size())});
-    build(&contenders.back(), arguments.keys);
+    build(&contenders.back(), arguments);
   };
   add("none", nullptr);
   add("LevelDB, 10", Policy(leveldb::NewBloomFilterPolicy(10)));
   const size_t built_in = contenders.size() - 1;
   const Policy &theirs = contenders[built_in].policy;
   const Shares shares = shares_of(filters_of(contenders[built_in].path, theirs->Name()));
-  const double their_fpr = fpr_of(*theirs, shares);
-  const double bits_per_key = bits_per_key_for(their_fpr, shares);
   add("bloomline, 10", std::make_unique<bloomline::LevelDBFilterPolicy>(10));
-  add("bloomline, about the same FPR", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
+  if (!arguments.sequential) {
+    const double bits_per_key = bits_per_key_for(fpr_of(*theirs, shares), shares);
+    add("bloomline, about the same FPR", std::make_unique<bloomline::LevelDBFilterPolicy>(bits_per_key));
+  }
 
   double mean_keys = 0;
   for (const auto &[n_keys, share] : shares) mean_keys += share * static_cast<double>(n_keys);
   std::printf(
-      "%zu keys of 16 bytes, values of 100 bytes that compress to half; filters of %.0f keys on average.\n",
-      arguments.keys, mean_keys);
-  std::printf(
-      "Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to LevelDB's own filter in the\n"
-      "same round.\n\n",
-      arguments.rounds, arguments.gets);
+      "%zu %s. Values of %zu bytes compress to half;\n"
+      "filters have %.0f keys on average. Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to\n"
+      "LevelDB's own filter in the same round.\n\n",
+      arguments.keys,
+      arguments.sequential ? "even numbers of 16 digits as keys; missing keys are the odd numbers"
+                           : "random keys of 16 bytes",
+      arguments.value, mean_keys, arguments.rounds, arguments.gets);
   const std::vector<const char *> titles = {"block cache",         "filter",      "bits per key",
                                             "filter bytes",        "build, s",    "FPR",
                                             "missing, ns per get", "blocks read", "present, ns per get",
@@ -348,6 +369,11 @@ void compare(const Arguments &arguments) {
 bool parse(int argc, char **argv, Arguments *arguments) {
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
+    if (name == "--sequential") {
+      arguments->sequential = true;
+      --i;
+      continue;
+    }
     if (i + 1 == argc) return false;
     if (name == "--directory") {
       arguments->directory = argv[i + 1];
@@ -356,6 +382,7 @@ bool parse(int argc, char **argv, Arguments *arguments) {
     size_t *number = name == "--keys"     ? &arguments->keys
                      : name == "--rounds" ? &arguments->rounds
                      : name == "--gets"   ? &arguments->gets
+                     : name == "--value"  ? &arguments->value
                                           : nullptr;
     if (number == nullptr || (*number = std::strtoull(argv[i + 1], nullptr, 10)) == 0) return false;
   }
@@ -367,7 +394,9 @@ bool parse(int argc, char **argv, Arguments *arguments) {
 int main(int argc, char **argv) {
   Arguments arguments;
   if (!parse(argc, argv, &arguments)) {
-    std::fprintf(stderr, "usage: %s [--keys N] [--rounds N] [--gets N] [--directory PATH]\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s [--keys N] [--rounds N] [--gets N] [--value BYTES] [--directory PATH] [--sequential]\n",
+                 argv[0]);
     return 2;
   }
   try {

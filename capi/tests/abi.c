@@ -113,7 +113,10 @@ static bool same_bytes(const void *a, size_t a_length, const void *b, size_t b_l
 }
 
 static void about(void) {
-  CHECK(strchr(bloomline_version(), '.') != NULL);
+  char parts[32];
+  snprintf(parts, sizeof parts, "%d.%d.%d", BLOOMLINE_VERSION_MAJOR, BLOOMLINE_VERSION_MINOR, BLOOMLINE_VERSION_PATCH);
+  CHECK(strcmp(parts, BLOOMLINE_VERSION) == 0);
+  CHECK(strcmp(bloomline_version(), BLOOMLINE_VERSION) == 0);
   CHECK(strlen(bloomline_kernel_name()) != 0);
   CHECK(bloomline_kernel_name() == bloomline_kernel_name());
   CHECK(sizeof(bloomline_status_t) == 4 && BLOOMLINE_OK == 0);

@@ -5,12 +5,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
 #[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
-use tempfile::{Builder, NamedTempFile, TempPath};
+use tempfile::{NamedTempFile, TempPath};
 
 /// Replaces the file at `path`, or creates it. A killed process may leave a hidden file, with a name in `.tmp`, beside it.
 pub fn save(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
@@ -51,18 +52,25 @@ impl Target {
         Ok(Self { directory: directory.to_owned(), name, existing })
     }
 
-    /// Creates a file to write in the same directory, with the mode and the owner of the file that it will replace.
+    /// Creates a file to write in the same directory, with the mode and the owner of the file that it will replace. Its
+    /// name has six random letters between the prefix and the suffix.
+    // Not tempfile's own random names: they need `std::thread::current`, which allocates a block that lives as long as
+    // the process, and valgrind calls it possibly lost in programs that use the C library.
     pub fn temporary(&self, prefix: &str, suffix: &str) -> io::Result<NamedTempFile> {
         let mut options = File::options();
         options.write(true).create_new(true);
         // Less the umask. Bits for the group and others wait until the file has its owner and group.
         #[cfg(unix)]
         options.mode(self.existing.as_ref().map_or(0o666, |existing| existing.mode() & 0o700));
-        // Not `tempfile_in`, whose errors lack the system's number.
-        let file = Builder::new()
-            .prefix(prefix)
-            .suffix(suffix)
-            .make_in(&self.directory, |path| options.open(path))?;
+        let (file, path) = loop {
+            let random = RandomState::new().build_hasher().finish() & 0xff_ffff;
+            let path = absolute(self.directory.join(format!("{prefix}{random:06x}{suffix}")))?;
+            match options.open(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => break (opened?, path),
+            }
+        };
+        let file = NamedTempFile::from_parts(file, TempPath::try_from_path(path)?);
         if let Some(existing) = &self.existing {
             // At least the group, where the owner cannot be kept.
             #[cfg(unix)]

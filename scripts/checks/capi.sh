@@ -18,9 +18,12 @@ capi() {
     ASAN_OPTIONS=allocator_may_return_null=1 \
         step c_and_cxx "$scratch/sanitized" -fsanitize=address,undefined -fno-sanitize-recover=all "${shared[@]}"
     if install valgrind valgrind; then
-        # The standard library keeps the name of the main thread until the process ends: "possibly lost".
-        step valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite,indirect \
-            --show-leak-kinds=definite,indirect "$scratch/shared-c" tests/golden "$scratch/abi.bloom"
+        # Every block is freed, so that a user's own leaks are the only ones that valgrind reports.
+        local linked
+        for linked in shared static; do
+            step valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=all \
+                --show-leak-kinds=all "$scratch/$linked-c" tests/golden "$scratch/abi.bloom"
+        done
     else
         skip "valgrind" "it could not be installed"
     fi
@@ -29,6 +32,7 @@ capi() {
     step static_programs_are_small "$prefix"
     step beside_another_rust_library "${static[@]}"
     step the_installed_tree_can_be_moved
+    step uninstall_leaves_other_files
 }
 
 the_header_is_that_of_the_sources() {
@@ -152,6 +156,20 @@ the_installed_tree_can_be_moved() {
     ! leveldb_tools || cmake_finds_leveldb "$scratch/moved/usr"
 }
 
+uninstall_leaves_other_files() {
+    local stage=$scratch/uninstall
+    local variables=(DESTDIR="$stage" PREFIX=/usr LIBDIR=/usr/lib/here INCLUDEDIR=/headers)
+    local others=("$stage/headers/bloomline/other.h" "$stage/usr/lib/here/libbloomline.so.0.0")
+    make -C capi install "${variables[@]}" >/dev/null
+    touch "${others[@]}"
+    make -C capi uninstall "${variables[@]}" >/dev/null
+    diff <(printf '%s\n' "${others[@]}") <(find "$stage" -not -type d | sort)
+    rm "${others[@]}"
+    make -C capi uninstall "${variables[@]}" >/dev/null
+    diff <(printf '%s\n' "$stage/headers" "$stage/usr/lib/here/cmake" "$stage/usr/lib/here/pkgconfig") \
+        <(find "$stage" -type d -empty | sort)
+}
+
 cmake_finds_it() {
     cmake -S capi/tests/cmake -B "$scratch/cmake/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
     cmake --build "$scratch/cmake/build" >/dev/null
@@ -161,13 +179,19 @@ cmake_finds_it() {
 
 # As the README says.
 cmake_finds_leveldb() {
-    mkdir "$scratch/cmake-leveldb"
-    cp capi/examples/leveldb.c "$scratch/cmake-leveldb/ants.c"
+    local user=$scratch/cmake-leveldb
+    mkdir "$user"
+    cp capi/examples/leveldb.c "$user/ants.c"
     {
         printf 'cmake_minimum_required(VERSION 3.10)\nproject(user C CXX)\n'
         fenced cmake <capi/README.md
-    } >"$scratch/cmake-leveldb/CMakeLists.txt"
-    cmake -S "$scratch/cmake-leveldb" -B "$scratch/cmake-leveldb/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
-    cmake --build "$scratch/cmake-leveldb/build" >/dev/null
-    env -u LD_LIBRARY_PATH "$scratch/cmake-leveldb/build/ants" "$scratch/cmake-leveldb/db"
+    } >"$user/CMakeLists.txt"
+    cmake -S "$user" -B "$user/build" -DCMAKE_PREFIX_PATH="$1" >/dev/null
+    cmake --build "$user/build" >/dev/null
+    env -u LD_LIBRARY_PATH "$user/build/ants" "$user/db"
+
+    # Without snappy, the error names its package.
+    sed -i '2a set(CMAKE_FIND_LIBRARY_PREFIXES none)' "$user/CMakeLists.txt"
+    ! cmake -S "$user" -B "$user/without" -DCMAKE_PREFIX_PATH="$1" >/dev/null 2>"$user/error"
+    tr '\n' ' ' <"$user/error" | grep -o 'install *libsnappy-dev'
 }

@@ -34,6 +34,14 @@
 #include <stdint.h>
 
 /**
+ * The version of this header. `bloomline_version` returns that of the library.
+ */
+#define BLOOMLINE_VERSION "0.1.0"
+#define BLOOMLINE_VERSION_MAJOR 0
+#define BLOOMLINE_VERSION_MINOR 1
+#define BLOOMLINE_VERSION_PATCH 0
+
+/**
  * The result of a call.
  */
 enum bloomline_status_t
