@@ -36,7 +36,7 @@ fn run() -> Result<ExitCode> {
         println!("{HELP}");
         return Ok(ExitCode::SUCCESS);
     }
-    let file = arguments.opt_value_from_str("--keys")?;
+    let file = arguments.opt_value_from_os_str("--keys", |path| Result::Ok(path.into()))?;
     let count = arguments.opt_value_from_str("--count")?.unwrap_or(50_000);
     let bits_per_key = arguments.opt_value_from_str("--bits-per-key")?.unwrap_or(10.0);
     if let Some(unknown) = arguments.finish().first() {
@@ -56,17 +56,17 @@ fn run() -> Result<ExitCode> {
         }
     }
 
-    let (n, mut lost, mut missing_ns) = (present.len(), 0, Vec::new());
-    println!("{n} keys in {TABLES} tables; filters of {bits_per_key} bits per key\n");
+    let (n, tables, mut lost, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
+    println!("{n} keys in {tables} tables, files in memory; filters of {bits_per_key} bits per key\n");
     println!("             false      a missing get        a present get      keys");
     println!("filter     positives    reads        ns     reads        ns     lost");
     for (name, rounds) in ["none", "standard", "bloomline"].iter().zip(&mut rounds) {
         let [missing, present] = rounds.each_mut().map(|rounds| {
             rounds.select_nth_unstable_by(ROUNDS / 2, |a: &Gets, b| a.ns.total_cmp(&b.ns)).1 // the median
         });
-        print!("{name:10}{:8.2} %{:9.3}", 100.0 * missing.reads / TABLES as f64, missing.reads);
+        print!("{name:10}{:8.2} %{:9.3}", 100.0 * missing.reads / tables as f64, missing.reads);
         println!("{:10.0}{:10.3}{:10.0}{:9}", missing.ns, present.reads, present.ns, n - present.found);
-        lost += n - present.found;
+        lost += n - present.found + missing.found;
         missing_ns.push(missing.ns);
     }
     let [of_none, of_standard] = [0, 1].map(|i| 100.0 * missing_ns[2] / missing_ns[i]);

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! file:        data blocks, index block, start of the index block
-//! block:       entries (length of key, key, length of value, value), XXH64 of the entries
+//! block:       entries (length of key, key, length of value, value), their XXH64 with the block's start as seed
 //! index block: (name of the filter policy, filter); for each data block (its first key, its end in the file)
 //! ```
 //!
 //! Numbers are 8 bytes, little-endian. Without the checksum, a flipped bit in a filter could hide a key.
 
 use std::cell::Cell;
-use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::iter;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::Path;
+use std::{iter, mem};
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{AlignedBytes, OwnedView};
@@ -31,16 +31,17 @@ pub fn write(path: &Path, entries: &[(&[u8], &[u8])], policy: &FilterPolicy) -> 
             keys.try_insert(key)?;
             put(key, value, &mut table);
         }
-        table.extend(xxh64(&table[start..], 0).to_le_bytes());
+        table.extend(xxh64(&table[start..], start as u64).to_le_bytes());
         put(block[0].0, &(table.len() as u64).to_le_bytes(), &mut index);
     }
     keys.finish_compact(&mut filter)?;
     let index_start = table.len();
     put(FilterPolicy::NAME.as_bytes(), &filter, &mut table);
     table.extend(index);
-    table.extend(xxh64(&table[index_start..], 0).to_le_bytes());
+    table.extend(xxh64(&table[index_start..], index_start as u64).to_le_bytes());
     table.extend((index_start as u64).to_le_bytes());
-    fs::write(path, table).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+    let written = File::create_new(path).and_then(|mut file| file.write_all(&table));
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
 pub struct Table {
@@ -59,16 +60,15 @@ impl Table {
         let index_end = file.metadata()?.len().checked_sub(8).ok_or("not a table: too short")?;
         let index_start = number(&read(&file, index_end..index_end + 8)?);
         let block = read_block(&file, index_start..index_end)?;
-        let mut entries = entries(&block);
+        let (mut entries, mut start) = (entries(&block), 0);
         let (policy_name, filter) = entries.next().ok_or("not a table: no filter")?;
         let filter = OwnedView::from_compact(AlignedBytes::copy_of(filter)?);
         let filter = (policy_name == FilterPolicy::NAME.as_bytes()).then_some(filter).transpose()?;
-        let (mut index, mut start) = (Vec::new(), 0);
-        for (first_key, end) in entries {
-            index.push((first_key.to_vec(), start..number(end)));
-            start = number(end);
-        }
-        Ok(Self { file, index, filter, reads: Cell::new(0) })
+        let mut place = |end| mem::replace(&mut start, number(end))..number(end);
+        let index: Vec<_> = entries.map(|(first_key, end)| (first_key.to_vec(), place(end))).collect();
+        let ordered = index.is_sorted_by(|(a, place), (b, next)| a <= b && place.end < next.end);
+        let table = Self { file, index, filter, reads: Cell::new(0) };
+        if ordered && start == index_start { Ok(table) } else { Err("the table is damaged".into()) }
     }
 
     /// Returns the key's value. `hash` is `hash_key(key, 0)`, the same for all tables.
@@ -94,9 +94,9 @@ fn read(mut file: &File, place: Range<u64>) -> Result<Vec<u8>> {
 
 /// The entries of a block.
 fn read_block(file: &File, place: Range<u64>) -> Result<Vec<u8>> {
-    let mut block = read(file, place)?;
+    let (start, mut block) = (place.start, read(file, place)?);
     let checksum = block.split_off(block.len().saturating_sub(8));
-    if number(&checksum) == xxh64(&block, 0) { Ok(block) } else { Err("the table is damaged".into()) }
+    if number(&checksum) == xxh64(&block, start) { Ok(block) } else { Err("the table is damaged".into()) }
 }
 
 fn put(key: &[u8], value: &[u8], block: &mut Vec<u8>) {
