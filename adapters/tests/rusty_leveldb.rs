@@ -40,7 +40,11 @@ mod databases {
     impl Database {
         fn new() -> Self {
             // Small tables, so that few keys fill several levels.
-            Self(Options { write_buffer_size: 64 << 10, max_file_size: 32 << 10, ..rusty_leveldb::in_memory() })
+            Self(Options {
+                write_buffer_size: 64 << 10,
+                max_file_size: 32 << 10,
+                ..rusty_leveldb::in_memory()
+            })
         }
 
         fn open(&self, policy: impl FilterPolicy + 'static) -> DB {
