@@ -53,7 +53,9 @@ impl Table {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::temp_dir().join(format!("bloomline-table-{}", process::id()));
+    let folder = env::temp_dir().join(format!("bloomline-table-{}", process::id()));
+    fs::create_dir(&folder)?;
+    let path = folder.join("table");
     Table::write(&path, (0..10_000).map(|key| (key, format!("row {key}"))))?;
     let table = Table::open(&path)?;
     thread::scope(|scope| {
@@ -66,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(table);
     fs::write(&path, damaged)?;
     let error = Table::open(&path).err().ok_or("damage was not noticed")?;
-    fs::remove_file(&path)?;
+    fs::remove_dir_all(&folder)?;
     println!("two threads found what they should; the damaged table: {error}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Gets of missing and present keys from tables without filters, with standard Bloom filters (LevelDB has this kind) and
 //! with bloomline's. `cargo run --release --example sstable -- --help` lists the options.
 //!
-//! Exits with code 1 if a key is lost, 2 if an argument is wrong or a file cannot be read or written.
+//! Exits with code 1 if a get is wrong, 2 if an argument is wrong or a file cannot be read or written.
 
 mod table;
 
@@ -56,7 +56,7 @@ fn run() -> Result<ExitCode> {
         }
     }
 
-    let (n, tables, mut lost, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
+    let (n, tables, mut wrong, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
     println!("{n} keys in {tables} tables, files in memory; filters of {bits_per_key} bits per key\n");
     println!("             false      a missing get        a present get      keys");
     println!("filter     positives    reads        ns     reads        ns     lost");
@@ -66,13 +66,13 @@ fn run() -> Result<ExitCode> {
         });
         print!("{name:10}{:8.2} %{:9.3}", 100.0 * missing.reads / tables as f64, missing.reads);
         println!("{:10.0}{:10.3}{:10.0}{:9}", missing.ns, present.reads, present.ns, n - present.found);
-        lost += n - present.found + missing.found;
+        wrong += n - present.found + missing.found;
         missing_ns.push(missing.ns);
     }
     let [of_none, of_standard] = [0, 1].map(|i| 100.0 * missing_ns[2] / missing_ns[i]);
     println!("\nWith bloomline, a get of a missing key takes {of_none:.1} % of the time without filters,");
     println!("and {of_standard:.0} % of the time with standard filters of the same size.");
-    Ok(ExitCode::from(u8::from(lost > 0)))
+    Ok(ExitCode::from(u8::from(wrong > 0)))
 }
 
 /// The lines of the file, or generated keys, in random order.
