@@ -25,7 +25,7 @@ KERNELS = {
     "AVX-512": (
         "x86_64",
         r"%zmm\d",
-        ["skylake-avx512", "icelake-server", "sapphirerapids", "znver4"],
+        "skylake-avx512 icelake-server sapphirerapids znver4",
         {
             "lookup": "count",
             "insert": "insert_each",
@@ -36,7 +36,7 @@ KERNELS = {
     "AVX2": (
         "x86_64",
         r"%ymm\d",
-        ["haswell", "skylake", "icelake-server", "alderlake", "znver2", "znver3", "znver4"],
+        "haswell skylake icelake-server alderlake znver2 znver3 znver4",
         {
             "lookup": "count",
             "insert": "insert_each",
@@ -47,13 +47,13 @@ KERNELS = {
     "SSE4.1": (
         "x86_64",
         r"%xmm\d",
-        ["sandybridge", "silvermont", "btver2"],
+        "sandybridge silvermont btver2",
         {"lookup, the called function": "kernel::sse41::contains", "lookup, batch": "kernel::sse41::contains_batch"},
     ),
     "NEON": (
         "aarch64",
         r"\b[vqd]\d",
-        ["cortex-a72", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"],
+        "cortex-a72 neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 apple-m1",
         {"lookup": "count", "lookup, batch": "kernel::neon::contains_batch"},
     ),
 }
@@ -156,11 +156,12 @@ def main(directory, base=None):
         mca, rustc = (subprocess.check_output([tool, "--version"], text=True) for tool in ("llvm-mca-22", "rustc"))
         print(PAGE.format(date=date.today(), mca=re.search(r"LLVM version \S+", mca)[0], rustc=rustc.split(" (")[0]))
     for kernel, (target, register, cpus, rows) in KERNELS.items():
+        cpus = cpus.split()
         ours = assembly(directory, target)
         theirs = assembly(base, target) if base else []
         if not ours:
             continue
-        print(f"\n| {kernel} | " + " | ".join(NAMES.get(cpu, cpu) for cpu in cpus) + " |")
+        print(f"\n| {kernel} | " + " | ".join(NAMES[cpu] for cpu in cpus) + " |")
         print("|---" * (1 + len(cpus)) + "|")
         for row, path in rows.items():
             lookups, text = shortest_loop(ours, path, register)

@@ -93,7 +93,7 @@ LevelDB's own filter policy and bloomline's, both at 10 bits per key: false-posi
 database, and gets in databases. bloomline's FPR is about 1 % or less, whatever the keys. LevelDB's is 0.9 to 1.7 % for
 random keys; for sequential keys it depends on the number of keys in a filter, and reaches 93 %.
 
-Written by \`scripts/check leveldb_bench\` on $(date -u +%F); CPU: $(cpu).
+Written by \`scripts/check leveldb_bench\` on $(date -u +%F); CPU: $(scripts/cpu).
 LevelDB is 1.23, and bloomline as \`make -C capi\` builds it.
 
 ## False-positive rates
@@ -121,14 +121,6 @@ END
     cp "$scratch/leveldb.svg" docs/plots/leveldb.svg
     cp "$scratch/leveldb.md" docs/leveldb.md
     cat docs/leveldb.md
-}
-
-# With the family and the model, because virtual machines shorten the name, and the core as the compiler names it.
-cpu() {
-    local core
-    core=$(rustc --print target-cpus | sed -n '/^ *native /{s/znver/Zen /; s/.*(currently \(.*\)).*/: \1/p}')
-    LC_ALL=C lscpu | awk -F': +' -v core="$core" '/^Model name/ {name = $2} /^CPU family/ {family = $2}
-        /^Model:/ {model = $2} END {print name (family ? " (family " family ", model " model core ")" : core)}'
 }
 
 # Debian's CMake target of LevelDB links snappy, whose package it does not depend on.

@@ -117,7 +117,7 @@ fn page(options: &Options, tables: &[Table]) -> String {
          of missing gets.\n\n\
          ![False-positive rate and time of a missing get, by engine and filter](plots/engines.svg)\n",
         output("date -u +%F"),
-        cpu(),
+        output(concat!("'", env!("CARGO_MANIFEST_DIR"), "/../scripts/cpu'")),
         grouped(options.keys),
         options.rounds,
     );
@@ -161,16 +161,6 @@ fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// With the family and the model, because virtual machines shorten the name, and the core as the compiler names it.
-fn cpu() -> String {
-    output(
-        "core=$(rustc --print target-cpus | sed -n '/^ *native /{s/znver/Zen /; s/.*(currently \\(.*\\)).*/: \\1/p}')
-        lscpu | awk -F': +' -v core=\"$core\" '/^Model name/ {name = $2} /^CPU family/ {family = $2}
-            /^Model:/ {model = $2}
-            END {print name (family ? \" (family \" family \", model \" model core \")\" : core)}'",
-    )
 }
 
 /// What a shell script prints.
