@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::SizingError;
+use crate::error::{OutOfMemory, SizingError};
 
 /// Owned bytes that start at a multiple of 64, so that each block of a filter in them is one cache line: for a cache of
 /// filters, as an [`OwnedView`](crate::OwnedView).
@@ -43,6 +43,10 @@ impl AlignedBytes {
     ///
     /// If memory cannot be allocated.
     pub fn zeroed(len: usize) -> Result<Self, SizingError> {
+        Ok(Self::try_zeroed(len)?)
+    }
+
+    pub(crate) fn try_zeroed(len: usize) -> Result<Self, OutOfMemory> {
         Ok(Self { blocks: Blocks::zeroed(len.div_ceil(BLOCK_BYTES).max(1))?, len })
     }
 

@@ -283,6 +283,24 @@ pub enum DecodeError {
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
+    /// A region of a bank does not match its checksum: it is damaged, or another part of the file.
+    #[non_exhaustive]
+    RegionChecksum {
+        /// Block number of the region.
+        block: u64,
+        /// Checksum in the region.
+        stored: u64,
+        /// Checksum of its rows.
+        computed: u64,
+    },
+    /// The bytes are not as long as the range that a lookup reads.
+    #[non_exhaustive]
+    Range {
+        /// Length of the range.
+        expected: usize,
+        /// Bytes given.
+        found: usize,
+    },
     /// Another hash function than this crate's placed the filter's keys: the writer is faulty. Rebuild the filter.
     #[non_exhaustive]
     HashValue {
@@ -354,6 +372,17 @@ impl fmt::Display for DecodeError {
             ),
             Self::BodyChecksum { stored, computed } => {
                 write!(f, "the bytes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
+            }
+            Self::RegionChecksum { block, stored, computed } => write!(
+                f,
+                "the bank's region {block} is damaged, or these are other bytes: their checksum is {computed:#018x}, \
+                 stored {stored:#018x}"
+            ),
+            Self::Range { expected, found } => {
+                write!(
+                    f,
+                    "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
+                )
             }
             Self::HashValue { stored, expected } => write!(
                 f,

@@ -189,6 +189,7 @@ extern crate std;
 mod aligned_bytes;
 #[cfg(target_has_atomic = "64")]
 mod atomic;
+pub mod bank;
 mod blocks;
 mod builder;
 mod encoding;

@@ -67,7 +67,7 @@ impl<'a> ShortLanes<'a> {
     }
 
     #[inline]
-    fn block(self, index: usize) -> Block {
+    pub(crate) fn block(self, index: usize) -> Block {
         let mut block = [0; size_of::<Block>()];
         let (copies, _) = block.as_chunks_mut();
         let mut lane = index * stride(self.0.len());

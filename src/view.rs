@@ -257,6 +257,17 @@ impl<'a> BloomView<'a> {
         })
     }
 
+    /// A block of the filter after folding by `factor`: the union of as many neighbours.
+    #[inline]
+    pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
+        let neighbours = index * factor..(index + 1) * factor;
+        match self.lanes {
+            Lanes::Blocks(blocks) if factor == 1 => blocks.as_slice()[index],
+            Lanes::Blocks(blocks) => united(blocks.as_slice()[neighbours].iter().copied()),
+            Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
+        }
+    }
+
     fn compare<T>(
         &self,
         other: &BloomView<'_>,
@@ -296,10 +307,11 @@ pub(crate) fn check_match(
 
 /// The blocks after folding: each is the union of `factor` neighbours.
 pub(crate) fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
-    blocks.as_slice().chunks_exact(factor).map(|neighbours| {
-        let united = |union: Block, block| combined(&union, block, |a, b| a | b);
-        neighbours.iter().fold([0; size_of::<Block>()], united)
-    })
+    blocks.as_slice().chunks_exact(factor).map(|neighbours| united(neighbours.iter().copied()))
+}
+
+fn united(blocks: impl Iterator<Item = Block>) -> Block {
+    blocks.fold([0; size_of::<Block>()], |union, block| combined(&union, &block, |a, b| a | b))
 }
 
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.

@@ -30,10 +30,13 @@ pub enum StandaloneKind {
     Scalable,
     /// A [`Frontier`](crate::variants::Frontier).
     Frontier,
+    /// A [`FilterBank`](crate::bank::FilterBank).
+    Bank,
 }
 
 impl StandaloneKind {
-    const ALL: [Self; 5] = [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier];
+    const ALL: [Self; 6] =
+        [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier, Self::Bank];
 
     /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
     pub fn of(bytes: &[u8]) -> Option<Self> {
@@ -49,6 +52,7 @@ impl StandaloneKind {
             Self::Counting => *b"\x89blcnt\r\n",
             Self::Scalable => *b"\x89blscl\r\n",
             Self::Frontier => *b"\x89blsiv\r\n",
+            Self::Bank => *b"\x89blbnk\r\n",
         }
     }
 }
@@ -62,6 +66,7 @@ impl fmt::Display for StandaloneKind {
             Self::Counting => "counting filter",
             Self::Scalable => "scalable filter",
             Self::Frontier => "frontier",
+            Self::Bank => "filter bank",
         })
     }
 }
@@ -115,8 +120,8 @@ impl StandaloneFooter {
     ///
     /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
     /// of another version or has reserved bytes that are not zero, or if another hash placed the keys.
-    /// [`DecodeError::Magic`] for a scalable filter or a frontier, whose footers have other fields:
-    /// [`StandaloneKind::of`] recognises them.
+    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, whose footers have other fields:
+    /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);

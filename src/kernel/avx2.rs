@@ -2,9 +2,10 @@
 
 use core::arch::x86_64::*;
 
+use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use super::tables::{PerWord, ROWS, Row, Table, lane_bits, steps};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
@@ -30,6 +31,25 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let probed = PerWord::of(&PROBED, k);
     batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    bank::find(region, hash, k, found, |stripe, hash, k| {
+        let mut all = [_mm256_set1_epi64x(-1); 2];
+        bank::for_each_row(hash, k, |row| {
+            let row = load(&stripe[row % bank::ROWS]);
+            all = [_mm256_and_si256(all[0], row[0]), _mm256_and_si256(all[1], row[1])];
+        });
+        let mut block = [0; BLOCK_BYTES];
+        store(&mut block, all);
+        block
+    });
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn transpose(square: &mut Square) {
+    bank::transpose(square);
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]

@@ -2,11 +2,12 @@
 
 use core::arch::x86_64::*;
 
+use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use super::tables::{
     POSITIONS, PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps,
 };
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
@@ -32,6 +33,22 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let probed = ProbedLanes::of(k);
     batch.run(blocks, |block, hash| probed.are_set(load(block), hash));
+}
+
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    bank::find(region, hash, k, found, |stripe, hash, k| {
+        let mut all = _mm512_set1_epi64(-1);
+        bank::for_each_row(hash, k, |row| all = _mm512_and_si512(all, load(&stripe[row % bank::ROWS])));
+        let mut block = [0; BLOCK_BYTES];
+        store(&mut block, all);
+        block
+    });
+}
+
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+pub(super) fn transpose(square: &mut Square) {
+    bank::transpose(square);
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]

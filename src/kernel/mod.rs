@@ -1,6 +1,6 @@
 //! The kernels: one implementation of inserts and lookups for each instruction set, their list, and the choice of one.
 //!
-//! Each kernel is a file with the same four functions in the same order. All kernels set and test the bits that
+//! Each kernel is a file with the same six functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 //!
 //! x86-64 kernels are compiled only where the target has SSE2: bare-metal targets (`x86_64-unknown-none`,
@@ -23,6 +23,7 @@ use crate::short::ShortLanes;
 mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx512;
+mod bank;
 mod batch;
 mod choice;
 // Not on x32, whose pointers fill half a register: the assembly adds whole ones.
@@ -40,6 +41,7 @@ mod shared;
 mod sse41;
 mod tables;
 
+pub(crate) use bank::{ROWS, STRIPE_BYTES, STRIPE_SLOTS, Square, prefetch as prefetch_rows};
 use batch::{Inserts, Lookups};
 use choice::Choice;
 #[cfg(target_has_atomic = "64")]
@@ -412,6 +414,18 @@ impl Kernel {
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
         let inlined = inlined!(self, contains_avx512, contains_avx2, ((block.as_ptr().cast(), 1), hash, k));
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
+    }
+
+    /// Finds the slots of a bank that possibly have the hash, in the stripes of its region.
+    #[inline]
+    pub(crate) fn find(self, region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+        dispatch!(self, find(region, hash, k, found));
+    }
+
+    /// Transposes one block of 64 filters, to or from the words of a bank's rows.
+    #[inline]
+    pub(crate) fn transpose(self, square: &mut Square) {
+        dispatch!(self, transpose(square))
     }
 
     /// [`insert`](Self::insert) for each hash, in its block. Calls `on_unchanged` with the hashes whose bits were all

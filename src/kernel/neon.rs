@@ -7,6 +7,7 @@
 
 use core::arch::aarch64::*;
 
+use super::bank::{self, Square};
 use super::batch::{Lookups, Pairs};
 pub(super) use super::portable::{insert, insert_batch};
 use super::tables::{PerWord, Table};
@@ -21,6 +22,14 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = PerWord::of(&ROWS.0, k);
     batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
+}
+
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    bank::find(region, hash, k, found, bank::and_full);
+}
+
+pub(super) fn transpose(square: &mut Square) {
+    bank::transpose(square);
 }
 
 /// A byte for each lane: 1 in the lanes that are probed, 0 in the others. Like the other kernels' rows, in an eighth of

@@ -4,6 +4,7 @@
 
 use wide::u64x8;
 
+use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
@@ -27,6 +28,14 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+}
+
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    bank::find(region, hash, k, found, bank::and_full);
+}
+
+pub(super) fn transpose(square: &mut Square) {
+    bank::transpose(square);
 }
 
 #[inline]

@@ -12,7 +12,7 @@ use crate::mask::block_index;
 /// Starts loading the line of a byte into the cache. Never faults, wherever it points. Does nothing on CPUs other
 /// than x86-64 and aarch64, and on bare-metal x86-64, a target without SSE.
 #[inline]
-fn prefetch_line(byte: *const u8) {
+pub(super) fn prefetch_line(byte: *const u8) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
     // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. The target has SSE.
     unsafe {

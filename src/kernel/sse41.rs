@@ -9,6 +9,7 @@
 
 use core::arch::x86_64::*;
 
+use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use super::portable;
 use super::tables::{PerWord, Table};
@@ -36,6 +37,16 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let probed = PerWord::of(&PROBED, k);
     batch.run(blocks, |block, hash| contains_probes(block, hash, probed));
+}
+
+#[target_feature(enable = "sse4.1")]
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    bank::find(region, hash, k, found, bank::and_full);
+}
+
+#[target_feature(enable = "sse4.1")]
+pub(super) fn transpose(square: &mut Square) {
+    bank::transpose(square);
 }
 
 /// For each lane that is probed, the lower of its two bits in a mask of 16 bytes.

@@ -1,0 +1,90 @@
+//! `SlotBitmap`: the result of a lookup.
+
+use alloc::vec::Vec;
+use core::{fmt, iter};
+
+/// The slots of a bank that possibly have a key, one bit each.
+///
+/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first allocates.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::Sizing;
+/// use bloomline::bank::{FilterBank, SlotBitmap};
+///
+/// let bank = FilterBank::with_capacity(Sizing::for_fpr(1_000, 0.01)?, 64)?;
+/// let mut found = SlotBitmap::new();
+/// bank.find("ant", &mut found);
+/// assert_eq!(found.iter().next(), None);
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SlotBitmap {
+    /// Bits of no slot are zero.
+    words: Vec<u64>,
+}
+
+impl SlotBitmap {
+    /// An empty bitmap.
+    pub const fn new() -> Self {
+        Self { words: Vec::new() }
+    }
+
+    /// The slots whose bits are set, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().zip((0..).step_by(64)).flat_map(|(&word, first)| {
+            let mut bits = word;
+            iter::from_fn(move || {
+                let slot = first + bits.trailing_zeros() as usize;
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    slot
+                })
+            })
+        })
+    }
+
+    /// Returns whether the bit of this slot is set.
+    pub fn contains(&self, slot: usize) -> bool {
+        self.words.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+
+    /// Number of bits that are set.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Returns whether no bit is set: the key is definitely absent from all filters.
+    pub fn is_empty(&self) -> bool {
+        // Without a branch on each word, whose outcomes would be random.
+        self.words.iter().fold(0, |all, word| all | word) == 0
+    }
+
+    /// The bits: slot `s` is bit `s % 64` of word `s / 64`. Words at the end may be missing or zero.
+    pub fn as_words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// `len` words, to be overwritten.
+    #[inline]
+    pub(super) fn words_mut(&mut self, len: usize) -> &mut [u64] {
+        self.words.resize(len, 0);
+        &mut self.words
+    }
+
+    /// Clears the bits from `slots` on.
+    #[inline]
+    pub(super) fn truncate(&mut self, slots: usize) {
+        self.words.truncate(slots.div_ceil(64));
+        if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
+            *last &= !(!0 << (slots % 64));
+        }
+    }
+}
+
+impl fmt::Debug for SlotBitmap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

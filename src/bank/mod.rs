@@ -1,0 +1,372 @@
+//! Filter banks: one lookup answers for many filters.
+//!
+//! "Which of these thousand tables may have the key?" takes a cache line for each filter, or a read of an object store.
+//! A [`FilterBank`] stores the filters side by side, so that the answer for all of them is in a few neighbouring lines.
+//! The bits, and so the false positives, are those of the filters.
+//!
+//! ```
+//! use bloomline::BloomFilter;
+//! use bloomline::bank::{FilterBank, SlotBitmap};
+//!
+//! let mut tables = Vec::new();
+//! for keys in [["ant", "bee"], ["bee", "cat"]] {
+//!     let mut filter = BloomFilter::with_blocks(64, 6)?; // one size for all
+//!     filter.extend(keys);
+//!     tables.push(filter);
+//! }
+//! let bank = FilterBank::from_filters(&tables)?;
+//!
+//! let mut found = SlotBitmap::new();
+//! bank.find("bee", &mut found);
+//! assert!(found.iter().eq([0, 1])); // the slots, in the order of the tables
+//! assert!(!bank.find("dog", &mut found)); // definitely absent from all
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod bitmap;
+mod shape;
+mod view;
+
+use alloc::vec::Vec;
+use core::error::Error;
+use core::fmt;
+use core::ops::{Deref, Range};
+
+pub use bitmap::SlotBitmap;
+pub use view::{BankFooter, BankView};
+
+use self::shape::{KEYS_BYTES, Shape, copy_rows, rows_len};
+use self::view::UNKNOWN_KEYS;
+use crate::aligned_bytes::AlignedBytes;
+use crate::blocks::{BLOCK_BYTES, Block, lanes};
+use crate::encoding;
+use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError, out_of_memory};
+use crate::hash::Seed;
+use crate::kernel::{Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::sizing::Sizing;
+use crate::view::{BloomView, check_match};
+
+/// Many filters of one number of blocks, k and seed, stored so that one lookup answers for all of them.
+///
+/// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
+/// Lookups are the methods of [`BankView`], to which a bank dereferences.
+///
+/// Takes the memory of the filters, with slots rounded up: to 8, 16, 32 or a multiple of 64 for each 512. See
+/// [`embedding`](crate::embedding) for when to use one.
+#[derive(Clone)]
+pub struct FilterBank {
+    /// In the bytes, the known keys of `capacity` slots follow the regions.
+    view: BankView<AlignedBytes>,
+}
+
+impl FilterBank {
+    /// A bank without filters, with room for at least `capacity` of this size.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the bank cannot be allocated.
+    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, SizingError> {
+        let (n_blocks, k) = (sizing.n_blocks(), sizing.probe_count());
+        let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
+        let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
+        Ok(Self::zeroed(shape, capacity)?)
+    }
+
+    /// Empty rows of at least `capacity` slots.
+    fn zeroed(shape: Shape, capacity: usize) -> Result<Self, OutOfMemory> {
+        let len = |rows_len: usize| {
+            let keys_len = (rows_len / BLOCK_BYTES).checked_mul(KEYS_BYTES)?;
+            rows_len.checked_mul(shape.n_blocks)?.checked_add(keys_len)
+        };
+        let too_large = OutOfMemory { bytes: usize::MAX };
+        let rows_len = rows_len(capacity).ok_or(too_large)?;
+        let bytes = AlignedBytes::try_zeroed(len(rows_len).ok_or(too_large)?)?;
+        let shape = Shape { rows_len, stride: rows_len, ..shape };
+        Ok(Self { view: BankView { bytes, shape, keys_checksum: None } })
+    }
+
+    /// A bank of these filters or views, in this order, as large as the smallest of them: larger filters are folded.
+    ///
+    /// # Errors
+    ///
+    /// If there is no filter, if a number of blocks is not a multiple of the smallest, if the filters differ in k or
+    /// seed, or if memory for the bank cannot be allocated.
+    pub fn from_filters<'a>(
+        filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+    ) -> Result<Self, BankError> {
+        let filters: Vec<_> = filters.into_iter().map(Into::into).collect();
+        let smallest = filters.iter().min_by_key(|filter| filter.n_blocks()).ok_or(BankError::NoFilters)?;
+        let BloomView { k, seed, kernel, .. } = *smallest;
+        let n_blocks = smallest.n_blocks();
+        let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
+        let mut bank = Self::zeroed(shape, filters.len())?;
+        bank.push_all(&filters)?;
+        Ok(bank)
+    }
+
+    /// Copies standalone bytes into a bank that you can change. [`BankView`] reads them in place. All bytes are compared
+    /// with their checksums before memory is allocated. The capacity is the number of slots, rounded up: see
+    /// [`reserve`](Self::reserve).
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
+    /// build's, or if memory for the copy cannot be allocated.
+    #[doc(alias = "from_bytes")]
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let view = BankView::from_standalone(bytes)?;
+        Ok(Self::copy(&view, view.slots())?)
+    }
+
+    encoding::standalone_io!(read);
+
+    fn copy<B: AsRef<[u8]>>(view: &BankView<B>, capacity: usize) -> Result<Self, OutOfMemory> {
+        let mut copy = Self::zeroed(view.shape, capacity)?;
+        for block in 0..view.n_blocks() {
+            let rows = view.rows(block).expect("a view of all rows");
+            copy_rows(rows, copy.rows_mut(block));
+        }
+        for slot in 0..view.slots() {
+            copy.set_known_keys(slot, view.known_keys(slot));
+        }
+        Ok(copy)
+    }
+
+    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank.
+    ///
+    /// # Errors
+    ///
+    /// If memory cannot be allocated. Nothing is changed then.
+    pub fn reserve(&mut self, additional: usize) -> Result<(), SizingError> {
+        let capacity = self.slots().saturating_add(additional);
+        if capacity > self.capacity() {
+            *self = Self::copy(&self.view, capacity)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the seed that keys are hashed with, 0 by default. Each filter must have the same.
+    ///
+    /// # Errors
+    ///
+    /// [`SizingError::SeedAfterKeys`] if the bank has filters.
+    pub fn with_seed(mut self, seed: u64) -> Result<Self, SizingError> {
+        self.view.shape.seed = Seed::of_empty(seed, self.slots() == 0)?;
+        Ok(self)
+    }
+
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[must_use]
+    pub fn with_kernel(mut self, kernel: Kernel) -> Self {
+        self.view.shape.kernel = kernel;
+        self
+    }
+
+    /// Slots that the bank has room for.
+    pub fn capacity(&self) -> usize {
+        self.view.shape.rows_len / BLOCK_BYTES
+    }
+
+    /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
+    ///
+    /// Writes one bit of each row, and so to as many cache lines as the filter has bits: milliseconds for 64 KiB. To add
+    /// many, use [`push_all`](Self::push_all).
+    ///
+    /// # Errors
+    ///
+    /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, or if they differ in k or
+    /// seed. Nothing is changed then.
+    pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
+        Ok(self.push_all(&[filter.into()])?.start)
+    }
+
+    /// Adds filters, and returns their slots. About as fast as [`push`](Self::push) of one, for up to 64.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push). Nothing is changed then.
+    pub fn push_all(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
+        let start = self.slots();
+        if filters.len() > self.capacity() - start {
+            return Err(BankError::Full { capacity: self.capacity() });
+        }
+        self.write(start, filters)?;
+        Ok(start..self.slots())
+    }
+
+    /// Puts a filter in the place of another, folded to the bank's number of blocks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
+    pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
+        self.check_slot(slot)?;
+        self.write(slot, &[filter.into()])
+    }
+
+    /// Removes all keys of a slot, which stays: its filter is empty.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such slot.
+    pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
+        self.check_slot(slot)?;
+        self.set_known_keys(slot, Some(0));
+        self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
+        Ok(())
+    }
+
+    fn check_slot(&self, slot: usize) -> Result<(), BankError> {
+        let slots = self.slots();
+        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
+    }
+
+    /// Writes filters to the slots from `first` on.
+    fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
+        let Shape { n_blocks, k, seed, .. } = self.view.shape;
+        for filter in filters {
+            // A filter of a multiple is folded.
+            let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
+            check_match((ours, k, seed), filter)?;
+        }
+        self.view.shape.slots = self.slots().max(first + filters.len());
+        for (slot, filter) in (first..).zip(filters) {
+            self.set_known_keys(slot, filter.keys);
+        }
+        self.write_blocks(first, filters.len(), |filter, block| {
+            let filter = &filters[filter];
+            filter.folded_block(block, filter.n_blocks() / n_blocks)
+        });
+        Ok(())
+    }
+
+    /// Writes `count` slots from `first` on: `block_of` returns a block, given how many slots later and its number.
+    fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
+        let kernel = self.kernel();
+        for block in 0..self.n_blocks() {
+            let rows = self.rows_mut(block);
+            let mut done = 0;
+            // A word of 64 slots at a time.
+            while done < count {
+                let slot = first + done;
+                let (in_word, in_stripe) = (slot % 64, slot % STRIPE_SLOTS);
+                let now = (64 - in_word).min(count - done);
+                let mut square = [[0; 8]; 64];
+                for (i, words) in square[in_word..][..now].iter_mut().enumerate() {
+                    *words = lanes(&block_of(done + i, block));
+                }
+                kernel.transpose(&mut square);
+                let mask = (!0 >> (64 - now)) << in_word;
+                let stripe =
+                    rows.chunks_mut(STRIPE_BYTES).nth(slot / STRIPE_SLOTS).expect("a slot of the capacity");
+                let word = in_stripe / 64;
+                match stripe.len() / ROWS {
+                    1 => merge::<1>(stripe, word, &square, mask),
+                    2 => merge::<2>(stripe, word, &square, mask),
+                    4 => merge::<4>(stripe, word, &square, mask),
+                    _ => merge::<8>(stripe, word, &square, mask),
+                }
+                done += now;
+            }
+        }
+    }
+
+    fn rows_mut(&mut self, block: usize) -> &mut [u8] {
+        let Shape { stride, rows_len, .. } = self.view.shape;
+        &mut self.view.bytes[block * stride..][..rows_len]
+    }
+
+    fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
+        let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
+        self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.unwrap_or(UNKNOWN_KEYS).to_le_bytes());
+    }
+}
+
+/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes.
+fn merge<const BYTES: usize>(stripe: &mut [u8], word: usize, square: &[[u64; 8]; 64], mask: u64) {
+    let (words, _) = stripe.as_chunks_mut::<BYTES>();
+    let per_row = words.len() / ROWS;
+    for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {
+        for (row, bits) in rows.chunks_mut(per_row).zip(square) {
+            let mut old = [0; 8];
+            old[..BYTES].copy_from_slice(&row[word]);
+            let new = (u64::from_le_bytes(old) & !mask | bits[lane] & mask).to_le_bytes();
+            row[word].copy_from_slice(&new[..BYTES]);
+        }
+    }
+}
+
+impl Deref for FilterBank {
+    type Target = BankView<AlignedBytes>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.view
+    }
+}
+
+impl fmt::Debug for FilterBank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.shape.debug("FilterBank", f)
+    }
+}
+
+/// A bank cannot be made or changed as requested. Nothing was changed.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BankError {
+    /// A bank of no filters has no size. Use [`FilterBank::with_capacity`].
+    NoFilters,
+    /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
+    /// blocks or a multiple.
+    Mismatch(MismatchError),
+    /// All slots are taken. [`reserve`](FilterBank::reserve) more.
+    #[non_exhaustive]
+    Full {
+        /// Slots that the bank has room for.
+        capacity: usize,
+    },
+    /// There is no such slot.
+    #[non_exhaustive]
+    Slot {
+        /// The number given.
+        slot: usize,
+        /// Number of slots.
+        slots: usize,
+    },
+    /// The allocator refused.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// Bytes requested.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for BankError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoFilters => f.write_str("a bank of no filters has no size: use `with_capacity`"),
+            Self::Mismatch(error) => error.fmt(f),
+            Self::Full { capacity } => {
+                write!(f, "the bank's {capacity} slots are taken: call `reserve`, or replace a filter")
+            }
+            Self::Slot { slot, slots } => write!(f, "slot {slot} does not exist: the bank has {slots}"),
+            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
+        }
+    }
+}
+
+impl Error for BankError {}
+
+impl From<MismatchError> for BankError {
+    fn from(error: MismatchError) -> Self {
+        Self::Mismatch(error)
+    }
+}
+
+impl From<OutOfMemory> for BankError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
+        Self::OutOfMemory { bytes }
+    }
+}

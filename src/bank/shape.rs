@@ -1,0 +1,90 @@
+//! Where the bits of a bank are, in memory and in its standalone bytes.
+
+use core::fmt;
+
+use super::bitmap::SlotBitmap;
+use crate::hash::Seed;
+use crate::kernel::{Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::mask::{ProbeCount, block_index};
+
+/// Behind the rows of a region in standalone bytes: their checksum, and zeros.
+pub(super) const TRAILER_BYTES: usize = 64;
+/// Bytes of a number of known keys.
+pub(super) const KEYS_BYTES: usize = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) n_blocks: usize,
+    pub(super) slots: usize,
+    /// Bytes of a region's rows.
+    pub(super) rows_len: usize,
+    /// From the start of a region to the start of the next.
+    pub(super) stride: usize,
+    pub(super) k: ProbeCount,
+    pub(super) seed: Seed,
+    pub(super) kernel: Kernel,
+}
+
+impl Shape {
+    #[inline]
+    pub(super) fn block_of(&self, hash: u64) -> usize {
+        block_index(hash, self.n_blocks)
+    }
+
+    /// Bytes of the stripes that have slots.
+    #[inline]
+    pub(super) fn searched_len(&self) -> usize {
+        self.rows_len.min(self.slots.div_ceil(STRIPE_SLOTS) * STRIPE_BYTES)
+    }
+
+    /// Bytes of all regions.
+    pub(super) fn regions_len(&self) -> usize {
+        self.n_blocks * self.stride
+    }
+
+    /// Looks up a hash in the stripes that have slots, of its region. Without them, every slot possibly has the key.
+    #[inline]
+    pub(super) fn find(&self, stripes: Option<&[u8]>, hash: u64, found: &mut SlotBitmap) -> bool {
+        // A word for each 64 slots that the stripes have bits for.
+        let words = found.words_mut(self.searched_len().div_ceil(64 * ROWS / 8));
+        match stripes {
+            Some(stripes) => self.kernel.find(stripes, hash, self.k, words),
+            None => words.fill(!0),
+        }
+        found.truncate(self.slots);
+        !found.is_empty()
+    }
+
+    pub(super) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("slots", &self.slots)
+            .field("n_blocks", &self.n_blocks)
+            .field("k", &self.k.get())
+            .field("seed", &self.seed.get())
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of a region's rows, or `None` if they exceed `usize`.
+pub(super) fn rows_len(slots: usize) -> Option<usize> {
+    let last = match slots % STRIPE_SLOTS {
+        0 => 0,
+        1..=8 => 1,
+        9..=16 => 2,
+        17..=32 => 4,
+        slots => slots.div_ceil(64) * 8,
+    };
+    (slots / STRIPE_SLOTS).checked_mul(STRIPE_BYTES)?.checked_add(last * ROWS)
+}
+
+/// Copies rows to rows of another length, as many bits as both have.
+pub(super) fn copy_rows(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.chunks(STRIPE_BYTES).zip(to.chunks_mut(STRIPE_BYTES)) {
+        let (from_len, to_len) = (from.len() / ROWS, to.len() / ROWS);
+        let both = from_len.min(to_len);
+        for (from, to) in from.chunks(from_len).zip(to.chunks_mut(to_len)) {
+            to[..both].copy_from_slice(&from[..both]);
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! `BankView`: lookups in a bank's bytes.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use xxhash_rust::xxh64::xxh64;
+
+use super::BankError;
+use super::bitmap::SlotBitmap;
+use super::shape::{KEYS_BYTES, Shape, TRAILER_BYTES, copy_rows, rows_len};
+use crate::blocks::{BLOCK_BYTES, Block, Blocks};
+use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
+use crate::error::DecodeError;
+use crate::filter::BloomFilter;
+use crate::hash::Seed;
+use crate::kernel::{self, Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::key::Key;
+use crate::mask::ProbeCount;
+
+/// Stored if the number of keys is not known.
+pub(super) const UNKNOWN_KEYS: u64 = u64::MAX;
+
+/// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](super::FilterBank) has the same
+/// methods.
+///
+/// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
+/// mapped file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref`
+/// must return the same bytes each time. If it returns fewer, all slots possibly have every key.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::BloomFilter;
+/// use bloomline::bank::{BankView, FilterBank, SlotBitmap};
+///
+/// let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
+/// table.insert("ant");
+/// let bytes = FilterBank::from_filters([&table])?.to_standalone();
+///
+/// let bank = BankView::from_standalone(&bytes)?;
+/// let mut found = SlotBitmap::new();
+/// assert!(bank.find("ant", &mut found));
+/// assert!(bank.get(0)? == table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct BankView<B> {
+    pub(super) bytes: B,
+    pub(super) shape: Shape,
+    /// `None` for a bank in memory, which has no checksums.
+    pub(super) keys_checksum: Option<u64>,
+}
+
+impl<B: AsRef<[u8]>> BankView<B> {
+    /// Opens standalone bytes, exactly the bank's, and compares all of them with their checksums.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than
+    /// this build's.
+    #[doc(alias = "from_bytes")]
+    pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
+        let view = Self::from_standalone_unverified(bytes)?;
+        view.verify().map(|()| view)
+    }
+
+    /// Opens standalone bytes without reading the filters' bits: only the footer, the last 64 bytes, is checked. For
+    /// mapped files that are too large to read.
+    ///
+    /// **Damaged bits lose keys**: lookups then miss slots, with no other sign. Call [`verify`](Self::verify) when there
+    /// is time, or rely on a checksum of your own.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
+    /// function than this build's.
+    pub fn from_standalone_unverified(bytes: B) -> Result<Self, DecodeError> {
+        let all = bytes.as_ref();
+        let footer = BankFooter::read(all)?;
+        if footer.standalone_len() != all.len() as u64 {
+            return Err(footer.wrong_size(all.len() - StandaloneFooter::LEN));
+        }
+        Ok(Self { shape: footer.shape, keys_checksum: Some(footer.keys_checksum), bytes })
+    }
+
+    /// Compares the bank's bytes with their checksums, if it was opened from standalone bytes. Reads all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged: lookups may then miss
+    /// slots.
+    pub fn verify(&self) -> Result<(), DecodeError> {
+        let Some(keys_checksum) = self.keys_checksum else { return Ok(()) };
+        let bytes = self.bytes.as_ref();
+        let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
+        let (regions, keys) = bytes.split_at_checked(self.shape.regions_len()).ok_or(shorter)?;
+        for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
+            verify_region(region, block)?;
+        }
+        encoding::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, keys_checksum)
+    }
+
+    /// Hashes `key` under the filters' seed, for the other methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.shape.seed.hash(key)
+    }
+
+    /// Finds the slots that possibly have `key`, and returns whether there are any. A slot that is not found definitely
+    /// does not have the key.
+    ///
+    /// Each slot of an absent key is found with the probability of a false positive of its filter. Reads k rows: for up
+    /// to 512 slots k cache lines, and k more for each 512 above.
+    #[doc(alias("contains", "might_contain"))]
+    #[inline]
+    pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> bool {
+        self.find_hash(self.hash_key(key), found)
+    }
+
+    /// [`find`](Self::find) by hash.
+    #[inline]
+    pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> bool {
+        self.shape.find(self.region(hash), hash, found)
+    }
+
+    /// [`find_hash`](Self::find_hash) for many keys: calls `each` with the index of each hash, in order, and the slots
+    /// that possibly have the key. Overlaps the waits for memory of several keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use bloomline::BloomFilter;
+    /// # use bloomline::bank::FilterBank;
+    /// # let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// # table.insert("ant");
+    /// # let bank = FilterBank::from_filters([&table])?;
+    /// let hashes = ["ant", "bee"].map(|key| bank.hash_key(key));
+    /// bank.find_batch(&hashes, |key, slots| {
+    ///     for slot in slots.iter() {
+    ///         println!("read table {slot} for key {key}");
+    ///     }
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
+        /// Distances from 2 to 16 perform alike; with thousands of slots a larger one would evict lines before their use.
+        const AHEAD: usize = 4;
+        let mut found = SlotBitmap::new();
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                self.prefetch(later);
+            }
+            self.find_hash(hash, &mut found);
+            each(i, &found);
+        }
+    }
+
+    /// Starts loading the rows of a hash that you will look up a little later.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if let Some(region) = self.region(hash) {
+            kernel::prefetch_rows(region, hash, self.shape.k);
+        }
+    }
+
+    /// The stripes that have slots, in the region of a hash.
+    #[inline]
+    fn region(&self, hash: u64) -> Option<&[u8]> {
+        self.bytes
+            .as_ref()
+            .get(self.shape.block_of(hash) * self.shape.stride..)?
+            .get(..self.shape.searched_len())
+    }
+
+    /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Reads the whole bank, up to a
+    /// cache line for each bit of the filter.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such slot, or memory for the filter cannot be allocated.
+    pub fn get(&self, slot: usize) -> Result<BloomFilter, BankError> {
+        let Shape { n_blocks, slots, k, seed, kernel, .. } = self.shape;
+        if slot >= slots {
+            return Err(BankError::Slot { slot, slots });
+        }
+        let mut blocks = Blocks::zeroed(n_blocks)?;
+        for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
+            let stripe = self.rows(i).and_then(|rows| rows.chunks(STRIPE_BYTES).nth(slot / STRIPE_SLOTS));
+            *block = stripe.map_or([0xff; BLOCK_BYTES], |stripe| column(stripe, slot % STRIPE_SLOTS));
+        }
+        // As in every filter that is read: damaged bytes with bits set must not claim to have no keys.
+        let keys = self.known_keys(slot).filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
+    }
+
+    pub(super) fn rows(&self, block: usize) -> Option<&[u8]> {
+        self.bytes.as_ref().get(block * self.shape.stride..)?.get(..self.shape.rows_len)
+    }
+
+    pub(super) fn known_keys(&self, slot: usize) -> Option<u64> {
+        let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != UNKNOWN_KEYS)
+    }
+
+    /// Number of slots, each with a filter.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.shape.slots
+    }
+
+    /// Probes per key, 1 to 16.
+    #[inline]
+    pub fn k(&self) -> u32 {
+        self.shape.k.get()
+    }
+
+    /// Number of blocks of each filter.
+    #[inline]
+    pub fn n_blocks(&self) -> usize {
+        self.shape.n_blocks
+    }
+
+    /// The seed that keys are hashed with.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.shape.seed.get()
+    }
+
+    /// The kernel in use.
+    #[inline]
+    pub fn kernel(&self) -> Kernel {
+        self.shape.kernel
+    }
+
+    /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    #[must_use]
+    pub fn with_kernel(mut self, kernel: Kernel) -> Self {
+        self.shape.kernel = kernel;
+        self
+    }
+
+    /// The bytes that were given.
+    #[inline]
+    pub fn get_ref(&self) -> &B {
+        &self.bytes
+    }
+
+    /// Length of the standalone bytes.
+    #[must_use]
+    pub fn standalone_len(&self) -> usize {
+        let region_len = rows_len(self.shape.slots).expect("fits") + TRAILER_BYTES;
+        self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
+    }
+
+    encoding::standalone_io!(write);
+
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let Shape { n_blocks, slots, k, seed, .. } = self.shape;
+        let stored = rows_len(slots).expect("fits");
+        let mut region = alloc::vec![0; stored + TRAILER_BYTES];
+        for block in 0..n_blocks {
+            let (rows, trailer) = region.split_at_mut(stored);
+            match self.rows(block) {
+                Some(ours) => copy_rows(ours, rows),
+                None => rows.fill(0xff),
+            }
+            trailer[..8].copy_from_slice(&xxh64(rows, block as u64).to_le_bytes());
+            write(&region)?;
+        }
+        let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
+        for slot in 0..slots {
+            keys.extend(self.known_keys(slot).unwrap_or(UNKNOWN_KEYS).to_le_bytes());
+        }
+        write(&keys)?;
+        let (n_blocks, slots, checksum) = (n_blocks as u64, Some(slots as u64), encoding::checksum(&keys));
+        let footer =
+            StandaloneFooter::new(StandaloneKind::Bank, n_blocks, k.get(), seed.get(), slots, checksum);
+        write(&footer.to_bytes())
+    }
+}
+
+/// One filter's block, from the rows of its stripe.
+fn column(stripe: &[u8], slot: usize) -> Block {
+    let mut block = [0; size_of::<Block>()];
+    let rows = stripe.chunks(stripe.len() / ROWS).map(|row| row[slot / 8] >> (slot % 8) & 1);
+    for (row, bit) in rows.enumerate() {
+        block[row / 8] |= bit << (row % 8);
+    }
+    block
+}
+
+/// Compares a region, with the 64 bytes behind its rows, with its checksum.
+fn verify_region(region: &[u8], block: u64) -> Result<(), DecodeError> {
+    let (rows, trailer) = region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
+    let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
+    let (stored, computed) = (u64::from_le_bytes(*stored), xxh64(rows, block));
+    if stored != computed || zeros.iter().any(|&byte| byte != 0) {
+        return Err(DecodeError::RegionChecksum { block, stored, computed });
+    }
+    Ok(())
+}
+
+impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.debug("BankView", f)
+    }
+}
+
+/// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
+///
+/// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
+/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. Read the footer and the ranges from
+/// one version of the file: if another bank replaces it between two reads, its slots have other meanings.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::BloomFilter;
+/// use bloomline::bank::{BankFooter, FilterBank, SlotBitmap};
+///
+/// let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
+/// table.insert("ant");
+/// let object = FilterBank::from_filters([&table])?.to_standalone();
+///
+/// let footer = BankFooter::read(&object[object.len() - 64..])?;
+/// let hash = footer.hash_key("ant");
+/// let range = footer.range(hash);
+/// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
+/// let mut found = SlotBitmap::new();
+/// assert!(footer.find_in_range(bytes, hash, &mut found)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct BankFooter {
+    shape: Shape,
+    keys_checksum: u64,
+}
+
+impl BankFooter {
+    /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of another
+    /// version or has a field out of range, or if another hash placed the keys.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
+        let k = footer.probe_count(ProbeCount::new)?;
+        let shape = || {
+            let (n_blocks, slots) =
+                (usize::try_from(footer.size).ok()?, usize::try_from(footer.known_keys?).ok()?);
+            let rows_len = rows_len(slots)?;
+            let stride = rows_len.checked_add(TRAILER_BYTES)?;
+            let shape = Shape {
+                n_blocks,
+                slots,
+                rows_len,
+                stride,
+                k,
+                seed: Seed::new(footer.seed),
+                kernel: Kernel::active(),
+            };
+            let len =
+                (n_blocks as u64).checked_mul(stride as u64)?.checked_add((slots as u64).checked_mul(8)?)?;
+            (n_blocks != 0 && len.checked_add(StandaloneFooter::LEN as u64).is_some()).then_some(shape)
+        };
+        let shape = shape().ok_or(footer.wrong_size(before))?;
+        Ok(Self { shape, keys_checksum: footer.body_checksum })
+    }
+
+    fn wrong_size(&self, found_bytes: usize) -> DecodeError {
+        DecodeError::Size { stored: self.shape.n_blocks as u64, unit: "blocks of a bank", found_bytes }
+    }
+
+    /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
+    pub fn standalone_len(&self) -> u64 {
+        let Shape { n_blocks, slots, stride, .. } = self.shape;
+        n_blocks as u64 * stride as u64 + (slots * KEYS_BYTES + StandaloneFooter::LEN) as u64
+    }
+
+    /// Hashes `key` under the filters' seed.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.shape.seed.hash(key)
+    }
+
+    /// The bytes that a lookup of a hash needs: one region, counted from the start of the bank's standalone bytes. A
+    /// region has 64 bytes for each filter, rounded up as the [format](crate::format) says, and 64 more.
+    pub fn range(&self, hash: u64) -> Range<u64> {
+        let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
+        start..start + self.shape.stride as u64
+    }
+
+    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after comparing
+    /// them with their checksum. Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes have another length, or are damaged or of another range. Treat the key as possibly present in all
+    /// slots.
+    pub fn find_in_range(
+        &self,
+        bytes: &[u8],
+        hash: u64,
+        found: &mut SlotBitmap,
+    ) -> Result<bool, DecodeError> {
+        if bytes.len() != self.shape.stride {
+            return Err(DecodeError::Range { expected: self.shape.stride, found: bytes.len() });
+        }
+        verify_region(bytes, self.shape.block_of(hash) as u64)?;
+        Ok(self.shape.find(bytes.get(..self.shape.rows_len), hash, found))
+    }
+
+    /// Number of slots, each with a filter.
+    pub fn slots(&self) -> usize {
+        self.shape.slots
+    }
+
+    /// Number of blocks of each filter.
+    pub fn n_blocks(&self) -> usize {
+        self.shape.n_blocks
+    }
+
+    /// Probes per key, 1 to 16.
+    pub fn k(&self) -> u32 {
+        self.shape.k.get()
+    }
+
+    /// The seed that keys are hashed with.
+    pub fn seed(&self) -> u64 {
+        self.shape.seed.get()
+    }
+}
+
+impl fmt::Debug for BankFooter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.debug("BankFooter", f)
+    }
+}
