@@ -76,7 +76,6 @@ impl SlotBitmap {
     /// Clears the bits from `slots` on.
     #[inline]
     pub(super) fn truncate(&mut self, slots: usize) {
-        self.words.truncate(slots.div_ceil(64));
         if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
             *last &= !(!0 << (slots % 64));
         }

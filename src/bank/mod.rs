@@ -43,7 +43,7 @@ use crate::blocks::{BLOCK_BYTES, Block, lanes};
 use crate::encoding;
 use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError, out_of_memory};
 use crate::hash::Seed;
-use crate::kernel::{Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::kernel::{Kernel, ROWS};
 use crate::sizing::Sizing;
 use crate::view::{BloomView, check_match};
 
@@ -52,7 +52,7 @@ use crate::view::{BloomView, check_match};
 /// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
 /// Lookups are the methods of [`BankView`], to which a bank dereferences.
 ///
-/// Takes the memory of the filters, with slots rounded up: to 8, 16, 32 or a multiple of 64 for each 512. See
+/// Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
 /// [`embedding`](crate::embedding) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
@@ -250,7 +250,7 @@ impl FilterBank {
             // A word of 64 slots at a time.
             while done < count {
                 let slot = first + done;
-                let (in_word, in_stripe) = (slot % 64, slot % STRIPE_SLOTS);
+                let (word, in_word) = (slot / 64, slot % 64);
                 let now = (64 - in_word).min(count - done);
                 let mut square = [[0; 8]; 64];
                 for (i, words) in square[in_word..][..now].iter_mut().enumerate() {
@@ -258,14 +258,11 @@ impl FilterBank {
                 }
                 kernel.transpose(&mut square);
                 let mask = (!0 >> (64 - now)) << in_word;
-                let stripe =
-                    rows.chunks_mut(STRIPE_BYTES).nth(slot / STRIPE_SLOTS).expect("a slot of the capacity");
-                let word = in_stripe / 64;
-                match stripe.len() / ROWS {
-                    1 => merge::<1>(stripe, word, &square, mask),
-                    2 => merge::<2>(stripe, word, &square, mask),
-                    4 => merge::<4>(stripe, word, &square, mask),
-                    _ => merge::<8>(stripe, word, &square, mask),
+                match rows.len() / ROWS {
+                    1 => merge::<1>(rows, word, &square, mask),
+                    2 => merge::<2>(rows, word, &square, mask),
+                    4 => merge::<4>(rows, word, &square, mask),
+                    _ => merge::<8>(rows, word, &square, mask),
                 }
                 done += now;
             }
@@ -284,8 +281,8 @@ impl FilterBank {
 }
 
 /// Writes the bits of `mask` in one word of each row, of `BYTES` bytes.
-fn merge<const BYTES: usize>(stripe: &mut [u8], word: usize, square: &[[u64; 8]; 64], mask: u64) {
-    let (words, _) = stripe.as_chunks_mut::<BYTES>();
+fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &[[u64; 8]; 64], mask: u64) {
+    let (words, _) = rows.as_chunks_mut::<BYTES>();
     let per_row = words.len() / ROWS;
     for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {
         for (row, bits) in rows.chunks_mut(per_row).zip(square) {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::bitmap::SlotBitmap;
 use crate::hash::Seed;
-use crate::kernel::{Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::kernel::{Kernel, ROWS};
 use crate::mask::{ProbeCount, block_index};
 
 /// Behind the rows of a region in standalone bytes: their checksum, and zeros.
@@ -31,10 +31,10 @@ impl Shape {
         block_index(hash, self.n_blocks)
     }
 
-    /// Bytes of the stripes that have slots.
+    /// Words of a bitmap of all slots.
     #[inline]
-    pub(super) fn searched_len(&self) -> usize {
-        self.rows_len.min(self.slots.div_ceil(STRIPE_SLOTS) * STRIPE_BYTES)
+    pub(super) fn n_words(&self) -> usize {
+        self.slots.div_ceil(64)
     }
 
     /// Bytes of all regions.
@@ -42,13 +42,12 @@ impl Shape {
         self.n_blocks * self.stride
     }
 
-    /// Looks up a hash in the stripes that have slots, of its region. Without them, every slot possibly has the key.
+    /// Looks up a hash in the rows of its region. Without them, every slot possibly has the key.
     #[inline]
-    pub(super) fn find(&self, stripes: Option<&[u8]>, hash: u64, found: &mut SlotBitmap) -> bool {
-        // A word for each 64 slots that the stripes have bits for.
-        let words = found.words_mut(self.searched_len().div_ceil(64 * ROWS / 8));
-        match stripes {
-            Some(stripes) => self.kernel.find(stripes, hash, self.k, words),
+    pub(super) fn find(&self, rows: Option<&[u8]>, hash: u64, found: &mut SlotBitmap) -> bool {
+        let words = found.words_mut(self.n_words());
+        match rows {
+            Some(rows) => self.kernel.find(rows, hash, self.k, words),
             None => words.fill(!0),
         }
         found.truncate(self.slots);
@@ -68,21 +67,21 @@ impl Shape {
 
 /// Bytes of a region's rows, or `None` if they exceed `usize`.
 pub(super) fn rows_len(slots: usize) -> Option<usize> {
-    let last = match slots % STRIPE_SLOTS {
+    let row_len = match slots {
         0 => 0,
         1..=8 => 1,
         9..=16 => 2,
         17..=32 => 4,
-        slots => slots.div_ceil(64) * 8,
+        _ => slots.div_ceil(64) * 8,
     };
-    (slots / STRIPE_SLOTS).checked_mul(STRIPE_BYTES)?.checked_add(last * ROWS)
+    ROWS.checked_mul(row_len)
 }
 
-/// Copies rows to rows of another length, as many bits as both have.
+/// Copies rows to rows of another length, as many bytes as both have.
 pub(super) fn copy_rows(from: &[u8], to: &mut [u8]) {
-    for (from, to) in from.chunks(STRIPE_BYTES).zip(to.chunks_mut(STRIPE_BYTES)) {
-        let (from_len, to_len) = (from.len() / ROWS, to.len() / ROWS);
-        let both = from_len.min(to_len);
+    let (from_len, to_len) = (from.len() / ROWS, to.len() / ROWS);
+    let both = from_len.min(to_len);
+    if both != 0 {
         for (from, to) in from.chunks(from_len).zip(to.chunks_mut(to_len)) {
             to[..both].copy_from_slice(&from[..both]);
         }

@@ -14,7 +14,7 @@ use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel, ROWS, STRIPE_BYTES, STRIPE_SLOTS};
+use crate::kernel::{self, Kernel, ROWS};
 use crate::key::Key;
 use crate::mask::ProbeCount;
 
@@ -111,8 +111,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Finds the slots that possibly have `key`, and returns whether there are any. A slot that is not found definitely
     /// does not have the key.
     ///
-    /// Each slot of an absent key is found with the probability of a false positive of its filter. Reads k rows: for up
-    /// to 512 slots k cache lines, and k more for each 512 above.
+    /// Each slot of an absent key is found with the probability of a false positive of its filter. Reads k rows,
+    /// each of a cache line for up to 512 slots.
     #[doc(alias("contains", "might_contain"))]
     #[inline]
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> bool {
@@ -122,7 +122,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// [`find`](Self::find) by hash.
     #[inline]
     pub fn find_hash(&self, hash: u64, found: &mut SlotBitmap) -> bool {
-        self.shape.find(self.region(hash), hash, found)
+        self.shape.find(self.rows(self.shape.block_of(hash)), hash, found)
     }
 
     /// [`find_hash`](Self::find_hash) for many keys: calls `each` with the index of each hash, in order, and the slots
@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// ```
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
         /// Distances from 2 to 16 perform alike; with thousands of slots a larger one would evict lines before their use.
-        const AHEAD: usize = 4;
+        const AHEAD: usize = 8;
         let mut found = SlotBitmap::new();
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + AHEAD) {
@@ -160,18 +160,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Starts loading the rows of a hash that you will look up a little later.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(region) = self.region(hash) {
-            kernel::prefetch_rows(region, hash, self.shape.k);
+        if let Some(rows) = self.rows(self.shape.block_of(hash)) {
+            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.n_words());
         }
-    }
-
-    /// The stripes that have slots, in the region of a hash.
-    #[inline]
-    fn region(&self, hash: u64) -> Option<&[u8]> {
-        self.bytes
-            .as_ref()
-            .get(self.shape.block_of(hash) * self.shape.stride..)?
-            .get(..self.shape.searched_len())
     }
 
     /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Reads the whole bank, up to a
@@ -187,14 +178,15 @@ impl<B: AsRef<[u8]>> BankView<B> {
         }
         let mut blocks = Blocks::zeroed(n_blocks)?;
         for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
-            let stripe = self.rows(i).and_then(|rows| rows.chunks(STRIPE_BYTES).nth(slot / STRIPE_SLOTS));
-            *block = stripe.map_or([0xff; BLOCK_BYTES], |stripe| column(stripe, slot % STRIPE_SLOTS));
+            *block = self.rows(i).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot));
         }
         // As in every filter that is read: damaged bytes with bits set must not claim to have no keys.
         let keys = self.known_keys(slot).filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
         Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
     }
 
+    /// The rows of a region.
+    #[inline]
     pub(super) fn rows(&self, block: usize) -> Option<&[u8]> {
         self.bytes.as_ref().get(block * self.shape.stride..)?.get(..self.shape.rows_len)
     }
@@ -281,10 +273,10 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 }
 
-/// One filter's block, from the rows of its stripe.
-fn column(stripe: &[u8], slot: usize) -> Block {
+/// The block of one slot.
+fn column(rows: &[u8], slot: usize) -> Block {
     let mut block = [0; size_of::<Block>()];
-    let rows = stripe.chunks(stripe.len() / ROWS).map(|row| row[slot / 8] >> (slot % 8) & 1);
+    let rows = rows.chunks(rows.len() / ROWS).map(|row| row[slot / 8] >> (slot % 8) & 1);
     for (row, bit) in rows.enumerate() {
         block[row / 8] |= bit << (row % 8);
     }

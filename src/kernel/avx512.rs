@@ -37,9 +37,9 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |stripe, hash, k| {
+    bank::find(region, hash, k, found, |region, offset, hash, k| {
         let mut all = _mm512_set1_epi64(-1);
-        bank::for_each_row(hash, k, |row| all = _mm512_and_si512(all, load(&stripe[row % bank::ROWS])));
+        bank::for_each_part(region, offset, hash, k, |part| all = _mm512_and_si512(all, load(part)));
         let mut block = [0; BLOCK_BYTES];
         store(&mut block, all);
         block

@@ -6,18 +6,13 @@ use core::array;
 use wide::u64x2;
 
 use super::prefetch::prefetch_line;
-use crate::blocks::{Block, LANES, block_from_lanes, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, LANES, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, words};
 
-/// Rows of a stripe: one for each bit of a block.
+/// Rows of a region: one for each bit of a block.
 pub(crate) const ROWS: usize = 512;
-/// Slots of a full stripe, whose rows are one cache line each.
-pub(crate) const STRIPE_SLOTS: usize = 512;
-const FULL_ROW: usize = STRIPE_SLOTS / 8;
-/// Bytes of a full stripe.
-pub(crate) const STRIPE_BYTES: usize = ROWS * FULL_ROW;
 
-/// Calls `with` with the k rows of a hash in a stripe.
+/// Calls `with` with the k rows of a hash.
 ///
 /// An iterator's code has twice the instructions, so that a CPU begins fewer lookups while it waits for the rows of the
 /// first.
@@ -40,85 +35,102 @@ pub(super) fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)
     each(second, k.get().saturating_sub(8));
 }
 
-/// ANDs the rows of a hash in each stripe of a region: writes 8 words for each full stripe, by `and_full`, and one for
-/// each 64 slots of the last. `found` has as many words.
+/// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row. `and_line` does it
+/// for the 64 bytes of each row from an offset on.
 #[inline(always)]
 pub(super) fn find(
     region: &[u8],
     hash: u64,
     k: ProbeCount,
     found: &mut [u64],
-    and_full: impl Fn(&[Block; ROWS], u64, ProbeCount) -> Block,
+    and_line: impl Fn(&[u8], usize, u64, ProbeCount) -> Block,
 ) {
-    let (stripes, last) = region.split_at(region.len() / STRIPE_BYTES * STRIPE_BYTES);
-    let (found, found_last) = found.as_chunks_mut();
-    for (stripe, found) in stripes.as_chunks().0.as_chunks().0.iter().zip(found) {
-        *found = lanes(&and_full(stripe, hash, k));
+    let (lines, last) = found.as_chunks_mut();
+    let mut offset = 0;
+    for line in lines {
+        *line = lanes(&and_line(region, offset, hash, k));
+        offset += BLOCK_BYTES;
     }
-    match last.len() / ROWS {
-        0 => (),
-        1 => and_last::<1, 1>(last, hash, k, found_last),
-        2 => and_last::<2, 1>(last, hash, k, found_last),
-        4 => and_last::<4, 1>(last, hash, k, found_last),
-        8 => and_last::<8, 1>(last, hash, k, found_last),
-        16 => and_last::<16, 1>(last, hash, k, found_last),
-        24 => and_last::<24, 2>(last, hash, k, found_last),
-        32 => and_last::<32, 2>(last, hash, k, found_last),
-        40 => and_last::<40, 3>(last, hash, k, found_last),
-        48 => and_last::<48, 3>(last, hash, k, found_last),
-        _ => and_last::<56, 4>(last, hash, k, found_last),
+    match (last.len(), region.len() / ROWS) {
+        (0, _) => (),
+        (1, 1) => and_last::<1, 1>(region, 0, hash, k, last),
+        (1, 2) => and_last::<2, 1>(region, 0, hash, k, last),
+        (1, 4) => and_last::<4, 1>(region, 0, hash, k, last),
+        (1, _) => and_last::<8, 1>(region, offset, hash, k, last),
+        (2, _) => and_last::<16, 1>(region, offset, hash, k, last),
+        (3, _) => and_last::<24, 2>(region, offset, hash, k, last),
+        (4, _) => and_last::<32, 2>(region, offset, hash, k, last),
+        (5, _) => and_last::<40, 3>(region, offset, hash, k, last),
+        (6, _) => and_last::<48, 3>(region, offset, hash, k, last),
+        _ => and_last::<56, 4>(region, offset, hash, k, last),
     }
 }
 
 #[inline(always)]
-pub(super) fn and_full(stripe: &[Block; ROWS], hash: u64, k: ProbeCount) -> Block {
-    block_from_lanes(bytemuck::cast(and::<FULL_ROW, 4>(stripe, hash, k)))
+pub(super) fn and_line(region: &[u8], offset: usize, hash: u64, k: ProbeCount) -> Block {
+    block_from_lanes(bytemuck::cast(and::<BLOCK_BYTES, 4>(region, offset, hash, k)))
 }
 
 #[inline(always)]
 fn and_last<const BYTES: usize, const PAIRS: usize>(
-    last: &[u8],
+    region: &[u8],
+    offset: usize,
     hash: u64,
     k: ProbeCount,
     found: &mut [u64],
 ) {
-    let stripe = last.as_chunks().0.try_into().expect("a stripe has 512 rows");
-    let words = and::<BYTES, PAIRS>(stripe, hash, k);
+    let words = and::<BYTES, PAIRS>(region, offset, hash, k);
     found.copy_from_slice(&words.as_flattened()[..found.len()]);
 }
 
-/// ANDs the rows of a hash in one stripe. Rows have `BYTES` bytes, `PAIRS` pairs of words or a part of them.
+/// ANDs `BYTES` bytes of the rows of a hash, from an offset on: `PAIRS` pairs of words, or a part of them.
 ///
 /// In vectors of 128 bits, which all CPUs with vectors have: of words, LLVM would gather several rows at once.
 #[inline(always)]
-pub(super) fn and<const BYTES: usize, const PAIRS: usize>(
-    stripe: &[[u8; BYTES]; ROWS],
+fn and<const BYTES: usize, const PAIRS: usize>(
+    region: &[u8],
+    offset: usize,
     hash: u64,
     k: ProbeCount,
 ) -> [[u64; 2]; PAIRS] {
     let mut all = [u64x2::splat(!0); PAIRS];
-    for_each_row(hash, k, |row| {
+    for_each_part::<BYTES>(region, offset, hash, k, |part| {
         let mut words = [[[0; 8]; 2]; PAIRS];
-        words.as_flattened_mut().as_flattened_mut()[..BYTES].copy_from_slice(&stripe[row % ROWS]);
+        words.as_flattened_mut().as_flattened_mut()[..BYTES].copy_from_slice(part);
         all = array::from_fn(|i| all[i] & u64x2::new(words[i].map(u64::from_le_bytes)));
     });
     all.map(u64x2::to_array)
 }
 
-/// Starts loading the rows of a hash.
+/// Calls `with` with `BYTES` bytes of each row of a hash, from an offset on.
+#[inline(always)]
+pub(super) fn for_each_part<const BYTES: usize>(
+    region: &[u8],
+    offset: usize,
+    hash: u64,
+    k: ProbeCount,
+    mut with: impl FnMut(&[u8; BYTES]),
+) {
+    let row_len = region.len() / ROWS;
+    for_each_row(hash, k, |row| {
+        // All rows have these bytes. Without them, the slots would possibly have the key.
+        with(region.get(row * row_len + offset..).and_then(<[u8]>::first_chunk).unwrap_or(&[0xff; BYTES]));
+    });
+}
+
+/// Starts loading the first bytes of the rows of a hash, for as many words as given.
 #[inline]
-pub(crate) fn prefetch(region: &[u8], hash: u64, k: ProbeCount) {
-    for stripe in region.chunks(STRIPE_BYTES) {
-        let len = stripe.len() / ROWS;
-        for_each_row(hash, k, |row| {
-            let first = stripe.as_ptr().wrapping_add(row * len);
-            prefetch_line(first);
-            // Narrow rows, and those of a stripe that starts inside a line, may straddle two lines.
-            if first.addr() % 64 + len > 64 {
-                prefetch_line(first.wrapping_add(len - 1));
-            }
-        });
-    }
+pub(crate) fn prefetch(region: &[u8], hash: u64, k: ProbeCount, n_words: usize) {
+    let row_len = region.len() / ROWS;
+    let last = row_len.min(8 * n_words).saturating_sub(1);
+    for_each_row(hash, k, |row| {
+        let row = region.as_ptr().wrapping_add(row * row_len);
+        let mut line = row.wrapping_sub(row.addr() % BLOCK_BYTES);
+        while line <= row.wrapping_add(last) {
+            prefetch_line(line);
+            line = line.wrapping_add(BLOCK_BYTES);
+        }
+    });
 }
 
 /// The lanes of one block of 64 filters; after [`transpose`], word `i` of row `64 * lane + bit` at `[bit][lane]`.

@@ -41,7 +41,7 @@ mod shared;
 mod sse41;
 mod tables;
 
-pub(crate) use bank::{ROWS, STRIPE_BYTES, STRIPE_SLOTS, Square, prefetch as prefetch_rows};
+pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
 use batch::{Inserts, Lookups};
 use choice::Choice;
 #[cfg(target_has_atomic = "64")]
@@ -416,7 +416,7 @@ impl Kernel {
         inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
-    /// Finds the slots of a bank that possibly have the hash, in the stripes of its region.
+    /// Finds the slots of a bank that possibly have the hash, in its region, for as many words as `found` has.
     #[inline]
     pub(crate) fn find(self, region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
         dispatch!(self, find(region, hash, k, found));

@@ -25,7 +25,7 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 }
 
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, bank::and_full);
+    bank::find(region, hash, k, found, bank::and_line);
 }
 
 pub(super) fn transpose(square: &mut Square) {

@@ -1,7 +1,7 @@
 //! The definition itself as a kernel. Tests compare the other kernels with it.
 #![forbid(unsafe_code)]
 
-use super::bank::{ROWS, STRIPE_BYTES, Square};
+use super::bank::{ROWS, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
@@ -35,14 +35,11 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     found.fill(!0);
-    for (stripe, found) in region.chunks(STRIPE_BYTES).zip(found.chunks_mut(8)) {
-        let row_len = stripe.len() / ROWS;
-        for (row, bytes) in stripe.chunks(row_len).enumerate() {
-            if mask(hash, k)[row / 64] >> (row % 64) & 1 == 1 {
-                for slot in 0..64 * found.len() {
-                    let has = bytes.get(slot / 8).is_some_and(|byte| byte >> (slot % 8) & 1 == 1);
-                    found[slot / 64] &= !(u64::from(!has) << (slot % 64));
-                }
+    for (row, bytes) in region.chunks(region.len() / ROWS).enumerate() {
+        if mask(hash, k)[row / 64] >> (row % 64) & 1 == 1 {
+            for slot in 0..64 * found.len() {
+                let has = bytes.get(slot / 8).is_some_and(|byte| byte >> (slot % 8) & 1 == 1);
+                found[slot / 64] &= !(u64::from(!has) << (slot % 64));
             }
         }
     }
