@@ -1,5 +1,4 @@
 //! Lookups in the rows of a bank, and the transposition of blocks into rows.
-#![forbid(unsafe_code)]
 
 use core::array;
 
@@ -53,10 +52,10 @@ pub(super) fn find(
     }
     match (last.len(), region.len() / ROWS) {
         (0, _) => (),
-        (1, 1) => and_last::<1, 1>(region, 0, hash, k, last),
-        (1, 2) => and_last::<2, 1>(region, 0, hash, k, last),
-        (1, 4) => and_last::<4, 1>(region, 0, hash, k, last),
-        (1, _) => and_last::<8, 1>(region, offset, hash, k, last),
+        (1, 1) => last[0] = and_word::<1>(region, 0, hash, k),
+        (1, 2) => last[0] = and_word::<2>(region, 0, hash, k),
+        (1, 4) => last[0] = and_word::<4>(region, 0, hash, k),
+        (1, _) => last[0] = and_word::<8>(region, offset, hash, k),
         (2, _) => and_last::<16, 1>(region, offset, hash, k, last),
         (3, _) => and_last::<24, 2>(region, offset, hash, k, last),
         (4, _) => and_last::<32, 2>(region, offset, hash, k, last),
@@ -69,6 +68,17 @@ pub(super) fn find(
 #[inline(always)]
 pub(super) fn and_line(region: &[u8], offset: usize, hash: u64, k: ProbeCount) -> Block {
     block_from_lanes(bytemuck::cast(and::<BLOCK_BYTES, 4>(region, offset, hash, k)))
+}
+
+#[inline(always)]
+fn and_word<const BYTES: usize>(region: &[u8], offset: usize, hash: u64, k: ProbeCount) -> u64 {
+    let mut all = !0;
+    for_each_part::<BYTES>(region, offset, hash, k, |part| {
+        let mut word = [0; 8];
+        word[..BYTES].copy_from_slice(part);
+        all &= u64::from_le_bytes(word);
+    });
+    all
 }
 
 #[inline(always)]
@@ -112,9 +122,11 @@ pub(super) fn for_each_part<const BYTES: usize>(
     mut with: impl FnMut(&[u8; BYTES]),
 ) {
     let row_len = region.len() / ROWS;
+    assert!(offset + BYTES <= row_len, "a part of each row");
     for_each_row(hash, k, |row| {
-        // All rows have these bytes. Without them, the slots would possibly have the key.
-        with(region.get(row * row_len + offset..).and_then(<[u8]>::first_chunk).unwrap_or(&[0xff; BYTES]));
+        // SAFETY: the region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row has
+        // `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
+        with(unsafe { &*region.as_ptr().add(row * row_len + offset).cast() });
     });
 }
 
