@@ -4,10 +4,10 @@ This script is written from docs/format.md (and, for XXH64, from Yann Collet's s
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
-    python3 tests/golden/make.py           writes values.rs, standard.rs, keys.tsv and the .bin files beside this script
+    python3 tests/golden/make.py           writes values.rs, standard.rs, banks.rs, keys.tsv and .bin files beside it
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", and of
-                                           sections 6 to 8
+                                           sections 6 to 8 and 13
 
 Python 3, standard library only.
 """
@@ -294,6 +294,40 @@ def frontier(queue, filter_, accepted, planned):
     return items + filter_ + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blsiv\r\n"
 
 
+# Section 13: banks.
+
+def row_bytes(slots):
+    """The length of a row in a stripe of 1 to 512 slots."""
+    return 1 if slots <= 8 else 2 if slots <= 16 else 4 if slots <= 32 else 8 * ((slots + 63) // 64)
+
+
+def region(filters, block):
+    stripes = b""
+    for first in range(0, len(filters), 512):
+        stripe = filters[first:first + 512]
+        for row in range(512):
+            bits = sum((lanes[8 * block + row // 64] >> row % 64 & 1) << slot for slot, lanes in enumerate(stripe))
+            stripes += bits.to_bytes(row_bytes(len(stripe)), "little")
+    return stripes + xxh64(stripes, block).to_bytes(8, "little") + bytes(56)
+
+
+def bank(filters, n_blocks, k, seed, known_keys):
+    """`filters` are the lanes of each slot's filter, in whole blocks; `known_keys` has None for an unknown number."""
+    regions = b"".join(region(filters, block) for block in range(n_blocks))
+    known = b"".join((WORD if keys is None else keys).to_bytes(8, "little") for keys in known_keys)
+    fields = (n_blocks, len(filters), seed, check_value(), xxh64(known))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
+    return regions + known + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blbnk\r\n"
+
+
+def is_set(bank_, slots, block, row, slot):
+    """The bit of a slot in a bank's bytes, found without reading the other rows and slots."""
+    stripes = [min(512, slots - first) for first in range(0, slots, 512)]
+    at = block * (512 * sum(map(row_bytes, stripes)) + 64) + 512 * 64 * (slot // 512)
+    at += row * row_bytes(stripes[slot // 512]) + slot % 512 // 8
+    return bank_[at] >> slot % 8 & 1
+
+
 # The files.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -313,8 +347,32 @@ TYPED = [
     *[(f"uint{bits}", value) for bits in (8, 16, 32, 64) for value in (0, 42, 2 ** (bits - 1), 2 ** bits - 1)],
     *[("int", value) for value in (2 ** 64, 2 ** 64 + 42, -2 ** 63 - 1, -2 ** 64 - 1, 2 ** 127 - 1, -2 ** 127)],
 ]
+# (slots, n_blocks, k, seed) of the banks whose slots have the keys of `slot_keys` and the number of `slot_known_keys`.
+BANKS = [
+    (0, 3, 6, 0), (9, 2, 1, 0), (17, 1, 8, 0x5EED), (33, 3, 9, 0), (100, 2, 16, 0), (512, 1, 6, 0x5EED), (513, 2, 7, 0),
+    (600, 1, 12, WORD),
+]
 # For the worked examples: its probes wrap around from lane 7 to lane 0, and it shares a bit with "bee".
 WORKED = b"boa"
+
+
+def slot_keys(slot):
+    return [f"{slot}-{i}".encode() for i in range(slot % 7)]
+
+
+def slot_known_keys(slot):
+    # Unknown for filters with keys only: a writer knows that an empty filter has none.
+    return None if slot % 7 == 4 else slot % 7
+
+
+def ruled_bank(slots, n_blocks, k, seed):
+    filters = [build(slot_keys(slot), n_blocks, k, seed) for slot in range(slots)]
+    return bank(filters, n_blocks, k, seed, [slot_known_keys(slot) for slot in range(slots)])
+
+
+def worked_bank_file():
+    filters = [build(keys, 1, 6) for keys in ([], [WORKED], [WORKED, ANIMALS[1]])]
+    return bank(filters, 1, 6, 0, [0, 1, 2])
 
 
 def binary_files():
@@ -341,6 +399,8 @@ def binary_files():
         "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
+        "bank-3-slots.bin": worked_bank_file(),
+        **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
 
@@ -399,6 +459,16 @@ def rust_standard_values():
         for size_bits in (1, 64, 1000, 1 << 20, 12_345_678):
             bits = ", ".join(map(str, standard_probes(hash_, size_bits, 6)))
             out += [f"    ({literal(hash_)}, {size_bits}, [{bits}]),"]
+    return "\n".join(out + ["];", ""]).encode()
+
+
+def rust_banks():
+    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
+    out += ["/// (bytes, slots, n_blocks, k, seed). Slot s has the keys \"{s}-{i}\", as text, for i in 0..s % 7. Their"]
+    out += ["/// number is unknown if it is 4. bank-3-slots.bin has other keys: docs/format.md, section 13."]
+    out += ["pub const BANKS: &[(&[u8], usize, usize, u32, u64)] = &["]
+    for slots, n_blocks, k, seed in BANKS:
+        out += [f"    (include_bytes!(\"bank-{slots}-slots.bin\"), {slots}, {n_blocks}, {k}, {literal(seed)}),"]
     return "\n".join(out + ["];", ""]).encode()
 
 
@@ -492,6 +562,17 @@ def worked_counting():
     return "".join(f"byte {at:<3}     = 0x{byte:02x}\n" for at, byte in enumerate(body) if byte)
 
 
+def worked_bank():
+    """The example of docs/format.md, section 13."""
+    body = worked_bank_file()
+    rows = [(row, byte) for row, byte in enumerate(body[:512]) if byte]
+    return "\n".join([
+        "row    " + "".join(f"{row:>5}" for row, _ in rows),
+        "value  " + "".join(f"   {byte:02x}" for _, byte in rows),
+        f"checksum  {body[512:520].hex()}", "",
+    ])
+
+
 def check_self():
     """Compares with values from docs/format.md and from other projects' tests, to catch mistakes in this script."""
     assert len(CHECK_TEXT) == 128
@@ -506,19 +587,26 @@ def check_self():
     assert xxh64(b"") == 0xEF46DB3751D8E999
     assert xxh64(b"abc") == 0x44BC2CF5AD770999
     assert xxh64(b"The quick brown fox jumps over the lazy dog") == 0x0B242D361FDA71BC
+    for slots, n_blocks, k, seed in BANKS:
+        bank_ = ruled_bank(slots, n_blocks, k, seed)
+        for slot in {*range(0, slots, 37), *range(slots)[-1:]}:
+            lanes = build(slot_keys(slot), n_blocks, k, seed)
+            for at in range(512 * n_blocks):
+                assert is_set(bank_, slots, at // 512, at % 512, slot) == lanes[at // 64] >> at % 64 & 1
 
 
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), sep="\n", end="")
+        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), worked_bank(), sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values(), "keys.tsv": typed_keys()}
+    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values(), "banks.rs": rust_banks(),
+              "keys.tsv": typed_keys()}
     for name, content in {**values, **binary_files()}.items():
         path = folder / name
         if sys.argv[1:] == []:
