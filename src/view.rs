@@ -262,7 +262,10 @@ impl<'a> BloomView<'a> {
     pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
         let neighbours = index * factor..(index + 1) * factor;
         match self.lanes {
-            Lanes::Blocks(blocks) if factor == 1 => blocks.as_slice()[index],
+            Lanes::Blocks(blocks) if factor == 1 => {
+                kernel::prefetch::<false>(blocks.as_slice().as_ptr().wrapping_add(index + 16));
+                blocks.as_slice()[index]
+            }
             Lanes::Blocks(blocks) => united(blocks.as_slice()[neighbours].iter().copied()),
             Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
         }
