@@ -297,18 +297,16 @@ def frontier(queue, filter_, accepted, planned):
 # Section 13: banks.
 
 def row_bytes(slots):
-    """The length of a row in a stripe of 1 to 512 slots."""
     return 1 if slots <= 8 else 2 if slots <= 16 else 4 if slots <= 32 else 8 * ((slots + 63) // 64)
 
 
 def region(filters, block):
-    stripes = b""
-    for first in range(0, len(filters), 512):
-        stripe = filters[first:first + 512]
+    rows = b""
+    if filters:
         for row in range(512):
-            bits = sum((lanes[8 * block + row // 64] >> row % 64 & 1) << slot for slot, lanes in enumerate(stripe))
-            stripes += bits.to_bytes(row_bytes(len(stripe)), "little")
-    return stripes + xxh64(stripes, block).to_bytes(8, "little") + bytes(56)
+            bits = sum((lanes[8 * block + row // 64] >> row % 64 & 1) << slot for slot, lanes in enumerate(filters))
+            rows += bits.to_bytes(row_bytes(len(filters)), "little")
+    return rows + xxh64(rows, block).to_bytes(8, "little") + bytes(56)
 
 
 def bank(filters, n_blocks, k, seed, known_keys):
@@ -322,9 +320,7 @@ def bank(filters, n_blocks, k, seed, known_keys):
 
 def is_set(bank_, slots, block, row, slot):
     """The bit of a slot in a bank's bytes, found without reading the other rows and slots."""
-    stripes = [min(512, slots - first) for first in range(0, slots, 512)]
-    at = block * (512 * sum(map(row_bytes, stripes)) + 64) + 512 * 64 * (slot // 512)
-    at += row * row_bytes(stripes[slot // 512]) + slot % 512 // 8
+    at = block * (512 * row_bytes(slots) + 64) + row * row_bytes(slots) + slot // 8
     return bank_[at] >> slot % 8 & 1
 
 
