@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use core::ops::Range;
 
 use crate::blocks::{Block, BlockSlice, combined, lanes};
-use crate::encoding::{self, Lanes};
+use crate::encoding::{self, Lanes, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
@@ -287,6 +288,66 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
+    }
+}
+
+/// Lookups in a filter that is elsewhere, by one read of a part. See also [`BankFooter`](crate::bank::BankFooter).
+impl StandaloneFooter {
+    /// The bytes that a lookup of a hash needs: one block of 64 bytes, or all lanes of a short filter, counted from the
+    /// start of the filter's standalone bytes. Hash keys by [`hash_key`](crate::hash_key) with this footer's seed.
+    ///
+    /// # Errors
+    ///
+    /// If this is not the footer of a blocked filter, or no filter has its size.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, StandaloneFooter, hash_key};
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.insert("ant");
+    /// let object = filter.to_standalone(); // in an object store
+    ///
+    /// let footer = StandaloneFooter::read(&object[object.len() - 64..])?;
+    /// let hash = hash_key("ant", footer.seed);
+    /// let range = footer.range(hash)?;
+    /// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
+    /// assert!(footer.contains_in_range(bytes, hash)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn range(&self, hash: u64) -> Result<Range<u64>, DecodeError> {
+        if self.kind != StandaloneKind::Blocked {
+            return Err(DecodeError::Magic { found: self.kind.magic() });
+        }
+        let wrong_size = DecodeError::Footer { field: "number of lanes", found: self.size };
+        let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
+        if !self.size.is_multiple_of(8) {
+            return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
+        }
+        let block = ((u128::from(hash) * u128::from(self.size / 8)) >> 64) as u64;
+        Ok(64 * block..64 * (block + 1))
+    }
+
+    /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
+    /// definitely absent.
+    ///
+    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys.** Read the
+    /// footer and the range from one version of the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`range`](Self::range), if the bytes have another length, or if no filter has the footer's k. Treat the key as
+    /// possibly present.
+    pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, DecodeError> {
+        let range = self.range(hash)?;
+        let expected = (range.end - range.start) as usize;
+        let lanes = Lanes::new(bytes).filter(|_| bytes.len() == expected);
+        let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
+        let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
+        // Of one block: the mask of a hash is the same in a filter of any size.
+        let view = BloomView { lanes, k, kernel, seed: Seed::DEFAULT, keys: None, lanes_checksum: None };
+        Ok(view.contains_hash(hash))
     }
 }
 

@@ -45,7 +45,7 @@ impl StandaloneKind {
 
     /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
     /// change.
-    fn magic(self) -> [u8; 8] {
+    pub(crate) fn magic(self) -> [u8; 8] {
         match self {
             Self::Blocked => *b"\x89bloom\r\n",
             Self::Standard => *b"\x89blstd\r\n",
