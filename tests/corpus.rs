@@ -48,7 +48,7 @@ macro_rules! replay {
     };
 }
 
-replay!(decode hash lockstep model sizing variants);
+replay!(bank decode hash lockstep model sizing variants);
 
 #[test]
 fn all_fuzz_targets_are_replayed() {

@@ -39,7 +39,7 @@ pub use view::{BankFooter, BankView};
 use self::shape::{KEYS_BYTES, Shape, copy_rows, rows_len};
 use self::view::UNKNOWN_KEYS;
 use crate::aligned_bytes::AlignedBytes;
-use crate::blocks::{BLOCK_BYTES, Block, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, lanes, reserve};
 use crate::encoding;
 use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError, out_of_memory};
 use crate::hash::Seed;
@@ -95,13 +95,13 @@ impl FilterBank {
     pub fn from_filters<'a>(
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
     ) -> Result<Self, BankError> {
-        let filters: Vec<_> = filters.into_iter().map(Into::into).collect();
+        let filters = views(filters)?;
         let smallest = filters.iter().min_by_key(|filter| filter.n_blocks()).ok_or(BankError::NoFilters)?;
         let BloomView { k, seed, kernel, .. } = *smallest;
         let n_blocks = smallest.n_blocks();
         let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
         let mut bank = Self::zeroed(shape, filters.len())?;
-        bank.push_all(&filters)?;
+        bank.write(0, &filters)?;
         Ok(bank)
     }
 
@@ -170,7 +170,7 @@ impl FilterBank {
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
     ///
-    /// Writes one bit of each row, and so to as many cache lines as the filter has bits: milliseconds for 64 KiB. To add
+    /// Writes one bit of each row, and so to a cache line for each bit of the filter: milliseconds for 64 KiB. To add
     /// many, use [`push_all`](Self::push_all).
     ///
     /// # Errors
@@ -178,15 +178,22 @@ impl FilterBank {
     /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, or if they differ in k or
     /// seed. Nothing is changed then.
     pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
-        Ok(self.push_all(&[filter.into()])?.start)
+        Ok(self.push_views(&[filter.into()])?.start)
     }
 
-    /// Adds filters, and returns their slots. About as fast as [`push`](Self::push) of one, for up to 64.
+    /// Adds filters, and returns their slots. Takes about as long for 64 as [`push`](Self::push) for one.
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push). Nothing is changed then.
-    pub fn push_all(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
+    /// As [`push`](Self::push), and if memory for a list of the filters cannot be allocated. Nothing is changed then.
+    pub fn push_all<'a>(
+        &mut self,
+        filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+    ) -> Result<Range<usize>, BankError> {
+        self.push_views(&views(filters)?)
+    }
+
+    fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
         let start = self.slots();
         if filters.len() > self.capacity() - start {
             return Err(BankError::Full { capacity: self.capacity() });
@@ -278,6 +285,17 @@ impl FilterBank {
         let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
         self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.unwrap_or(UNKNOWN_KEYS).to_le_bytes());
     }
+}
+
+fn views<'a>(
+    filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+) -> Result<Vec<BloomView<'a>>, OutOfMemory> {
+    let mut views = Vec::new();
+    for filter in filters {
+        reserve(&mut views, 1)?;
+        views.push(filter.into());
+    }
+    Ok(views)
 }
 
 /// Writes the bits of `mask` in one word of each row, of `BYTES` bytes.

@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let all = bytes.as_ref();
         let footer = BankFooter::read(all)?;
         if footer.standalone_len() != all.len() as u64 {
-            return Err(footer.wrong_size(all.len() - StandaloneFooter::LEN));
+            return Err(wrong_size(footer.shape.n_blocks as u64, all.len() - StandaloneFooter::LEN));
         }
         Ok(Self { shape: footer.shape, keys_checksum: Some(footer.keys_checksum), bytes })
     }
@@ -145,11 +145,15 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
-        /// Distances from 2 to 16 perform alike; with thousands of slots a larger one would evict lines before their use.
+        /// In 1,024 filters of 64 KiB, prefetching 2, 4, 8 and 16 keys ahead takes 119, 103, 95 and 99 ns a key.
         const AHEAD: usize = 8;
+        /// In banks of less, prefetching costs more than it saves: 17 against 13 ns in 64 filters of 64 KiB, but 29
+        /// against 96 ns in 256 (Zen 5, 2026-11).
+        const LARGE: usize = 8 << 20;
+        let is_large = self.shape.regions_len() >= LARGE;
         let mut found = SlotBitmap::new();
         for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD) {
+            if let Some(&later) = hashes.get(i + AHEAD).filter(|_| is_large) {
                 self.prefetch(later);
             }
             self.find_hash(hash, &mut found);
@@ -358,12 +362,8 @@ impl BankFooter {
                 (n_blocks as u64).checked_mul(stride as u64)?.checked_add((slots as u64).checked_mul(8)?)?;
             (n_blocks != 0 && len.checked_add(StandaloneFooter::LEN as u64).is_some()).then_some(shape)
         };
-        let shape = shape().ok_or(footer.wrong_size(before))?;
+        let shape = shape().ok_or(wrong_size(footer.size, before.len()))?;
         Ok(Self { shape, keys_checksum: footer.body_checksum })
-    }
-
-    fn wrong_size(&self, found_bytes: usize) -> DecodeError {
-        DecodeError::Size { stored: self.shape.n_blocks as u64, unit: "blocks of a bank", found_bytes }
     }
 
     /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
@@ -425,6 +425,10 @@ impl BankFooter {
     pub fn seed(&self) -> u64 {
         self.shape.seed.get()
     }
+}
+
+fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {
+    DecodeError::Size { stored: n_blocks, unit: "blocks of a bank", found_bytes }
 }
 
 impl fmt::Debug for BankFooter {

@@ -35,7 +35,8 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     found.fill(!0);
-    for (row, bytes) in region.chunks(region.len() / ROWS).enumerate() {
+    // Without slots, rows have no bytes.
+    for (row, bytes) in region.chunks((region.len() / ROWS).max(1)).enumerate() {
         if mask(hash, k)[row / 64] >> (row % 64) & 1 == 1 {
             for slot in 0..64 * found.len() {
                 let has = bytes.get(slot / 8).is_some_and(|byte| byte >> (slot % 8) & 1 == 1);

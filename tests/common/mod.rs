@@ -17,6 +17,7 @@ pub fn assert_lanes(lanes: usize, needed: f64) {
 }
 
 pub mod allocations;
+pub mod bank;
 pub mod counting;
 pub mod decode;
 pub mod errors;

@@ -1,0 +1,254 @@
+//! A bank answers as its filters do, in memory and from the bytes of the format, whole or in part.
+
+#[path = "golden/banks.rs"]
+mod banks;
+mod common;
+
+use arbitrary::{Arbitrary, Unstructured};
+use bloomline::bank::{BankError, BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::{
+    BloomFilter, BloomView, DecodeError, FilterBuilder, Kernel, Sizing, StandaloneFooter, StandaloneKind,
+    hash_key, mix,
+};
+use common::bank::{Input, check, decoder_survives};
+use common::decode::forge_footer as forge;
+use common::errors::error;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(200), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_bank_answers_as_its_filters(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        check(Input::arbitrary_take_rest(Unstructured::new(&bytes)).unwrap());
+    }
+
+    #[test]
+    fn one_line_answers_for_a_filter(
+        keys in 0..300_u64, bits_per_key in 2.0..20.0, seed: u64, hashes in prop::collection::vec(any::<u64>(), 20),
+    ) {
+        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key).unwrap().with_seed(seed).unwrap();
+        builder.extend(0..keys);
+        let filter = builder.finish().unwrap();
+        let bytes = filter.to_standalone();
+        let footer = StandaloneFooter::read(&bytes).unwrap();
+        for hash in (0..keys).map(|key| filter.hash_key(key)).chain(hashes) {
+            let range = footer.range(hash).unwrap();
+            prop_assert!(range.end <= bytes.len() as u64 - 64 && (range.end - range.start) <= 504);
+            let line = &bytes[range.start as usize..range.end as usize];
+            prop_assert_eq!(footer.contains_in_range(line, hash).unwrap(), filter.contains_hash(hash));
+            let expected = line.len();
+            for wrong in [&line[..expected - 1], &line[..0], &[line, &[0; 8]].concat()] {
+                let error = error!(DecodeError::Range { expected: expected, found: wrong.len() });
+                prop_assert_eq!(footer.contains_in_range(wrong, hash).unwrap_err(), error);
+            }
+        }
+    }
+}
+
+fn filter_of(n_blocks: usize, k: u32, keys: impl IntoIterator<Item = u64>) -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap();
+    filter.extend(keys);
+    filter
+}
+
+/// The filter of a slot of the goldens.
+fn golden_filter(slot: usize, n_blocks: usize, k: u32, seed: u64) -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap();
+    filter.extend((0..slot % 7).map(|i| format!("{slot}-{i}")));
+    filter
+}
+
+#[test]
+fn goldens_are_read_and_written() {
+    for &(golden, slots, n_blocks, k, seed) in banks::BANKS {
+        let view = BankView::from_standalone(golden).unwrap();
+        assert_eq!((view.slots(), view.n_blocks(), view.k(), view.seed()), (slots, n_blocks, k, seed));
+        assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Bank));
+        let footer = BankFooter::read(golden).unwrap();
+        let mut found = SlotBitmap::new();
+        for slot in 0..slots {
+            let filter = view.get(slot).unwrap();
+            assert!(filter == golden_filter(slot, n_blocks, k, seed), "slot {slot} of {slots}");
+            assert_eq!(filter.known_keys(), Some(slot as u64 % 7).filter(|&keys| keys != 4));
+            for key in (0..slot % 7).map(|i| format!("{slot}-{i}")) {
+                for kernel in Kernel::available() {
+                    assert!(view.with_kernel(kernel).find(&key, &mut found) && found.contains(slot));
+                }
+                let hash = footer.hash_key(&key);
+                let range = footer.range(hash);
+                let region = &golden[range.start as usize..range.end as usize];
+                assert!(footer.find_in_range(region, hash, &mut found).unwrap() && found.contains(slot));
+            }
+        }
+        assert!(view.to_standalone() == golden);
+        let bank = FilterBank::from_standalone(golden).unwrap();
+        assert!(bank.to_standalone() == golden);
+
+        // Pushed one by one into a larger bank, with the numbers of keys that the standalone bytes have.
+        let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
+        let mut bank = FilterBank::with_capacity(sizing, slots + 70).unwrap().with_seed(seed).unwrap();
+        for slot in 0..slots {
+            let filter = view.get(slot).unwrap();
+            assert_eq!(bank.push(&filter), Ok(slot));
+        }
+        assert!(bank.to_standalone() == golden, "{slots} slots");
+    }
+}
+
+#[test]
+fn the_worked_example_is_read() {
+    let golden = include_bytes!("golden/bank-3-slots.bin");
+    let view = BankView::from_standalone(golden).unwrap();
+    let keys: Vec<_> = (0..3).map(|slot| view.get(slot).unwrap().known_keys()).collect();
+    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+    let mut found = SlotBitmap::new();
+    for (key, slots) in [("boa", &[1, 2][..]), ("bee", &[2]), ("cat", &[])] {
+        assert_eq!(view.find(key, &mut found), !slots.is_empty());
+        assert!(found.iter().eq(slots.iter().copied()), "{key}: {found:?}");
+    }
+}
+
+#[test]
+fn every_changed_byte_is_detected() {
+    let filters: Vec<_> = (0..9).map(|i| filter_of(2, 6, i * 40..i * 40 + 60)).collect();
+    let bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
+    let hashes: Vec<u64> = (0..20).map(mix).collect();
+    for at in 0..bytes.len() {
+        for change in [1, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= change;
+            let error = BankView::from_standalone(&damaged).unwrap_err();
+            let region = (1024 + 64) * (at / (1024 + 64));
+            match error {
+                DecodeError::RegionChecksum { block, .. } => assert_eq!(block * 1088, region as u64),
+                DecodeError::BodyChecksum { .. } => assert!((2 * 1088..2 * 1088 + 72).contains(&at)),
+                _ => assert!(at >= bytes.len() - 64, "byte {at}: {error}"),
+            }
+            assert_eq!(FilterBank::from_standalone(&damaged).unwrap_err(), error);
+            decoder_survives(&damaged, &hashes);
+        }
+    }
+    for length in 0..bytes.len() {
+        assert!(BankView::from_standalone_unverified(&bytes[..length]).is_err());
+        assert!(length == bytes.len() || BankView::from_standalone(&bytes[bytes.len() - length..]).is_err());
+    }
+    assert!(BankView::from_standalone([&bytes[..], &[0]].concat()).is_err());
+    assert!(BankView::from_standalone(bytes.repeat(2)).is_err());
+}
+
+#[test]
+fn each_footer_check_reports_what_is_wrong() {
+    let bank = FilterBank::from_filters([&filter_of(3, 6, 0..9)]).unwrap().to_standalone();
+    let open = |bytes: &[u8]| BankView::from_standalone(bytes).map(|_| ()).unwrap_err();
+    assert_eq!(open(&forge(&bank, 41, &[0])), error!(DecodeError::Footer { field: "k", found: 0 }));
+    assert_eq!(open(&forge(&bank, 40, &[3])), error!(DecodeError::Version { found: 3, newest: 2 }));
+    let found_bytes = bank.len() - 64;
+    for n_blocks in [0, 2, 4, 1 << 54, 1 << 61, u64::MAX] {
+        let size = error!(DecodeError::Size {
+            stored: n_blocks,
+            unit: "blocks of a bank",
+            found_bytes: found_bytes
+        });
+        assert_eq!(open(&forge(&bank, 0, &n_blocks.to_le_bytes())), size);
+    }
+    for slots in [0, 2, 9, 1 << 50, 1 << 61, u64::MAX - 1, u64::MAX] {
+        let size =
+            error!(DecodeError::Size { stored: 3, unit: "blocks of a bank", found_bytes: found_bytes });
+        assert_eq!(open(&forge(&bank, 8, &slots.to_le_bytes())), size);
+    }
+    let filter = filter_of(3, 6, 0..9).to_standalone();
+    assert!(matches!(open(&filter), DecodeError::Magic { .. }));
+    assert!(open(&filter).to_string().contains("blocked filter"));
+    assert!(BloomView::from_standalone(&bank).unwrap_err().to_string().contains("filter bank"));
+    assert!(matches!(StandaloneFooter::read(&bank), Err(DecodeError::Magic { .. })));
+}
+
+/// A footer that lies about the size gives ranges beyond the file, but nothing panics.
+#[test]
+fn ranges_of_forged_footers_do_not_overflow() {
+    let bank = FilterBank::from_filters([&filter_of(3, 6, 0..9)]).unwrap().to_standalone();
+    for (n_blocks, slots) in [(1 << 40, 1), (3, 1 << 40), (1 << 50, 1 << 3), (u64::MAX >> 12, 1)] {
+        let forged = forge(&forge(&bank, 0, &u64::to_le_bytes(n_blocks)), 8, &u64::to_le_bytes(slots));
+        if let Ok(footer) = BankFooter::read(&forged[forged.len() - 64..]) {
+            let range = footer.range(u64::MAX);
+            assert!(range.start < range.end && range.end < footer.standalone_len());
+            let result = footer.find_in_range(&bank[..64], u64::MAX, &mut SlotBitmap::new());
+            assert!(matches!(result, Err(DecodeError::Range { .. })));
+        }
+    }
+    let filter = filter_of(3, 6, 0..9).to_standalone();
+    let footer = |n_lanes: u64| StandaloneFooter::read(&forge(&filter, 0, &n_lanes.to_le_bytes())).unwrap();
+    assert_eq!(footer(5).range(u64::MAX).unwrap(), 0..40);
+    assert_eq!(footer(1 << 40).range(u64::MAX).unwrap(), (1 << 43) - 64..1 << 43);
+    for n_lanes in [0, 65, 1 << 61, u64::MAX, u64::MAX - 7] {
+        let expected = error!(DecodeError::Footer { field: "number of lanes", found: n_lanes });
+        assert_eq!(footer(n_lanes).range(0).unwrap_err(), expected);
+        assert_eq!(footer(n_lanes).contains_in_range(&[0; 64], 0).unwrap_err(), expected);
+    }
+    let k = StandaloneFooter::read(&forge(&filter, 41, &[17])).unwrap();
+    assert!(matches!(k.contains_in_range(&[0; 64], 0), Err(DecodeError::Footer { .. })));
+    let counting = include_bytes!("golden/counting-1-block.bin");
+    let range = StandaloneFooter::read(counting).unwrap().range(0);
+    assert!(matches!(range, Err(DecodeError::Magic { .. })));
+}
+
+/// Bytes that shrink after they were opened: all slots possibly have every key.
+#[test]
+fn bytes_that_shrink_lose_no_key() {
+    use std::cell::Cell;
+
+    struct Shrinking(Vec<u8>, Cell<usize>);
+
+    impl AsRef<[u8]> for Shrinking {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..self.1.get()]
+        }
+    }
+
+    let filters: Vec<_> = (0..70).map(|i| filter_of(2, 6, i..i + 9)).collect();
+    let bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
+    let all = bytes.len();
+    let view = BankView::from_standalone(Shrinking(bytes, Cell::new(all))).unwrap();
+    for len in [0, 1, all / 2 - 100] {
+        view.get_ref().1.set(len);
+        let mut found = SlotBitmap::new();
+        let hash = u64::MAX;
+        assert!(view.find_hash(hash, &mut found) && found.iter().eq(0..70));
+        view.find_batch(&[hash; 20], |_, found| assert_eq!(found.count(), 70));
+        view.prefetch(hash);
+        assert!(view.verify().is_err());
+        assert!(view.get(69).unwrap().contains_hash(hash));
+        assert_eq!(BankView::from_standalone(view.to_standalone()).unwrap().slots(), 70);
+    }
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let (small, large) = (filter_of(4, 6, 0..9), filter_of(6, 6, 0..9));
+    let none: [&BloomFilter; 0] = [];
+    assert_eq!(FilterBank::from_filters(none).unwrap_err(), BankError::NoFilters);
+    let mismatch = FilterBank::from_filters([&small, &large]).unwrap_err();
+    assert!(matches!(mismatch, BankError::Mismatch(_)));
+    assert_eq!(
+        mismatch.to_string(),
+        "filters of 4 and 6 blocks cannot be combined: build both with one number of blocks"
+    );
+    let mut bank = FilterBank::from_filters([&small]).unwrap();
+    assert_eq!(bank.capacity(), 8);
+    bank.push_all([&small; 7]).unwrap();
+    let full = bank.push(&small).unwrap_err();
+    assert_eq!(full.to_string(), "the bank's 8 slots are taken: call `reserve`, or replace a filter");
+    let slot = bank.replace(8, &small).unwrap_err();
+    assert_eq!(slot.to_string(), "slot 8 does not exist: the bank has 8");
+    assert_eq!(bank.get(8).unwrap_err(), slot);
+    assert_eq!(bank.clear(8).unwrap_err(), slot);
+    assert!(bank.clone().with_seed(1).is_err());
+    let too_many = FilterBank::with_capacity(Sizing::with_blocks(1, 6).unwrap(), usize::MAX).unwrap_err();
+    assert!(too_many.to_string().starts_with("out of memory"));
+    assert!(bank.reserve(usize::MAX).is_err());
+    assert_eq!(bank.slots(), 8);
+    let text = format!("{bank:?}");
+    assert!(text.starts_with("FilterBank { slots: 8, n_blocks: 4, k: 6, seed: 0, kernel:"), "{text}");
+    assert_eq!(hash_key("ant", 0), bank.hash_key("ant"));
+}
