@@ -4,13 +4,16 @@
 //! reading the crate, so a mistake goes unnoticed only if both make the same one. If a test here fails, stored filters
 //! would be misread: change the crate, not the values.
 
+#[path = "golden/banks.rs"]
+mod banks;
 #[path = "golden/values.rs"]
 mod values;
 
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Key, hash_key};
+use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Key, Sizing, StandaloneKind, hash_key};
 
 const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
 const FOOTER_BYTES: usize = 64;
@@ -287,6 +290,63 @@ fn golden_standalone_bytes_round_trip() {
     assert_eq!((view.n_blocks(), view.k(), view.seed(), view.known_keys()), (9, 11, 0x5eed, Some(50)));
     assert_contains_all(&view, &numbers()[..50]);
     assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, "9 lanes");
+}
+
+/// The filter of a slot of the goldens.
+fn golden_filter(slot: usize, n_blocks: usize, k: u32, seed: u64) -> BloomFilter {
+    let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap();
+    filter.extend((0..slot % 7).map(|i| format!("{slot}-{i}")));
+    filter
+}
+
+#[test]
+fn golden_banks_are_read_and_written() {
+    for &(golden, slots, n_blocks, k, seed) in banks::BANKS {
+        let view = BankView::from_standalone(golden).unwrap();
+        assert_eq!((view.slots(), view.n_blocks(), view.k(), view.seed()), (slots, n_blocks, k, seed));
+        assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Bank));
+        let footer = BankFooter::read(golden).unwrap();
+        let mut found = SlotBitmap::new();
+        for slot in 0..slots {
+            let filter = view.get(slot).unwrap();
+            assert!(filter == golden_filter(slot, n_blocks, k, seed), "slot {slot} of {slots}");
+            assert_eq!(filter.known_keys(), Some(slot as u64 % 7).filter(|&keys| keys != 4));
+            for key in (0..slot % 7).map(|i| format!("{slot}-{i}")) {
+                for kernel in Kernel::available() {
+                    assert!(view.with_kernel(kernel).find(&key, &mut found) && found.contains(slot));
+                }
+                let hash = footer.hash_key(&key);
+                let range = footer.range(hash);
+                let region = &golden[range.start as usize..range.end as usize];
+                assert!(footer.find_in_range(region, hash, &mut found).unwrap() && found.contains(slot));
+            }
+        }
+        assert!(view.to_standalone() == golden);
+        let bank = FilterBank::from_standalone(golden).unwrap();
+        assert!(bank.to_standalone() == golden);
+
+        // Pushed one by one into a larger bank, with the numbers of keys that the standalone bytes have.
+        let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
+        let mut bank = FilterBank::with_capacity(sizing, slots + 70).unwrap().with_seed(seed).unwrap();
+        for slot in 0..slots {
+            let filter = view.get(slot).unwrap();
+            assert_eq!(bank.push(&filter), Ok(slot));
+        }
+        assert!(bank.to_standalone() == golden, "{slots} slots");
+    }
+}
+
+#[test]
+fn the_worked_example_of_a_bank_is_read() {
+    let golden = include_bytes!("golden/bank-3-slots.bin");
+    let view = BankView::from_standalone(golden).unwrap();
+    let keys: Vec<_> = (0..3).map(|slot| view.get(slot).unwrap().known_keys()).collect();
+    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+    let mut found = SlotBitmap::new();
+    for (key, slots) in [("boa", &[1, 2][..]), ("bee", &[2]), ("cat", &[])] {
+        assert_eq!(view.find(key, &mut found), !slots.is_empty());
+        assert!(found.iter().eq(slots.iter().copied()), "{key}: {found:?}");
+    }
 }
 
 /// Tables store the name. A database silently ignores the filters of a table if the name differs.

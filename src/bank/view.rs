@@ -14,7 +14,7 @@ use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
-use crate::kernel::{self, Kernel, ROWS};
+use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
 use crate::key::Key;
 use crate::mask::ProbeCount;
 
@@ -147,10 +147,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
         /// In 1,024 filters of 64 KiB, prefetching 2, 4, 8 and 16 keys ahead takes 119, 103, 95 and 99 ns a key.
         const AHEAD: usize = 8;
-        /// In banks of less, prefetching costs more than it saves: 17 against 13 ns in 64 filters of 64 KiB, but 29
-        /// against 96 ns in 256 (Zen 5, 2026-11).
-        const LARGE: usize = 8 << 20;
-        let is_large = self.shape.regions_len() >= LARGE;
+        let is_large = self.shape.regions_len() / BLOCK_BYTES >= LARGE_BLOCKS;
         let mut found = SlotBitmap::new();
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + AHEAD).filter(|_| is_large) {

@@ -93,10 +93,12 @@ impl Model {
         index: u64,
         put: impl FnOnce(&mut FilterBank, BloomView<'_>) -> T,
     ) -> (T, BloomFilter) {
-        let (filter, folded) = self.filter(filters, index);
+        let (filter, mut folded) = self.filter(filters, index);
         let result = match filters.form % 3 {
             0 => put(&mut self.bank, filter.as_view()),
             1 => {
+                // Compact bytes do not have the number of keys.
+                folded = BloomFilter::from_compact_with_seed(&folded.to_compact(), folded.seed()).unwrap();
                 let bytes = filter.to_compact();
                 let view = BloomView::from_compact_with_seed(&bytes, filter.seed()).expect("our own bytes");
                 put(&mut self.bank, view)
