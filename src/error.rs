@@ -562,6 +562,15 @@ mod tests {
             ),
             (DecodeError::Slice { start: 3, end: 9, found: 7 }, "bytes 3 to 9 of 7 do not exist"),
             (
+                DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 },
+                "the bank's region 7 is damaged, or these are other bytes: their checksum is 0x0000000000000002, stored \
+                 0x0000000000000001",
+            ),
+            (
+                DecodeError::Range { expected: 64, found: 63 },
+                "a lookup needs 64 bytes, not 63: pass those of `range`, no more and no fewer",
+            ),
+            (
                 DecodeError::TooShort { found: 3, least: 72 },
                 "not a filter's standalone bytes, or cut short: 3 bytes, at least 72 needed",
             ),

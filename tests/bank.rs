@@ -5,8 +5,7 @@ mod common;
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::bank::{BankError, BankFooter, BankView, FilterBank, SlotBitmap};
 use bloomline::{
-    BloomFilter, BloomView, DecodeError, FilterBuilder, Kernel, Sizing, StandaloneFooter, StandaloneKind,
-    hash_key, mix,
+    BloomFilter, BloomView, DecodeError, FilterBuilder, Sizing, StandaloneFooter, hash_key, mix,
 };
 use common::bank::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::ptr;
 
+use bloomline::bank::{BankError, BankView, FilterBank};
 use bloomline::sstable::{Ended, FilterPolicy, PartitionError, PartitionedFilterBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
@@ -64,6 +65,12 @@ impl Refused for SizingError {
 }
 
 impl Refused for DecodeError {
+    fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory { bytes: 1.., .. })
+    }
+}
+
+impl Refused for BankError {
     fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { bytes: 1.., .. })
     }
@@ -283,4 +290,36 @@ fn every_decoder_reports_that_memory_ran_out() {
         let (copy, failures) = sweep(|| Frontier::<String>::from_standalone(&bytes));
         assert!(copy.iter().eq(&frontier) && failures > 10, "{failures}");
     }
+}
+
+#[test]
+fn a_bank_stays_as_it_was() {
+    let filters: Vec<_> = (0..9)
+        .map(|i| {
+            let mut filter = BloomFilter::with_blocks(2, 6).unwrap();
+            filter.insert(i);
+            filter
+        })
+        .collect();
+    // A list of the filters that grows twice, and the bank.
+    let (bank, failures) = sweep(|| FilterBank::from_filters(&filters));
+    assert_eq!((bank.slots(), failures), (9, 4));
+    let bytes = bank.to_standalone();
+    assert_eq!(sweep(|| FilterBank::from_standalone(&bytes)).1, 1);
+    assert_eq!(sweep(|| BankView::from_standalone(&bytes)).1, 0);
+    assert_eq!(sweep(|| bank.get(8)).1, 1);
+
+    let (mut bank, _) = sweep(|| FilterBank::from_standalone(&bytes));
+    let ((), failures) = sweep(|| {
+        assert_eq!((bank.slots(), bank.capacity()), (9, 16));
+        bank.reserve(9)
+    });
+    assert_eq!((failures, bank.capacity()), (1, 32));
+    let (range, failures) = sweep(|| {
+        assert_eq!(bank.slots(), 9);
+        bank.push_all(&filters[..3])
+    });
+    assert_eq!((range, failures), (9..12, 1));
+    assert!((0..9).all(|slot| bank.get(slot).unwrap() == filters[slot]));
+    assert_eq!(sweep(|| bank.push(&filters[0])), (12, 0));
 }

@@ -25,7 +25,7 @@ pub(super) fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)
         let mut positions = positions >> (6 * rotation) | positions << (48 - 6 * rotation);
         let mut lane = rotation;
         for _ in 0..probes {
-            with((64 * lane | positions & 63) as usize);
+            with((64 * lane + (positions & 63)) as usize);
             lane = (lane + 1) % 8;
             positions >>= 6;
         }
@@ -165,17 +165,16 @@ pub(super) fn transpose(square: &mut Square) {
 /// the lower half of the word `shift` places later, in each group of `2 * shift` bits.
 #[inline(always)]
 fn eight(square: &mut Square, first: usize, stride: usize, shifts: [u32; 3]) {
-    let mut words: [[u64; LANES]; 8] = core::array::from_fn(|i| square[first + i * stride]);
+    let mut words: [[u64; LANES]; 8] = array::from_fn(|i| square[first + i * stride]);
     for (step, shift) in shifts.into_iter().enumerate() {
         let mask = !0 / ((1_u64 << shift) + 1);
         let distance = 4 >> step;
         for low in (0..8).filter(|low| low & distance == 0) {
-            for lane in 0..LANES {
-                let (a, b) = (words[low][lane], words[low + distance][lane]);
-                let exchanged = ((a >> shift) ^ b) & mask;
-                words[low][lane] = a ^ (exchanged << shift);
-                words[low + distance][lane] = b ^ exchanged;
-            }
+            let (lower, upper) = (words[low], words[low + distance]);
+            let exchanged: [u64; LANES] =
+                array::from_fn(|lane| ((lower[lane] >> shift) ^ upper[lane]) & mask);
+            words[low] = array::from_fn(|lane| lower[lane] ^ (exchanged[lane] << shift));
+            words[low + distance] = array::from_fn(|lane| upper[lane] ^ exchanged[lane]);
         }
     }
     for (i, word) in words.into_iter().enumerate() {

@@ -47,7 +47,7 @@ pub struct Filters {
 
 /// More take long and find no more.
 const MOST_OPERATIONS: usize = 24;
-const MOST_SLOTS: usize = 700;
+const MOST_SLOTS: usize = 600;
 
 struct Model {
     bank: FilterBank,
@@ -80,7 +80,10 @@ impl Model {
         let first = u64::from(filters.first) + 300 * index;
         let hashes: Vec<u64> = (first..first + u64::from(filters.count % 64)).map(mix).collect();
         filter.insert_batch(&hashes);
-        self.hashes.extend(hashes.iter().take(2));
+        // Some of them: each is looked up in all filters by all kernels.
+        if index < 8 {
+            self.hashes.extend(hashes.iter().take(2));
+        }
         let mut folded = filter.clone();
         folded.fold(factor).expect("a multiple");
         (filter, folded)
@@ -220,6 +223,8 @@ impl Model {
         let view = BankView::from_standalone(&bytes).expect("our own bytes");
         assert_eq!(view.standalone_len(), bytes.len());
         assert!(view.to_standalone() == bytes);
+        let of_kernels: Vec<FilterBank> =
+            Kernel::available().map(|kernel| self.bank.clone().with_kernel(kernel)).collect();
         let mut found = SlotBitmap::new();
         for &hash in &self.hashes {
             let expected = self.expected(hash);
@@ -234,9 +239,9 @@ impl Model {
             };
             check(self.bank.find_hash(hash, &mut found), &found);
             check(view.find_hash(hash, &mut found), &found);
-            for kernel in Kernel::available() {
-                check(self.bank.clone().with_kernel(kernel).find_hash(hash, &mut found), &found);
-                check(view.with_kernel(kernel).find_hash(hash, &mut found), &found);
+            for bank in &of_kernels {
+                check(bank.find_hash(hash, &mut found), &found);
+                check(view.with_kernel(bank.kernel()).find_hash(hash, &mut found), &found);
             }
         }
         let mut next = 0;
