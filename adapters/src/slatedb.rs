@@ -12,7 +12,7 @@ use slatedb::{Filter, FilterQuery, FilterTarget, PrefixExtractor, PrefixTarget, 
 
 use crate::{Bloomline, Unusable};
 
-/// `slatedb`, for gets of whole keys. SlateDB 0.18 needs Rust 1.91.
+/// `slatedb`, for gets and [prefix scans](Bloomline::with_prefix_extractor). SlateDB 0.18 needs Rust 1.91.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,9 +52,10 @@ use crate::{Bloomline, Unusable};
 ///
 /// To notice, look at SlateDB's metrics (`with_metrics_recorder`): if `slatedb.db.sst_filter_negative_count` and
 /// `slatedb.db.sst_filter_positive_count`, labelled `kind=point`, stay at 0 while `slatedb.db.request_count`, labelled
-/// `op=get`, grows, no filter is used. If some SSTs lack the filter, they grow more slowly than gets × SSTs. SlateDB
-/// also logs the warning `unknown filter policy '…' in SST, skipping` when it loads such an SST's filters.
-/// [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never sees them.
+/// `op=get`, grows, no filter is used; for prefix scans, look at `kind=prefix`. If some SSTs lack the filter, they grow
+/// more slowly than gets × SSTs. SlateDB also logs the warning `unknown filter policy '…' in SST, skipping` when it
+/// loads such an SST's filters. [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never
+/// sees them.
 ///
 /// A cache remembers a dropped filter as "no filter", for all that share it under one `db_cache_id`, and if it is on
 /// disk, for ever. After you have added the policy, empty it or open it with another `db_cache_id`.
@@ -63,7 +64,8 @@ use crate::{Bloomline, Unusable};
 ///
 /// SSTs with SlateDB's own filters are read without them until a compaction rewrites them. To use both, register both:
 /// `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so take out the
-/// second when the old SSTs are compacted.
+/// second when the old SSTs are compacted. Do the same to change the extractor or whole-key filtering: the policy's name
+/// changes, too.
 ///
 /// # Bits per key
 ///
@@ -72,10 +74,7 @@ use crate::{Bloomline, Unusable};
 /// as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them. [`BloomlineStandard`] has fewer for the
 /// same bytes.
 ///
-/// # Prefixes and small SSTs
-///
-/// Scans use no filter of bloomline. For prefix scans, keep SlateDB's own filter of prefixes in the same list:
-/// `BloomFilterPolicy::new(10).with_prefix_extractor(…).with_whole_key_filtering(false)`.
+/// # Small SSTs
 ///
 /// SSTs of fewer keys than `min_filter_keys`, 1000 by default, have no filter. It is set in `Settings`, and for a
 /// compactor of its own in `CompactionWorkerOptions`.
@@ -108,19 +107,59 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-/// For SlateDB only: the other engines have filters of whole keys.
+/// For SlateDB only. Other engines ignore these settings: their filters have whole keys.
 impl Bloomline {
-    /// Adds the prefix of each key to the filters, beside the key, for `scan_prefix`.
+    /// Adds the prefix of each key to the filters, so that `scan_prefix` skips SSTs without the prefix.
     ///
-    /// SSTs store the extractor's name, as part of the policy's. **Change that name whenever the extractor changes its
-    /// answers**: filters of other prefixes under the same name hide keys.
+    /// Use SlateDB's [`PrefixExtractor`]s. A prefix takes as many bits as a key, once per SST. Without an extractor, a
+    /// prefix scan uses no filter: with 32 SSTs and 5 ms a read, a scan of an absent prefix takes 50 ms instead of 1.6
+    /// (AMD EPYC Zen 5, 2026-11-23; `examples/slatedb_prefixes.rs`).
+    ///
+    /// **Change the extractor's name whenever you change its answers.** SSTs store the name with the policy's, and
+    /// filters of other prefixes under the same name hide keys.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use bloomline_adapters::Bloomline;
+    /// use slatedb::object_store::memory::InMemory;
+    /// use slatedb::{Db, PrefixExtractor, PrefixTarget};
+    ///
+    /// struct UpToSlash;
+    ///
+    /// impl PrefixExtractor for UpToSlash {
+    ///     fn name(&self) -> &str {
+    ///         "up to the first slash"
+    ///     }
+    ///
+    ///     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+    ///         let (PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes)) = target;
+    ///         Some(bytes.iter().position(|&byte| byte == b'/')? + 1)
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let policy = Bloomline::with_bits_per_key(10.0)?.with_prefix_extractor(Arc::new(UpToSlash));
+    /// let database = Db::builder("animals", Arc::new(InMemory::new()))
+    ///     .with_filter_policies(vec![policy.into()])
+    ///     .build()
+    ///     .await?;
+    /// database.put(b"ant/legs", b"six").await?;
+    /// assert!(database.scan_prefix("ant/", ..).await?.next().await?.is_some());
+    /// // Filters do not help a scan of `an`: no slash ends its prefix.
+    /// assert!(database.scan_prefix("an", ..).await?.next().await?.is_some());
+    /// # database.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_prefix_extractor(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
         Self { entries: Entries { extractor: Some(extractor), ..self.entries }.named(), ..self }
     }
 
-    /// Adds whole keys to the filters: `true` by default. If `false`, a get looks for the prefix of its key, and is
-    /// answered only if no key with this prefix is in the SST.
+    /// Adds whole keys to the filters: `true` by default. If `false`, filters are smaller, and a get skips an SST only
+    /// if no key there has the prefix of its key.
     #[must_use]
     pub fn with_whole_key_filtering(self, enabled: bool) -> Self {
         Self { entries: Entries { whole_keys: enabled, ..self.entries }.named(), ..self }
