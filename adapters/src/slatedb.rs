@@ -289,8 +289,8 @@ impl Entries {
         Self { name: name.into(), ..self }
     }
 
-    /// The length of the prefix that `target`, of these bytes, has in filters. A length above that of the bytes breaks
-    /// the extractor's contract. No key then begins with such a prefix, so there is none.
+    /// The length of the target's prefix. A length above the target's breaks the extractor's contract. It counts as no
+    /// prefix, because a panic would not end a compactor, but stop its compactions.
     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
         let (PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes)) = target;
         self.extractor.as_ref()?.prefix_len(target).filter(|&len| len <= bytes.len())
