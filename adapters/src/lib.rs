@@ -58,6 +58,8 @@ use bloomline::sstable::FilterPolicy;
 pub struct Bloomline {
     policy: FilterPolicy,
     unusable: Unusable,
+    #[cfg(feature = "slatedb")]
+    entries: slatedb::Entries,
 }
 
 /// The count of a policy and its clones.
@@ -78,7 +80,12 @@ impl Unusable {
 impl Bloomline {
     /// Wraps a policy for a database.
     pub fn new(policy: FilterPolicy) -> Self {
-        Self { policy, unusable: Unusable::default() }
+        Self {
+            policy,
+            unusable: Unusable::default(),
+            #[cfg(feature = "slatedb")]
+            entries: slatedb::Entries::whole_keys(FilterPolicy::NAME),
+        }
     }
 
     /// A policy of `bits_per_key` for each distinct key: 10 for 1 % false positives.

@@ -2,6 +2,9 @@
 //! used where the policy is registered, and nowhere else.
 #![cfg(feature = "slatedb")]
 
+#[path = "slatedb/prefixes.rs"]
+mod prefixes;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Bound;

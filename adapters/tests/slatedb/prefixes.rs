@@ -1,0 +1,502 @@
+//! Prefix filters: no scan and no get loses a key, whichever extractors there have been, and scans of absent prefixes
+//! are answered by filters.
+
+use std::collections::BTreeSet;
+
+use bloomline::variants::StandardBloomFilter;
+use slatedb::IterationOrder;
+use slatedb::config::ScanOptions;
+use slatedb::db_cache::foyer::FoyerCache;
+
+use super::*;
+
+/// An extractor by its name, and by its answers for a key (`false`) or the start of a scan (`true`).
+#[derive(Clone, Copy)]
+struct Extractor(&'static str, fn(&[u8], bool) -> Option<usize>);
+
+impl PrefixExtractor for Extractor {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+        match target {
+            PrefixTarget::Point(key) => self.1(key, false),
+            PrefixTarget::Prefix(start) => self.1(start, true),
+        }
+    }
+}
+
+fn first<const N: usize>(bytes: &[u8], _: bool) -> Option<usize> {
+    (bytes.len() >= N).then_some(N)
+}
+
+const FIRST_2: Extractor = Extractor("first 2", first::<2>);
+const FIRST_3: Extractor = Extractor("first 3", first::<3>);
+const FIRST_4: Extractor = Extractor("first 4", first::<4>);
+
+const EXTRACTORS: [Extractor; 10] = [
+    Extractor("first 0", first::<0>),
+    Extractor("first 1", first::<1>),
+    FIRST_3,
+    Extractor("nothing", |_, _| None),
+    Extractor("to the first slash", |bytes, _| bytes.iter().position(|&byte| byte == b'/').map(|at| at + 1)),
+    Extractor("to the last slash", |bytes, scan| {
+        bytes.iter().rposition(|&byte| byte == b'/' && !scan).map(|at| at + 1)
+    }),
+    Extractor("first 2, after an a", |bytes, _| (bytes.len() >= 2 && bytes[0] == b'a').then_some(2)),
+    Extractor("first 1 or 3", |bytes, _| match bytes {
+        [b'a', ..] => Some(1),
+        _ => (bytes.len() >= 3).then_some(3),
+    }),
+    Extractor("the key", |bytes, scan| (!scan).then_some(bytes.len())),
+    // Breaks the contract, because the bytes may be shorter.
+    Extractor("first 4 of even 3", |_, _| Some(4)),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Blocked,
+    Standard,
+}
+
+const KINDS: [Kind; 2] = [Kind::Blocked, Kind::Standard];
+
+fn policy(kind: Kind, bits_per_key: f64, extractor: Extractor, whole_keys: bool) -> Arc<dyn FilterPolicy> {
+    let extractor = Arc::new(extractor);
+    match kind {
+        Kind::Blocked => Bloomline::with_bits_per_key(bits_per_key)
+            .unwrap()
+            .with_prefix_extractor(extractor)
+            .with_whole_key_filtering(whole_keys)
+            .into(),
+        Kind::Standard => BloomlineStandard::with_bits_per_key(bits_per_key)
+            .unwrap()
+            .with_whole_key_filtering(whole_keys)
+            .with_prefix_extractor(extractor)
+            .into(),
+    }
+}
+
+/// The filter of distinct entries.
+fn filter_of(kind: Kind, bits_per_key: f64, entries: &BTreeSet<Bytes>) -> Vec<u8> {
+    let entries = entries.iter().map(|entry| &entry[..]);
+    match kind {
+        Kind::Blocked => {
+            let mut filter = Vec::new();
+            bloomline::sstable::FilterPolicy::with_bits_per_key(bits_per_key)
+                .unwrap()
+                .create_filter(entries, &mut filter);
+            filter
+        }
+        Kind::Standard => {
+            let mut filter = StandardBloomFilter::with_bits_per_key(entries.len(), bits_per_key).unwrap();
+            entries.for_each(|entry| _ = filter.insert(entry));
+            filter.to_standalone()
+        }
+    }
+}
+
+/// Of few letters, so that keys begin with each other, and prefixes are keys.
+fn short_key(random: u64) -> Bytes {
+    (0..random % 8).map(|i| b"aab/"[(random >> (8 + 2 * i)) as usize % 4]).collect()
+}
+
+fn starts(key: &Bytes) -> impl Iterator<Item = Bytes> {
+    (0..=key.len()).map(|len| key.slice(..len))
+}
+
+fn might_start(filter: &dyn slatedb::Filter, start: Bytes) -> bool {
+    filter.might_match(&FilterQuery::prefix(start))
+}
+
+fn check_sst(kind: Kind, bits_per_key: f64, extractor: Extractor, whole_keys: bool, keys: &[Bytes]) {
+    let of = format!("{kind:?}, {bits_per_key} bits, {}, whole keys: {whole_keys}, {keys:?}", extractor.0);
+    let policy = policy(kind, bits_per_key, extractor, whole_keys);
+    let kinds =
+        [ValueDeletable::Value("v".into()), ValueDeletable::Tombstone, ValueDeletable::Merge("m".into())];
+    // A key has up to three versions.
+    let versions = || {
+        keys.iter().enumerate().flat_map(|(i, key)| {
+            kinds.iter().cycle().skip(i % 3).take(1 + i / 3 % 3).map(|kind| (key.clone(), kind.clone()))
+        })
+    };
+    let filter = built(&*policy, versions());
+    let bytes = encoded(&*filter);
+    let prefixes = keys
+        .iter()
+        .filter_map(|key| Some(key.slice(..extractor.1(key, false).filter(|&len| len <= key.len())?)));
+    let entries = prefixes.chain(keys.iter().filter(|_| whole_keys).cloned()).collect();
+    assert_eq!(bytes, filter_of(kind, bits_per_key, &entries), "{of}");
+
+    // Keys are sorted. If they were not, repeats would count twice, and nothing would be lost.
+    let mut unsorted: Vec<_> = versions().collect();
+    unsorted.sort_by_key(|(key, _)| mix(key.len() as u64 + u64::from(key.last().copied().unwrap_or(0))));
+    let (unsorted, other_bits) = (built(&*policy, unsorted), self::policy(kind, 7.0, extractor, whole_keys));
+    for filter in [&filter, &filter.clamp_allocated_size(), &other_bits.decode(&bytes), &unsorted] {
+        for key in keys {
+            assert!(might_match(&**filter, key.clone()), "{key:?} of {of}");
+            for start in starts(key) {
+                assert!(might_start(&**filter, start.clone()), "start {start:?} of {of}");
+            }
+        }
+        assert!(filter.might_match(&FilterQuery::range(Bound::Unbounded, Bound::Excluded("c".into()))));
+    }
+    for filter in [&filter.clamp_allocated_size(), &other_bits.decode(&bytes)] {
+        assert_eq!((encoded(&**filter), filter.size()), (bytes.clone(), memory_of(kind, &bytes)));
+    }
+}
+
+fn memory_of(kind: Kind, bytes: &[u8]) -> usize {
+    match kind {
+        Kind::Blocked => bytes.len().next_multiple_of(64),
+        Kind::Standard => (bytes.len() - 64).next_multiple_of(64),
+    }
+}
+
+#[test]
+fn filters_have_every_key_and_every_prefix_once() {
+    for round in 0..60 {
+        let n = mix(round) % 80;
+        let keys: BTreeSet<_> = (0..n).map(|i| short_key(mix(round << 32 | i))).collect();
+        let keys: Vec<_> = keys.into_iter().collect();
+        let bits_per_key = [10.0, 2.5, 0.5, 20.0][round as usize % 4];
+        // SSTs of a sorted run.
+        let splits = BTreeSet::from([0, keys.len()].map(|at| at as u64))
+            .into_iter()
+            .chain((0..round % 4).map(|i| mix(!(round << 8 | i)) % (keys.len() as u64 + 1)))
+            .collect::<BTreeSet<_>>();
+        let splits: Vec<_> = splits.into_iter().map(|at| at as usize).collect();
+        for kind in KINDS {
+            for extractor in EXTRACTORS {
+                for whole_keys in [true, false] {
+                    for sst in splits.windows(2) {
+                        check_sst(kind, bits_per_key, extractor, whole_keys, &keys[sst[0]..sst[1]]);
+                    }
+                    check_sst(kind, bits_per_key, extractor, whole_keys, &[]);
+                }
+            }
+        }
+    }
+}
+
+/// Four keys of each prefix.
+fn of_prefix(prefix: u64, n: u64) -> Bytes {
+    format!("{:08x}-{n}", mix(prefix) as u32).into()
+}
+
+#[test]
+fn false_positives_are_as_many_as_the_bits_per_key_promise() {
+    const PREFIXES: u64 = 10_000;
+    let extractor = Extractor("first 8", first::<8>);
+    let present: BTreeSet<_> = (0..PREFIXES).flat_map(|p| (0..4).map(move |n| of_prefix(p, n))).collect();
+    let prefixes: BTreeSet<_> = present.iter().map(|key| key.slice(..8)).collect();
+    for (kind, expected) in [(Kind::Blocked, 340..440), (Kind::Standard, 280..375)] {
+        for whole_keys in [true, false] {
+            let policy = policy(kind, 10.0, extractor, whole_keys);
+            let filter =
+                built(&*policy, present.iter().map(|key| (key.clone(), ValueDeletable::Value("v".into()))));
+            let entries = prefixes.len() + if whole_keys { present.len() } else { 0 };
+            let bytes = encoded(&*filter).len();
+            assert!((entries * 10 / 8..entries * 10 / 8 + 140).contains(&bytes), "{bytes} of {entries}");
+
+            let absent = || (PREFIXES..).map(|p| of_prefix(p, 0)).filter(|key| !prefixes.contains(&key[..8]));
+            let count = |found: &dyn Fn(Bytes) -> bool| {
+                absent().take(40_000).filter(|key| found(key.clone())).count()
+            };
+            let scans = [
+                count(&|key| might_start(&*filter, key.slice(..8))),
+                count(&|key| might_start(&*filter, key)),
+                // Of an absent key with an absent prefix.
+                count(&|key| might_match(&*filter, key)),
+            ];
+            assert!(scans.iter().all(|n| expected.contains(n)), "{kind:?} {whole_keys} {scans:?}");
+            assert_eq!(scans[0], scans[1], "a longer start has the same prefix");
+            assert_eq!(count(&|key| might_start(&*filter, key.slice(..7))), 40_000);
+
+            // A prefix that is present, of a key that is not.
+            let found = (0..PREFIXES).filter(|&p| might_match(&*filter, of_prefix(p, 9))).count();
+            let expected = if whole_keys { 60..140 } else { PREFIXES as usize..PREFIXES as usize + 1 };
+            assert!(expected.contains(&found), "{kind:?} {whole_keys} {found}");
+        }
+    }
+}
+
+#[test]
+fn a_builder_that_is_used_again_adds_prefixes_again() {
+    for kind in KINDS {
+        let mut builder = policy(kind, 10.0, FIRST_3, false).builder();
+        for _ in 0..2 {
+            let key = Bytes::from("abcd");
+            let value = ValueDeletable::Tombstone;
+            builder.add_entry(&RowEntry { key, value, seq: 1, create_ts: None, expire_ts: None });
+            let filter = builder.build();
+            assert!(might_start(&*filter, "abc".into()) && !might_start(&*filter, "abd".into()));
+        }
+    }
+}
+
+#[test]
+fn names_differ_with_the_extractor_and_with_whole_keys() {
+    let without = |whole_keys| -> Policies {
+        vec![
+            bloomline().with_whole_key_filtering(whole_keys).into(),
+            BloomlineStandard::with_bits_per_key(10.0).unwrap().with_whole_key_filtering(whole_keys).into(),
+        ]
+    };
+    // SlateDB's own policy has one name for `x:wh=0`, and for `x` without whole keys.
+    let hostile =
+        ["x", "x:wh=0", "", ":", ":wh=0", ":p=", "x:p=x", ":p=x", "wh=0:p=x", "bloomline.Standard2"];
+    let mut names = BTreeSet::new();
+    for whole_keys in [true, false] {
+        let with = KINDS.iter().flat_map(|kind| {
+            hostile.map(|name| policy(*kind, 10.0, Extractor(name, first::<2>), whole_keys))
+        });
+        for policy in with.chain(without(whole_keys)) {
+            assert!(names.insert(policy.name().to_string()), "{}", policy.name());
+        }
+    }
+    // Databases have these.
+    let expected = ["", ":p=x", ":wh=0", ":wh=0:p=x"].map(|suffix| {
+        ["bloomline.BlockedBloom2", "bloomline.Standard2"].map(|base| format!("{base}{suffix}"))
+    });
+    assert!(expected.as_flattened().iter().all(|name| names.contains(name)), "{names:?}");
+    assert_eq!(without(true)[0].name(), OURS);
+
+    let again = bloomline()
+        .with_prefix_extractor(Arc::new(FIRST_2))
+        .with_whole_key_filtering(false)
+        .with_prefix_extractor(Arc::new(FIRST_3))
+        .with_whole_key_filtering(true);
+    assert_eq!(again.name(), "bloomline.BlockedBloom2:p=first 3");
+    assert!(again.supports_prefix_queries() && !again.supports_range_queries());
+    assert!(policy(Kind::Standard, 10.0, FIRST_2, true).supports_prefix_queries());
+}
+
+#[test]
+fn without_whole_keys_and_prefixes_everything_is_possibly_present() {
+    let policy = bloomline().with_whole_key_filtering(false);
+    for filter in [built(&policy, keys(10)), policy.decode(&[])] {
+        assert!(might_match(&*filter, "not there".into()) && might_start(&*filter, "not there".into()));
+    }
+    assert_eq!(encoded(&*built(&policy, keys(10))).len(), 9);
+    assert!(!policy.supports_prefix_queries());
+    assert_eq!(policy.unusable_filters(), 0, "these queries need no filter");
+}
+
+#[test]
+fn unusable_filters_are_counted_when_a_filter_could_have_answered() {
+    for (whole_keys, expected) in [(true, [1, 1, 1, 0, 0]), (false, [1, 1, 0, 0, 0])] {
+        let blocked =
+            bloomline().with_prefix_extractor(Arc::new(FIRST_4)).with_whole_key_filtering(whole_keys);
+        let standard = BloomlineStandard::with_bits_per_key(10.0)
+            .unwrap()
+            .with_prefix_extractor(Arc::new(FIRST_4))
+            .with_whole_key_filtering(whole_keys);
+        let queries = [
+            FilterQuery::prefix("abcde".into()),
+            FilterQuery::point("abcde".into()),
+            FilterQuery::point("abc".into()),
+            FilterQuery::prefix("abc".into()),
+            FilterQuery::range(Bound::Unbounded, Bound::Unbounded),
+        ];
+        for (query, expected) in queries.iter().zip(expected) {
+            assert!(blocked.decode(b"no filter").might_match(query));
+            assert!(standard.decode(b"no filter").might_match(query));
+            let counted = |before: u64, after: u64| assert_eq!(after - before, expected, "{query:?}");
+            let before = (blocked.unusable_filters(), standard.unusable_filters());
+            assert!(blocked.decode(&[]).clamp_allocated_size().might_match(query));
+            assert!(standard.decode(&[]).clamp_allocated_size().might_match(query));
+            counted(before.0, blocked.unusable_filters());
+            counted(before.1, standard.unusable_filters());
+        }
+    }
+}
+
+/// All rows of a scan.
+async fn rows(mut scan: slatedb::DbIterator) -> Result<Vec<(Bytes, Bytes)>, Error> {
+    let mut rows = Vec::new();
+    while let Some(row) = scan.next().await? {
+        rows.push((row.key, row.value));
+    }
+    Ok(rows)
+}
+
+/// Scans prefixes of every length of some keys, half of which are absent, and gets the keys.
+async fn check_scans(model: &Model, reader: &DbReader, step: usize, of: &str) -> Result<(), Error> {
+    let held = model.0.iter().filter_map(|(i, held)| Some((key(*i), Bytes::from(held.clone()?))));
+    let held: BTreeMap<_, _> = held.collect();
+    for i in (0..2 * KEYS).step_by(step) {
+        let key = key(i);
+        assert_eq!(reader.get(&key).await?.as_ref(), held.get(&key), "key {i} of {of}");
+        for start in [1, 2, 3, 4, 16].map(|len| key.slice(..len)) {
+            let expected = held.range(start.clone()..).take_while(|(key, _)| key.starts_with(&start));
+            let mut expected: Vec<_> = expected.map(|(key, value)| (key.clone(), value.clone())).collect();
+            assert_eq!(rows(reader.scan_prefix(&start, ..).await?).await?, expected, "{start:?} of {of}");
+            let backwards = ScanOptions::default().with_order(IterationOrder::Descending);
+            let scan = reader.scan_prefix_with_options(&start, .., &backwards).await?;
+            expected.reverse();
+            assert_eq!(rows(scan).await?, expected, "{start:?} backwards of {of}");
+            // The part of the prefix from the key on.
+            expected.retain(|(other, _)| *other >= key);
+            expected.reverse();
+            let scan = reader.scan_prefix(&start, key.slice(start.len()..)..).await?;
+            assert_eq!(rows(scan).await?, expected, "{start:?} from the key of {of}");
+        }
+    }
+    Ok(())
+}
+
+fn own_prefixes() -> Policies {
+    vec![Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(FIRST_3)))]
+}
+
+const OF_X: Extractor = Extractor("x", first::<3>);
+const OF_X_WH_0: Extractor = Extractor("x:wh=0", first::<2>);
+
+#[tokio::test]
+async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), Error> {
+    let all: [Named; 6] = [
+        ("bloomline", ours),
+        ("first 2", || vec![policy(Kind::Blocked, 10.0, FIRST_2, true)]),
+        ("x", || vec![policy(Kind::Blocked, 10.0, OF_X, false)]),
+        ("x:wh=0", || vec![policy(Kind::Blocked, 10.0, OF_X_WH_0, true)]),
+        ("standard, first 3, and bloomline, first 2", || {
+            vec![policy(Kind::Standard, 10.0, FIRST_3, false), policy(Kind::Blocked, 5.0, FIRST_2, true)]
+        }),
+        ("own", own_prefixes),
+    ];
+    for (i, (first_name, first)) in all.into_iter().enumerate() {
+        for (j, (second_name, second)) in all.into_iter().enumerate() {
+            let (third_name, third) = all[(i + j) % all.len()];
+            let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
+            let store: Store = Arc::new(InMemory::new());
+            let mut model = Model::default();
+            for (time, policies) in [(1, first()), (2, second())] {
+                let db = builder(&store, policies).build().await?;
+                model.write(&db, time).await?;
+                db.close().await?;
+            }
+            compact(&store, Process::Compactor, Some(third())).await?;
+            // SSTs of the first policy beside those of the compactor.
+            let db = builder(&store, first()).build().await?;
+            model.write(&db, 3).await?;
+            db.close().await?;
+            for (name, policies) in all {
+                let (reader, _) = reader(&store, Some(policies())).await?;
+                check_scans(&model, &reader, 151, &format!("{of}, read by {name}")).await?;
+                reader.close().await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn prefix_database(store: &Store, policy: &Arc<dyn FilterPolicy>) -> Result<Model, Error> {
+    let mut model = Model::default();
+    let db = builder(store, vec![policy.clone()]).build().await?;
+    model.write(&db, 1).await?;
+    db.close().await?;
+    Ok(model)
+}
+
+/// Prefixes of 4 bytes that no key has.
+fn absent_prefixes(model: &Model) -> Vec<Bytes> {
+    let present: BTreeSet<_> = model.0.keys().map(|i| key(*i).slice(..4)).collect();
+    (KEYS..2 * KEYS).map(|i| key(i).slice(..4)).filter(|start| !present.contains(start)).collect()
+}
+
+#[tokio::test]
+async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
+    for kind in KINDS {
+        for whole_keys in [true, false] {
+            let policy = policy(kind, 10.0, FIRST_4, whole_keys);
+            let store: Store = Arc::new(InMemory::new());
+            let model = prefix_database(&store, &policy).await?;
+            assert_eq!(filter_names(&store).await?, vec![vec![policy.name().to_string()]; 3]);
+            let (reader, metrics) = reader(&store, Some(vec![policy])).await?;
+
+            let absent = absent_prefixes(&model);
+            for start in &absent {
+                assert!(reader.scan_prefix(start, ..).await?.next().await?.is_none());
+            }
+            let negatives = metrics.filters("negative", "prefix");
+            let queries = negatives + metrics.filters("positive", "prefix");
+            // A few prefixes lie before or after all keys of an SST.
+            assert!((3 * KEYS * 95 / 100..=3 * KEYS).contains(&queries), "{queries}");
+            assert!(negatives >= queries * 97 / 100, "{negatives} of {queries}");
+            assert_eq!(metrics.filters("false_positive", "prefix"), queries - negatives);
+
+            // Too short for the filters: they say nothing, and the scans find what there is.
+            assert_eq!(
+                rows(reader.scan_prefix("", ..).await?).await?.len(),
+                model.0.values().flatten().count()
+            );
+            assert_eq!(metrics.filters("negative", "prefix"), negatives);
+
+            // Gets, by keys or by their prefixes.
+            assert_eq!(metrics.queries(), 0);
+            for start in &absent {
+                assert!(reader.get([start, &b"0123456789ab"[..]].concat()).await?.is_none());
+            }
+            assert!(metrics.negatives() >= queries * 97 / 100, "{} of {queries}", metrics.negatives());
+            check_scans(&model, &reader, 11, "a database with prefixes").await?;
+            reader.close().await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_with_another_extractor_ignores_the_filters_unless_it_has_both() -> Result<(), Error> {
+    // The same prefixes by another name, because only the name tells.
+    let renamed = Extractor("first four", first::<4>);
+    let [old, new] = [FIRST_4, renamed].map(|extractor| policy(Kind::Blocked, 10.0, extractor, true));
+    let store: Store = Arc::new(InMemory::new());
+    let mut model = prefix_database(&store, &old).await?;
+    let db = builder(&store, vec![new.clone()]).build().await?;
+    model.write(&db, 2).await?;
+    db.close().await?;
+    let absent = absent_prefixes(&model);
+    let other = policy(Kind::Blocked, 10.0, FIRST_2, true);
+    let standard = policy(Kind::Standard, 10.0, FIRST_4, true);
+    for (policies, ssts) in
+        [(vec![old.clone()], 3), (vec![new.clone()], 3), (vec![new, old], 6), (vec![other, standard], 0)]
+    {
+        let (reader, metrics) = reader(&store, Some(policies)).await?;
+        for start in &absent {
+            assert!(reader.scan_prefix(start, ..).await?.next().await?.is_none());
+        }
+        let (negatives, queries) = (metrics.filters("negative", "prefix"), ssts * absent.len() as u64);
+        assert!((queries * 97 / 100..=queries).contains(&negatives), "{negatives} of {queries}");
+        check_scans(&model, &reader, 23, "a database of two extractors").await?;
+        reader.close().await?;
+    }
+    Ok(())
+}
+
+/// A cache holds filters as the first database opened them, with its extractor.
+#[tokio::test]
+async fn databases_of_different_extractors_share_a_cache() -> Result<(), Error> {
+    let [two, three] = [FIRST_2, FIRST_3].map(|extractor| policy(Kind::Blocked, 10.0, extractor, false));
+    let store: Store = Arc::new(InMemory::new());
+    let mut model = prefix_database(&store, &two).await?;
+    let db = builder(&store, vec![two.clone(), three.clone()]).build().await?;
+    model.write(&db, 2).await?;
+    db.close().await?;
+    for policies in [[two.clone(), three.clone()], [three, two]] {
+        let cache = Arc::new(FoyerCache::new());
+        for policy in policies {
+            let reader = DbReader::builder(PATH, store.clone())
+                .with_reader_mode(DbReaderMode::FollowLatest)
+                .with_merge_operator(Arc::new(Concatenate))
+                .with_filter_policies(vec![policy])
+                .with_db_cache(cache.clone(), 1)
+                .build()
+                .await?;
+            check_scans(&model, &reader, 23, "a reader with a shared cache").await?;
+            reader.close().await?;
+        }
+    }
+    Ok(())
+}
