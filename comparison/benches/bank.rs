@@ -1,30 +1,58 @@
-//! One key in many filters: a bank, and the filters one by one. Absent keys that never repeat, 10 bits per key.
+//! One key in many filters: in a bank, and one by one. Writes docs/banks.md and docs/plots/banks.svg.
 //!
-//! `cargo bench -p bloomline-comparison --bench bank`, with numbers of filters and their KiB as arguments: `64x1024`.
+//! `cargo bench -p bloomline-comparison --bench bank` prints the page; with `--save docs`, it also writes the files. Takes
+//! about two minutes, and 1 GiB of memory.
 
+use std::fs;
 use std::hint::black_box;
-use std::time::Instant;
+use std::path::PathBuf;
 
+use anyhow::Result;
 use bloomline::bank::{FilterBank, SlotBitmap};
-use bloomline::{BloomFilter, BloomView, Kernel, mix};
+use bloomline::{BloomFilter, Kernel, Sizing, mix};
 use bloomline_comparison::line_up::BITS_PER_KEY;
+use bloomline_comparison::machine::Machine;
+use bloomline_comparison::plot::{Axis, DOT, Line, exponents, svg};
 use bloomline_comparison::race::{race, time_once};
+use clap::Parser;
 
+#[derive(Parser)]
+struct Arguments {
+    /// Write the page and its plot into this folder
+    #[arg(long, value_name = "PATH")]
+    save: Option<PathBuf>,
+    /// Numbers of filters and their KiB, such as 64x1024, instead of those of the page
+    sizes: Vec<String>,
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Of the plot: numbers of filters of 64 KiB.
+const PLOTTED: [usize; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// Filters, and KiB of each.
-const SIZES: [(usize, usize); 10] = [
-    (4, 64),
-    (8, 64),
-    (16, 64),
-    (32, 64),
-    (64, 64),
-    (256, 64),
-    (1024, 64),
-    (64, 1024),
-    (256, 1024),
-    (4096, 16),
-];
+const OTHERS: [(usize, usize); 3] = [(64, 1024), (256, 1024), (4096, 16)];
 const ROUNDS: usize = 9;
+/// The best for 10 bits per key.
 const K: u32 = 6;
+
+/// Each with its color.
+const CONTENDERS: [(&str, &str); 6] = [
+    ("fastbloom", "#823ca0"),
+    ("sbbf-rs", "#009169"),
+    ("bloomline", "#6eaadc"),
+    ("bloomline, prefetched", "#0064b4"),
+    ("bank", "#d53e00"),
+    ("bank, batch", "#e68c00"),
+];
+
+struct Row {
+    filters: usize,
+    kib: usize,
+    /// Nanoseconds per lookup, as `CONTENDERS`.
+    times: Vec<f64>,
+    made_gb_per_s: f64,
+    push_ms: f64,
+}
 
 /// Hashes of absent keys, new ones each time.
 struct Absent(u64);
@@ -42,37 +70,42 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-fn main() {
-    let given = std::env::args().skip(1).filter_map(|size| {
+fn main() -> Result<()> {
+    let Arguments { save, sizes, .. } = Arguments::parse();
+    let given = sizes.iter().filter_map(|size| {
         let (filters, kib) = size.split_once('x')?;
         Some((filters.parse().ok()?, kib.parse().ok()?))
     });
     let mut sizes: Vec<(usize, usize)> = given.collect();
     if sizes.is_empty() {
-        sizes = SIZES.to_vec();
+        sizes = PLOTTED.into_iter().map(|filters| (filters, 64)).chain(OTHERS).collect();
     }
-    println!("kernel {}; ns per lookup, median of {ROUNDS} rounds", Kernel::active());
-    println!(
-        "| filters | one by one | prefetched | fastbloom | sbbf-rs | bank | bank, batch | bank ÷ prefetched | batch ÷ \
-         bank | made, GB/s | push, ms |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for (n_filters, kib) in sizes {
-        row(n_filters, kib);
+    let rows: Vec<Row> = sizes.into_iter().map(|(filters, kib)| measured(filters, kib)).collect();
+    let page = page(&rows);
+    print!("{page}");
+    if let Some(folder) = save {
+        fs::write(folder.join("banks.md"), page)?;
+        fs::write(folder.join("plots/banks.svg"), plot(&rows))?;
     }
+    Ok(())
 }
 
-fn row(n_filters: usize, kib: usize) {
-    let n_blocks = kib * 16;
+fn measured(n_filters: usize, kib: usize) -> Row {
     let n_keys = kib * 8192 / BITS_PER_KEY;
     let hashes = |filter: usize| (0..n_keys as u64).map(move |i| mix((filter as u64) << 40 | i));
     let filters: Vec<BloomFilter> = (0..n_filters)
         .map(|i| {
-            let mut filter = BloomFilter::with_blocks(n_blocks, K).expect("enough memory");
+            let mut filter = BloomFilter::with_blocks(kib * 16, K).expect("enough memory");
             filter.insert_batch(&hashes(i).collect::<Vec<_>>());
             filter
         })
         .collect();
+    let bytes = (n_filters * kib * 1024) as f64;
+    let make = |_| bytes / time_once(1, || _ = black_box(FilterBank::from_filters(&filters)));
+    let made_gb_per_s = median((0..5).map(make).collect());
+
+    let mut bank = FilterBank::from_filters(&filters).expect("equal sizes");
+    assert_equal_answers(&bank, &filters);
     let fastbloom: Vec<fastbloom::BloomFilter> = (0..n_filters)
         .map(|i| {
             let mut filter = fastbloom::BloomFilter::with_num_bits(kib * 8192).expected_items(n_keys);
@@ -88,106 +121,139 @@ fn row(n_filters: usize, kib: usize) {
         })
         .collect();
 
-    let views: Vec<BloomView<'_>> = filters.iter().map(BloomView::from).collect();
-    let make = || {
-        let start = Instant::now();
-        let bank = FilterBank::from_filters(&views).expect("equal sizes");
-        (start.elapsed().as_secs_f64(), bank)
-    };
-    let bytes = (n_filters * kib * 1024) as f64;
-    let speed = median((0..5).map(|_| bytes / make().0 / 1e9).collect());
-    let mut bank = make().1;
+    type Turn<'a> = Box<dyn FnMut(&[u64]) -> usize + 'a>;
+    let turns: [Turn<'_>; 6] = [
+        Box::new(|hashes| {
+            let count = |&hash: &u64| fastbloom.iter().filter(|filter| filter.contains_hash(hash)).count();
+            hashes.iter().map(count).sum()
+        }),
+        Box::new(|hashes| {
+            let count = |&hash: &u64| sbbf.iter().filter(|filter| filter.contains_hash(hash)).count();
+            hashes.iter().map(count).sum()
+        }),
+        Box::new(|hashes| {
+            let count = |&hash: &u64| filters.iter().filter(|filter| filter.contains_hash(hash)).count();
+            hashes.iter().map(count).sum()
+        }),
+        Box::new(|hashes| {
+            let count = |&hash: &u64| {
+                filters.iter().for_each(|filter| filter.prefetch(hash));
+                filters.iter().filter(|filter| filter.contains_hash(hash)).count()
+            };
+            hashes.iter().map(count).sum()
+        }),
+        Box::new(|hashes| {
+            let mut found = SlotBitmap::new();
+            hashes.iter().map(|&hash| usize::from(bank.find_hash(hash, &mut found))).sum()
+        }),
+        Box::new(|hashes| {
+            let mut sum = 0;
+            bank.find_batch(hashes, |_, found| sum += usize::from(!found.is_empty()));
+            sum
+        }),
+    ];
+    let mut contenders: Vec<_> = CONTENDERS.iter().map(|(name, _)| *name).zip(turns).collect();
+    let mut absent = Absent(1 << 50);
+    let n = ((8 << 20) / n_filters).clamp(1 << 8, 16 << 10);
+    let column = race("banks", "", &mut contenders, ROUNDS, |turn| {
+        // The contender before has left its data in the caches.
+        black_box(turn(&absent.take(n)));
+        let hashes = absent.take(n);
+        time_once(n, || _ = black_box(turn(&hashes)))
+    });
+    drop(contenders);
+    let times = column.values.into_iter().map(|(_, times)| median(times)).collect();
 
+    // The last slot of a bank of this size.
+    let sizing = Sizing::with_blocks(kib * 16, K).expect("in range");
+    let pushes = (0..3).map(|_| {
+        bank = FilterBank::with_capacity(sizing, n_filters).expect("enough memory");
+        bank.push_all(&filters[1..]).expect("room for them");
+        time_once(1_000_000, || _ = bank.push(&filters[0]).expect("room for it"))
+    });
+    let push_ms = median(pushes.collect());
+    Row { filters: n_filters, kib, times, made_gb_per_s, push_ms }
+}
+
+fn assert_equal_answers(bank: &FilterBank, filters: &[BloomFilter]) {
     let mut found = SlotBitmap::new();
     for i in 0..1000_u64 {
-        let hash = if i % 2 == 0 { mix(1 << 62 | i) } else { mix((i % n_filters as u64) << 40 | i) };
+        let hash = if i % 2 == 0 { mix(1 << 62 | i) } else { mix((i % filters.len() as u64) << 40 | i) };
         bank.find_hash(hash, &mut found);
         let expected = filters.iter().enumerate().filter(|(_, filter)| filter.contains_hash(hash));
         assert!(found.iter().eq(expected.map(|(slot, _)| slot)), "the bank returns what the filters return");
     }
+}
 
-    let mut absent = Absent(1 << 50);
-    let n = (8 << 20) / n_filters;
-    let n = n.clamp(1 << 8, 16 << 10);
-    let mut sum = 0_usize;
-    type Turn<'a> = Box<dyn FnMut(&[u64]) -> usize + 'a>;
-    let mut contenders: Vec<(&str, Turn<'_>)> = vec![
-        (
-            "one by one",
-            Box::new(|hashes| {
-                hashes
-                    .iter()
-                    .map(|&hash| filters.iter().filter(|filter| filter.contains_hash(hash)).count())
-                    .sum()
-            }),
-        ),
-        (
-            "prefetched",
-            Box::new(|hashes| {
-                let mut sum = 0;
-                for &hash in hashes {
-                    filters.iter().for_each(|filter| filter.prefetch(hash));
-                    sum += filters.iter().filter(|filter| filter.contains_hash(hash)).count();
-                }
-                sum
-            }),
-        ),
-        (
-            "fastbloom",
-            Box::new(|hashes| {
-                hashes
-                    .iter()
-                    .map(|&hash| fastbloom.iter().filter(|filter| filter.contains_hash(hash)).count())
-                    .sum()
-            }),
-        ),
-        (
-            "sbbf-rs",
-            Box::new(|hashes| {
-                hashes
-                    .iter()
-                    .map(|&hash| sbbf.iter().filter(|filter| filter.contains_hash(hash)).count())
-                    .sum()
-            }),
-        ),
-        (
-            "bank",
-            Box::new(|hashes| {
-                let mut found = SlotBitmap::new();
-                hashes.iter().map(|&hash| usize::from(black_box(&bank).find_hash(hash, &mut found))).sum()
-            }),
-        ),
-        (
-            "batch",
-            Box::new(|hashes| {
-                let mut sum = 0;
-                bank.find_batch(hashes, |_, found| sum += usize::from(!found.is_empty()));
-                sum
-            }),
-        ),
-    ];
-    let column = race("bank", "time", &mut contenders, ROUNDS, |turn| {
-        // The contender before has left its data in the caches.
-        sum += turn(&absent.take(n));
-        let hashes = absent.take(n);
-        time_once(n, || sum += turn(&hashes))
-    });
-    drop(contenders);
-    black_box(sum);
-    let times: Vec<f64> = column.values.into_iter().map(|(_, times)| median(times)).collect();
-    let [one_by_one, prefetched, fastbloom, sbbf, single, batch] = times[..] else { unreachable!() };
+fn page(rows: &[Row]) -> String {
+    let machine = Machine::this();
+    let facts =
+        |name: &str| machine.facts.iter().find(|(fact, _)| fact == name).map_or("", |(_, value)| value);
+    let names = CONTENDERS.map(|(name, _)| name).join(" | ");
+    let mut page = format!(
+        "\
+# Filter banks
 
-    bank.reserve(1).expect("enough memory");
-    let pushes = (0..5).map(|i| {
-        let start = Instant::now();
-        bank.replace(i * (n_filters - 1) / 4, &filters[0]).expect("a slot");
-        start.elapsed().as_secs_f64() * 1e3
-    });
-    let push = median(pushes.collect());
-    println!(
-        "| {n_filters} × {kib} KiB | {one_by_one:.0} | {prefetched:.0} | {fastbloom:.0} | {sbbf:.0} | {single:.0} | \
-         {batch:.0} | {:.3} | {:.2} | {speed:.2} | {push:.2} |",
-        single / prefetched,
-        batch / single,
+The time to find out which of many filters possibly have a key, in one [bank](embedding.md#many-filters-of-one-size) and
+in the filters one by one. All filters have 10 bits per key and k = 6; the others their own best k. Absent keys, by
+hash, that never repeat; one thread; {ROUNDS} rounds, of which the median is shown.
+
+Written by `cargo bench -p bloomline-comparison --bench bank -- --save docs` on {}; CPU: {}, {}; kernel: {}.
+
+![Time per key by the number of filters of 64 KiB, in a bank and one by one](plots/banks.svg)
+
+## Nanoseconds per key
+
+| filters | {names} | bank ÷ prefetched | batch ÷ bank |
+|---|{}---|---|
+",
+        machine.date,
+        facts("CPU"),
+        machine.name,
+        Kernel::active(),
+        "---|".repeat(CONTENDERS.len()),
     );
+    for Row { filters, kib, times, .. } in rows {
+        let cells = Vec::from_iter(times.iter().map(|time| format!("{time:.0}"))).join(" | ");
+        let [.., prefetched, bank, batch] = times[..] else { unreachable!("six contenders") };
+        let (bank_ratio, batch_ratio) = (bank / prefetched, batch / bank);
+        page += &format!("| {filters} of {} | {cells} | {bank_ratio:.3} | {batch_ratio:.2} |\n", size(*kib));
+    }
+    page + "
+\"Prefetched\" is bloomline with `prefetch` in all filters before the first lookup, as in the crate's documentation. A
+batch is `find_batch`, which prefetches the rows of later keys.
+
+## Making and changing a bank
+
+| filters | `from_filters`, GB/s | `push` of the last, ms |
+|---|---|---|
+" + &rows.iter().map(changes).collect::<String>()
+}
+
+fn changes(Row { filters, kib, made_gb_per_s, push_ms, .. }: &Row) -> String {
+    format!("| {filters} of {} | {made_gb_per_s:.1} | {push_ms:.1} |\n", size(*kib))
+}
+
+fn size(kib: usize) -> String {
+    if kib.is_multiple_of(1024) { format!("{} MiB", kib / 1024) } else { format!("{kib} KiB") }
+}
+
+fn plot(rows: &[Row]) -> String {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.kib == 64).collect();
+    let lines: Vec<Line> = CONTENDERS
+        .iter()
+        .enumerate()
+        .map(|(i, &(name, color))| {
+            let points = rows.iter().map(|row| ((row.filters as f64).log2(), row.times[i].log10())).collect();
+            let width = if name.starts_with("bank") { 3 } else { 2 };
+            Line { name, color, points, width, is_joined: true, mark: Some(DOT) }
+        })
+        .collect();
+    let ticks: Vec<_> =
+        rows.iter().map(|row| ((row.filters as f64).log2(), row.filters.to_string())).collect();
+    let x_axis = Axis { title: "filters of 64 KiB", range: 1.5..11.5, ticks };
+    let y_axis = exponents("nanoseconds per key", &lines, 0.1, |y| 10_f64.powf(y).to_string());
+    let title =
+        format!("{}: which filters possibly have an absent key, 10 bits per key", Machine::this().name);
+    svg(&title, &x_axis, &y_axis, &lines)
 }
