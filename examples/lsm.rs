@@ -5,12 +5,14 @@
 //! ```
 //!
 //! A key that may be in any of eight tables takes eight filter lookups. Once the filters are larger than the caches,
-//! each lookup waits for memory; prefetched or batched, the lookups wait at the same time.
+//! each lookup waits for memory; prefetched or batched, the lookups wait at the same time. A bank has the bits that one key
+//! needs of all tables side by side.
 
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
+use bloomline::bank::{FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, SizingError};
 
 const BITS_PER_KEY: usize = 10;
@@ -20,21 +22,21 @@ const ROUNDS: usize = 15;
 
 /// Returns the number of tables where a key is possibly present, summed over the keys. The filters of all tables have
 /// the same seed, so that one hash serves all of them.
-type Way = fn(&[BloomFilter], &[[u8; 16]]) -> usize;
+type Way = fn(&[BloomFilter], &FilterBank, &[[u8; 16]]) -> usize;
 
-const WAYS: [(&str, Way); 4] = [
-    ("hash the key for every table", |tables, keys| {
+const WAYS: [(&str, Way); 6] = [
+    ("hash the key for every table", |tables, _, keys| {
         let may_hold = |key: &[u8; 16]| tables.iter().filter(|table| table.contains(key)).count();
         keys.iter().map(may_hold).sum()
     }),
-    ("hash once", |tables, keys| {
+    ("hash once", |tables, _, keys| {
         let may_hold = |key: &[u8; 16]| {
             let hash = tables[0].hash_key(key);
             tables.iter().filter(|table| table.contains_hash(hash)).count()
         };
         keys.iter().map(may_hold).sum()
     }),
-    ("hash once, prefetch all, then probe", |tables, keys| {
+    ("hash once, prefetch all, then probe", |tables, _, keys| {
         let may_hold = |key: &[u8; 16]| {
             let hash = tables[0].hash_key(key);
             tables.iter().for_each(|table| table.prefetch(hash));
@@ -42,7 +44,7 @@ const WAYS: [(&str, Way); 4] = [
         };
         keys.iter().map(may_hold).sum()
     }),
-    ("1024 keys at once, a batch per table", |tables, keys| {
+    ("1024 keys at once, a batch per table", |tables, _, keys| {
         let mut hashes = [0; GETS_AT_ONCE];
         let mut found = [false; GETS_AT_ONCE];
         let mut may_hold = 0;
@@ -55,6 +57,22 @@ const WAYS: [(&str, Way); 4] = [
                 table.contains_batch(hashes, found);
                 may_hold += found.iter().filter(|&&found| found).count();
             }
+        }
+        may_hold
+    }),
+    ("a bank of all tables", |_, bank, keys| {
+        let mut found = SlotBitmap::new();
+        let mut may_hold = |key: &[u8; 16]| {
+            bank.find(key, &mut found);
+            found.count()
+        };
+        keys.iter().map(&mut may_hold).sum()
+    }),
+    ("a bank, 1024 keys at once", |_, bank, keys| {
+        let mut may_hold = 0;
+        for keys in keys.chunks(GETS_AT_ONCE) {
+            let hashes: Vec<u64> = keys.iter().map(|key| bank.hash_key(key)).collect();
+            bank.find_batch(&hashes, |_, found| may_hold += found.count());
         }
         may_hold
     }),
@@ -85,6 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(filter)
         })
         .collect::<Result<_, SizingError>>()?;
+    let bank = FilterBank::from_filters(&tables)?;
 
     let mut times = [const { Vec::new() }; WAYS.len()];
     let mut positives = 0;
@@ -94,12 +113,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             let first = (round * WAYS.len() as u64 + i as u64) * GETS as u64;
             let keys: Vec<[u8; 16]> = (first..first + GETS as u64).map(|i| key(1 << 60 | i)).collect();
             let start = Instant::now();
-            let found = black_box(way(&tables, black_box(&keys)));
+            let found = black_box(way(&tables, &bank, black_box(&keys)));
             times[i].push(start.elapsed().as_nanos() as f64 / GETS as f64);
             positives += found;
             let few = &keys[..GETS_AT_ONCE];
-            let expected = way(&tables, few);
-            assert!(WAYS.iter().all(|(_, way)| way(&tables, few) == expected), "the ways disagree");
+            let expected = way(&tables, &bank, few);
+            assert!(WAYS.iter().all(|(_, way)| way(&tables, &bank, few) == expected), "the ways disagree");
         }
     }
 

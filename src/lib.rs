@@ -23,6 +23,7 @@
 //! | [`BloomView`] | look up keys in bytes that you borrow |
 //! | [`OwnedView`] | look up keys in bytes that the view keeps: part of a mapped file ([`SharedSlice`]), a cache entry ([`AlignedBytes`]) |
 //! | [`AtomicBloomFilter`] | insert and look up from many threads at once |
+//! | [`bank`] | find out which of many filters have a key, by one lookup |
 //! | [`variants`] | remove keys, grow without limit, use fewer bits per key, or queue URLs |
 //! | [`sstable`] | write and read the filters of a database's tables |
 //!
@@ -101,6 +102,8 @@
 //! # assert_eq!(possibly_in.count(), 0);
 //! # Ok::<(), bloomline::SizingError>(())
 //! ```
+//!
+//! Dozens of filters of one size answer much faster in a [`bank::FilterBank`].
 //!
 //! # Look up many keys in one filter
 //!
