@@ -293,8 +293,14 @@ impl<'a> BloomView<'a> {
 
 /// Lookups in a filter that is elsewhere, by one read of a part. See also [`BankFooter`](crate::bank::BankFooter).
 impl StandaloneFooter {
+    /// Hashes `key` under the filter's seed.
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        Seed::new(self.seed).hash(key)
+    }
+
     /// The bytes that a lookup of a hash needs: one block of 64 bytes, or all lanes of a short filter, counted from the
-    /// start of the filter's standalone bytes. Hash keys by [`hash_key`](crate::hash_key) with this footer's seed.
+    /// start of the filter's standalone bytes.
     ///
     /// # Errors
     ///
@@ -303,14 +309,14 @@ impl StandaloneFooter {
     /// # Examples
     ///
     /// ```
-    /// use bloomline::{BloomFilter, StandaloneFooter, hash_key};
+    /// use bloomline::{BloomFilter, StandaloneFooter};
     ///
     /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
     /// filter.insert("ant");
     /// let object = filter.to_standalone(); // in an object store
     ///
     /// let footer = StandaloneFooter::read(&object[object.len() - 64..])?;
-    /// let hash = hash_key("ant", footer.seed);
+    /// let hash = footer.hash_key("ant");
     /// let range = footer.range(hash)?;
     /// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
     /// assert!(footer.contains_in_range(bytes, hash)?);

@@ -92,10 +92,14 @@ fn each_footer_check_reports_what_is_wrong() {
         });
         assert_eq!(open(&forge(&bank, 0, &n_blocks.to_le_bytes())), size);
     }
-    for slots in [0, 2, 9, 1 << 50, 1 << 61, u64::MAX - 1, u64::MAX] {
+    for slots in [0, 2, 9, 1 << 24] {
         let size =
             error!(DecodeError::Size { stored: 3, unit: "blocks of a bank", found_bytes: found_bytes });
-        assert_eq!(open(&forge(&bank, 8, &slots.to_le_bytes())), size);
+        assert_eq!(open(&forge(&bank, 8, &u64::to_le_bytes(slots))), size);
+    }
+    for slots in [(1 << 24) + 1, 1 << 50, u64::MAX - 1, u64::MAX] {
+        let number = error!(DecodeError::Footer { field: "number of slots", found: slots });
+        assert_eq!(open(&forge(&bank, 8, &slots.to_le_bytes())), number);
     }
     let filter = filter_of(3, 6, 0..9).to_standalone();
     assert!(matches!(open(&filter), DecodeError::Magic { .. }));
@@ -119,7 +123,9 @@ fn readers_and_writers_take_the_same_bytes() {
 #[test]
 fn ranges_of_forged_footers_do_not_overflow() {
     let bank = FilterBank::from_filters([&filter_of(3, 6, 0..9)]).unwrap().to_standalone();
-    for (n_blocks, slots) in [(1 << 40, 1), (3, 1 << 40), (1 << 50, 1 << 3), (u64::MAX >> 12, 1)] {
+    for (n_blocks, slots) in
+        [(1 << 40, 1), (3, 1 << 24), (1 << 50, 1 << 3), (1 << 30, 1 << 24), (u64::MAX >> 12, 1)]
+    {
         let forged = forge(&forge(&bank, 0, &u64::to_le_bytes(n_blocks)), 8, &u64::to_le_bytes(slots));
         if let Ok(footer) = BankFooter::read(&forged[forged.len() - 64..]) {
             let range = footer.range(u64::MAX);
@@ -196,8 +202,14 @@ fn errors_say_what_to_do() {
     assert_eq!(bank.clear(8).unwrap_err(), slot);
     assert!(bank.clone().with_seed(1).is_err());
     let too_many = FilterBank::with_capacity(Sizing::with_blocks(1, 6).unwrap(), usize::MAX).unwrap_err();
-    assert!(too_many.to_string().starts_with("out of memory"));
-    assert!(bank.reserve(usize::MAX).is_err());
+    assert_eq!(
+        too_many.to_string(),
+        format!(
+            "a bank has at most 16777216 slots, not {}: split the filters over several banks",
+            usize::MAX
+        )
+    );
+    assert_eq!(bank.reserve(usize::MAX).unwrap_err(), too_many);
     assert_eq!(bank.slots(), 8);
     let text = format!("{bank:?}");
     assert!(text.starts_with("FilterBank { slots: 8, n_blocks: 4, k: 6, seed: 0, kernel:"), "{text}");

@@ -17,7 +17,7 @@ use core::{fmt, iter};
 /// let mut found = SlotBitmap::new();
 /// bank.find("ant", &mut found);
 /// assert_eq!(found.iter().next(), None);
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SlotBitmap {

@@ -36,7 +36,7 @@ use core::ops::{Deref, Range};
 pub use bitmap::SlotBitmap;
 pub use view::{BankFooter, BankView};
 
-use self::shape::{KEYS_BYTES, Shape, copy_rows, rows_len};
+use self::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
 use self::view::UNKNOWN_KEYS;
 use crate::aligned_bytes::AlignedBytes;
 use crate::blocks::{BLOCK_BYTES, Block, lanes, reserve};
@@ -65,23 +65,28 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If memory for the bank cannot be allocated.
-    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, SizingError> {
+    /// If `capacity` is above 2^24, or memory for the bank cannot be allocated.
+    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, BankError> {
         let (n_blocks, k) = (sizing.n_blocks(), sizing.probe_count());
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
         let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
+        Self::checked(shape, capacity)
+    }
+
+    /// [`zeroed`](Self::zeroed) for a capacity that the format may not allow.
+    fn checked(shape: Shape, capacity: usize) -> Result<Self, BankError> {
+        if capacity > MOST_SLOTS {
+            return Err(BankError::Capacity { capacity, most: MOST_SLOTS });
+        }
         Ok(Self::zeroed(shape, capacity)?)
     }
 
     /// Empty rows of at least `capacity` slots.
     fn zeroed(shape: Shape, capacity: usize) -> Result<Self, OutOfMemory> {
-        let len = |rows_len: usize| {
-            let keys_len = (rows_len / BLOCK_BYTES).checked_mul(KEYS_BYTES)?;
-            rows_len.checked_mul(shape.n_blocks)?.checked_add(keys_len)
-        };
-        let too_large = OutOfMemory { bytes: usize::MAX };
-        let rows_len = rows_len(capacity).ok_or(too_large)?;
-        let bytes = AlignedBytes::try_zeroed(len(rows_len).ok_or(too_large)?)?;
+        let rows_len = rows_len(capacity);
+        let len = rows_len.checked_mul(shape.n_blocks);
+        let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
+        let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
         let shape = Shape { rows_len, stride: rows_len, ..shape };
         Ok(Self { view: BankView { bytes, shape, keys_checksum: None } })
     }
@@ -90,7 +95,7 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If there is no filter, if a number of blocks is not a multiple of the smallest, if the filters differ in k or
+    /// If there is no filter, or more than 2^24, if a number of blocks is not a multiple of the smallest, if the filters differ in k or
     /// seed, or if memory for the bank cannot be allocated.
     pub fn from_filters<'a>(
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
@@ -100,7 +105,7 @@ impl FilterBank {
         let BloomView { k, seed, kernel, .. } = *smallest;
         let n_blocks = smallest.n_blocks();
         let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
-        let mut bank = Self::zeroed(shape, filters.len())?;
+        let mut bank = Self::checked(shape, filters.len())?;
         bank.write(0, &filters)?;
         Ok(bank)
     }
@@ -116,32 +121,33 @@ impl FilterBank {
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let view = BankView::from_standalone(bytes)?;
-        Ok(Self::copy(&view, view.slots())?)
+        Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
     }
 
     encoding::standalone_io!(read);
 
-    fn copy<B: AsRef<[u8]>>(view: &BankView<B>, capacity: usize) -> Result<Self, OutOfMemory> {
-        let mut copy = Self::zeroed(view.shape, capacity)?;
+    /// Copies the rows and known keys of a bank with as many slots.
+    fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
         for block in 0..view.n_blocks() {
             let rows = view.rows(block).expect("a view of all rows");
-            copy_rows(rows, copy.rows_mut(block));
+            copy_rows(rows, self.rows_mut(block));
         }
         for slot in 0..view.slots() {
-            copy.set_known_keys(slot, view.known_keys(slot));
+            self.set_known_keys(slot, view.known_keys(slot));
         }
-        Ok(copy)
+        self
     }
 
     /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank.
     ///
     /// # Errors
     ///
-    /// If memory cannot be allocated. Nothing is changed then.
-    pub fn reserve(&mut self, additional: usize) -> Result<(), SizingError> {
+    /// If that is more than 2^24 slots, or memory cannot be allocated. Nothing is changed then.
+    pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
         let capacity = self.slots().saturating_add(additional);
         if capacity > self.capacity() {
-            *self = Self::copy(&self.view, capacity)?;
+            let larger = Self::checked(self.view.shape, capacity)?;
+            *self = larger.filled_from(&self.view);
         }
         Ok(())
     }
@@ -336,6 +342,14 @@ pub enum BankError {
     /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
     /// blocks or a multiple.
     Mismatch(MismatchError),
+    /// A bank has at most 2^24 slots. Split the filters over several banks.
+    #[non_exhaustive]
+    Capacity {
+        /// The number requested.
+        capacity: usize,
+        /// The highest number.
+        most: usize,
+    },
     /// All slots are taken. [`reserve`](FilterBank::reserve) more.
     #[non_exhaustive]
     Full {
@@ -363,6 +377,12 @@ impl fmt::Display for BankError {
         match *self {
             Self::NoFilters => f.write_str("a bank of no filters has no size: use `with_capacity`"),
             Self::Mismatch(error) => error.fmt(f),
+            Self::Capacity { capacity, most } => {
+                write!(
+                    f,
+                    "a bank has at most {most} slots, not {capacity}: split the filters over several banks"
+                )
+            }
             Self::Full { capacity } => {
                 write!(f, "the bank's {capacity} slots are taken: call `reserve`, or replace a filter")
             }

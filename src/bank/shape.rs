@@ -65,8 +65,11 @@ impl Shape {
     }
 }
 
-/// Bytes of a region's rows, or `None` if they exceed `usize`.
-pub(super) fn rows_len(slots: usize) -> Option<usize> {
+/// The most slots that the format allows, so that no footer can request a large bitmap.
+pub(super) const MOST_SLOTS: usize = 1 << 24;
+
+/// Bytes of a region's rows, of at most [`MOST_SLOTS`] slots.
+pub(super) fn rows_len(slots: usize) -> usize {
     let row_len = match slots {
         0 => 0,
         1..=8 => 1,
@@ -74,7 +77,7 @@ pub(super) fn rows_len(slots: usize) -> Option<usize> {
         17..=32 => 4,
         _ => slots.div_ceil(64) * 8,
     };
-    ROWS.checked_mul(row_len)
+    ROWS * row_len
 }
 
 /// Copies rows to rows of another length, as many bytes as both have.

@@ -8,7 +8,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::BankError;
 use super::bitmap::SlotBitmap;
-use super::shape::{KEYS_BYTES, Shape, TRAILER_BYTES, copy_rows, rows_len};
+use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
 use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
 use crate::error::DecodeError;
@@ -243,7 +243,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        let region_len = rows_len(self.shape.slots).expect("fits") + TRAILER_BYTES;
+        let region_len = rows_len(self.shape.slots) + TRAILER_BYTES;
         self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
     }
 
@@ -251,7 +251,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let Shape { n_blocks, slots, k, seed, .. } = self.shape;
-        let stored = rows_len(slots).expect("fits");
+        let stored = rows_len(slots);
         let mut region = alloc::vec![0; stored + TRAILER_BYTES];
         for block in 0..n_blocks {
             let (rows, trailer) = region.split_at_mut(stored);
@@ -332,6 +332,9 @@ pub struct BankFooter {
 }
 
 impl BankFooter {
+    /// Length of a footer, in bytes.
+    pub const LEN: usize = StandaloneFooter::LEN;
+
     /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
     ///
     /// # Errors
@@ -341,25 +344,21 @@ impl BankFooter {
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        let shape = || {
-            let (n_blocks, slots) =
-                (usize::try_from(footer.size).ok()?, usize::try_from(footer.known_keys?).ok()?);
-            let rows_len = rows_len(slots)?;
-            let stride = rows_len.checked_add(TRAILER_BYTES)?;
-            let shape = Shape {
-                n_blocks,
-                slots,
-                rows_len,
-                stride,
-                k,
-                seed: Seed::new(footer.seed),
-                kernel: Kernel::active(),
-            };
-            let len =
-                (n_blocks as u64).checked_mul(stride as u64)?.checked_add((slots as u64).checked_mul(8)?)?;
-            (n_blocks != 0 && len.checked_add(StandaloneFooter::LEN as u64).is_some()).then_some(shape)
-        };
-        let shape = shape().ok_or(wrong_size(footer.size, before.len()))?;
+        let slots = footer.known_keys.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
+        if slots > MOST_SLOTS {
+            return Err(DecodeError::Footer {
+                field: "number of slots",
+                found: footer.known_keys.unwrap_or(u64::MAX),
+            });
+        }
+        let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
+        let rows_len = rows_len(slots);
+        let stride = rows_len + TRAILER_BYTES;
+        let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
+        let n_blocks =
+            n_blocks.filter(|&n_blocks| (n_blocks as u64).checked_mul(stride as u64 + 8).is_some());
+        let n_blocks = n_blocks.ok_or(wrong_size(footer.size, before.len()))?;
+        let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
         Ok(Self { shape, keys_checksum: footer.body_checksum })
     }
 
@@ -388,19 +387,22 @@ impl BankFooter {
     ///
     /// # Errors
     ///
-    /// If the bytes have another length, or are damaged or of another range. Treat the key as possibly present in all
-    /// slots.
+    /// If the bytes have another length, or are damaged or of another range. The key is then possibly present in all
+    /// slots, and `found` has all of them.
     pub fn find_in_range(
         &self,
         bytes: &[u8],
         hash: u64,
         found: &mut SlotBitmap,
     ) -> Result<bool, DecodeError> {
-        if bytes.len() != self.shape.stride {
-            return Err(DecodeError::Range { expected: self.shape.stride, found: bytes.len() });
-        }
-        verify_region(bytes, self.shape.block_of(hash) as u64)?;
-        Ok(self.shape.find(bytes.get(..self.shape.rows_len), hash, found))
+        let expected = self.shape.stride;
+        let checked = match bytes.len() == expected {
+            true => verify_region(bytes, self.shape.block_of(hash) as u64),
+            false => Err(DecodeError::Range { expected, found: bytes.len() }),
+        };
+        let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
+        let any = self.shape.find(rows, hash, found);
+        checked.map(|()| any)
     }
 
     /// Number of slots, each with a filter.
