@@ -9,7 +9,7 @@ engines() {
     step cargo test --release --locked --all-features
     RUSTDOCFLAGS="-D warnings" step cargo doc --release --locked --no-deps --all-features
     # rusty-leveldb has undefined behaviour, which crashes on some other CPUs.
-    for example in surrealkv slatedb $([ "$(uname -m)" != x86_64 ] || echo rusty_leveldb); do
+    for example in surrealkv slatedb slatedb_prefixes object_store $([ "$(uname -m)" != x86_64 ] || echo rusty_leveldb); do
         step cargo run --quiet --release --locked --all-features --example "$example"
     done
     step cargo bench --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
