@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups, Pairs};
 use super::tables::{PerWord, ROWS, Row, Table, lane_bits, steps};
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
@@ -35,15 +35,13 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |region, offset, hash, k| {
+    bank::find(region, hash, k, found, |offset, line| {
         let mut all = [_mm256_set1_epi64x(-1); 2];
         bank::for_each_part(region, offset, hash, k, |part| {
             let [low, high] = load(part);
             all = [_mm256_and_si256(all[0], low), _mm256_and_si256(all[1], high)];
         });
-        let mut block = [0; BLOCK_BYTES];
-        store(&mut block, all);
-        block
+        store(bytemuck::cast_mut(line), all);
     });
 }
 

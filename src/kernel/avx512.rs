@@ -7,7 +7,7 @@ use super::batch::{Inserts, Lookups, Pairs};
 use super::tables::{
     POSITIONS, PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps,
 };
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
 
@@ -37,12 +37,10 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |region, offset, hash, k| {
+    bank::find(region, hash, k, found, |offset, line| {
         let mut all = _mm512_set1_epi64(-1);
         bank::for_each_part(region, offset, hash, k, |part| all = _mm512_and_si512(all, load(part)));
-        let mut block = [0; BLOCK_BYTES];
-        store(&mut block, all);
-        block
+        store(bytemuck::cast_mut(line), all);
     });
 }
 

@@ -2,10 +2,8 @@
 
 use core::array;
 
-use wide::u64x2;
-
 use super::prefetch::prefetch_line;
-use crate::blocks::{BLOCK_BYTES, Block, LANES, block_from_lanes, lanes};
+use crate::blocks::{BLOCK_BYTES, LANES};
 use crate::mask::{ProbeCount, words};
 
 /// Rows of a region: one for each bit of a block.
@@ -35,81 +33,52 @@ pub(super) fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)
 }
 
 /// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row. `and_line` does it
-/// for the 64 bytes of each row from an offset on.
+/// for eight words, given the offset in the rows.
 #[inline(always)]
 pub(super) fn find(
     region: &[u8],
     hash: u64,
     k: ProbeCount,
     found: &mut [u64],
-    and_line: impl Fn(&[u8], usize, u64, ProbeCount) -> Block,
+    and_line: impl Fn(usize, &mut [u64; 8]),
 ) {
     let (lines, last) = found.as_chunks_mut();
     let mut offset = 0;
     for line in lines {
-        *line = lanes(&and_line(region, offset, hash, k));
+        and_line(offset, line);
         offset += BLOCK_BYTES;
     }
     match (last.len(), region.len() / ROWS) {
         (0, _) => (),
-        (1, 1) => last[0] = and_word::<1>(region, 0, hash, k),
-        (1, 2) => last[0] = and_word::<2>(region, 0, hash, k),
-        (1, 4) => last[0] = and_word::<4>(region, 0, hash, k),
-        (1, _) => last[0] = and_word::<8>(region, offset, hash, k),
-        (2, _) => and_last::<16, 1>(region, offset, hash, k, last),
-        (3, _) => and_last::<24, 2>(region, offset, hash, k, last),
-        (4, _) => and_last::<32, 2>(region, offset, hash, k, last),
-        (5, _) => and_last::<40, 3>(region, offset, hash, k, last),
-        (6, _) => and_last::<48, 3>(region, offset, hash, k, last),
-        _ => and_last::<56, 4>(region, offset, hash, k, last),
+        (1, 1) => and::<1, 1>(region, 0, hash, k, last),
+        (1, 2) => and::<2, 1>(region, 0, hash, k, last),
+        (1, 4) => and::<4, 1>(region, 0, hash, k, last),
+        (1, _) => and::<8, 1>(region, offset, hash, k, last),
+        (2, _) => and::<16, 2>(region, offset, hash, k, last),
+        (3, _) => and::<24, 3>(region, offset, hash, k, last),
+        (4, _) => and::<32, 4>(region, offset, hash, k, last),
+        (5, _) => and::<40, 5>(region, offset, hash, k, last),
+        (6, _) => and::<48, 6>(region, offset, hash, k, last),
+        _ => and::<56, 7>(region, offset, hash, k, last),
     }
 }
 
+/// ANDs `BYTES` bytes of the rows of a hash, from an offset on: `WORDS` words, or a part of one.
 #[inline(always)]
-pub(super) fn and_line(region: &[u8], offset: usize, hash: u64, k: ProbeCount) -> Block {
-    block_from_lanes(bytemuck::cast(and::<BLOCK_BYTES, 4>(region, offset, hash, k)))
-}
-
-#[inline(always)]
-fn and_word<const BYTES: usize>(region: &[u8], offset: usize, hash: u64, k: ProbeCount) -> u64 {
-    let mut all = !0;
-    for_each_part::<BYTES>(region, offset, hash, k, |part| {
-        let mut word = [0; 8];
-        word[..BYTES].copy_from_slice(part);
-        all &= u64::from_le_bytes(word);
-    });
-    all
-}
-
-#[inline(always)]
-fn and_last<const BYTES: usize, const PAIRS: usize>(
+pub(super) fn and<const BYTES: usize, const WORDS: usize>(
     region: &[u8],
     offset: usize,
     hash: u64,
     k: ProbeCount,
     found: &mut [u64],
 ) {
-    let words = and::<BYTES, PAIRS>(region, offset, hash, k);
-    found.copy_from_slice(&words.as_flattened()[..found.len()]);
-}
-
-/// ANDs `BYTES` bytes of the rows of a hash, from an offset on: `PAIRS` pairs of words, or a part of them.
-///
-/// In vectors of 128 bits, which all CPUs with vectors have: of words, LLVM would gather several rows at once.
-#[inline(always)]
-fn and<const BYTES: usize, const PAIRS: usize>(
-    region: &[u8],
-    offset: usize,
-    hash: u64,
-    k: ProbeCount,
-) -> [[u64; 2]; PAIRS] {
-    let mut all = [u64x2::splat(!0); PAIRS];
+    let mut all = [!0; WORDS];
     for_each_part::<BYTES>(region, offset, hash, k, |part| {
-        let mut words = [[[0; 8]; 2]; PAIRS];
-        words.as_flattened_mut().as_flattened_mut()[..BYTES].copy_from_slice(part);
-        all = array::from_fn(|i| all[i] & u64x2::new(words[i].map(u64::from_le_bytes)));
+        let mut words = [[0; 8]; WORDS];
+        words.as_flattened_mut()[..BYTES].copy_from_slice(part);
+        all = array::from_fn(|i| all[i] & u64::from_le_bytes(words[i]));
     });
-    all.map(u64x2::to_array)
+    found.copy_from_slice(&all);
 }
 
 /// Calls `with` with `BYTES` bytes of each row of a hash, from an offset on.
