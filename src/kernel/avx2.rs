@@ -35,14 +35,7 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |offset, line| {
-        let mut all = [_mm256_set1_epi64x(-1); 2];
-        bank::for_each_part(region, offset, hash, k, |part| {
-            let [low, high] = load(part);
-            all = [_mm256_and_si256(all[0], low), _mm256_and_si256(all[1], high)];
-        });
-        store(bytemuck::cast_mut(line), all);
-    });
+    bank::find(region, hash, k, found);
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]

@@ -37,11 +37,7 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |offset, line| {
-        let mut all = _mm512_set1_epi64(-1);
-        bank::for_each_part(region, offset, hash, k, |part| all = _mm512_and_si512(all, load(part)));
-        store(bytemuck::cast_mut(line), all);
-    });
+    bank::find(region, hash, k, found);
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]

@@ -32,20 +32,13 @@ pub(super) fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)
     each(second, k.get().saturating_sub(8));
 }
 
-/// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row. `and_line` does it
-/// for eight words, given the offset in the rows.
+/// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row.
 #[inline(always)]
-pub(super) fn find(
-    region: &[u8],
-    hash: u64,
-    k: ProbeCount,
-    found: &mut [u64],
-    and_line: impl Fn(usize, &mut [u64; 8]),
-) {
-    let (lines, last) = found.as_chunks_mut();
+pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
+    let (lines, last) = found.as_chunks_mut::<8>();
     let mut offset = 0;
     for line in lines {
-        and_line(offset, line);
+        and::<BLOCK_BYTES, 8>(region, offset, hash, k, line);
         offset += BLOCK_BYTES;
     }
     match (last.len(), region.len() / ROWS) {

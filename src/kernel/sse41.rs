@@ -41,7 +41,7 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Looku
 
 #[target_feature(enable = "sse4.1")]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found, |offset, line| bank::and::<64, 8>(region, offset, hash, k, line));
+    bank::find(region, hash, k, found);
 }
 
 #[target_feature(enable = "sse4.1")]
