@@ -36,9 +36,9 @@ use crate::keys;
 ///     >>> bank.find_many(["ant", "dog"]).tolist()
 ///     [[True, False, False], [False, False, False]]
 ///
-/// Each filter has a slot, numbered from 0 in the order of the filters. The bank keeps the bits of the filters as they
-/// are now: later changes of a filter need `replace`. Takes the memory of the filters, with the number of slots rounded up
-/// to 8, 16, 32 or a multiple of 64.
+/// Each filter has a slot, numbered from 0 in the order of the filters. The bank copies the filters' bits: after you
+/// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32 or
+/// a multiple of 64.
 #[pyclass(frozen, module = "bloomline")]
 pub struct FilterBank {
     bank: RwLock<bank::FilterBank>,
@@ -69,7 +69,7 @@ impl<'py> Source<'py> {
     }
 }
 
-/// What of a filter needs no interpreter.
+/// A filter to be put into a bank, usable without the interpreter.
 enum Detached<'a> {
     Filter(&'a RwLock<bloomline::BloomFilter>),
     View(&'a bloomline::BloomView<'a>),
@@ -181,8 +181,8 @@ impl FilterBank {
         with_filters(filters.py(), &sources, |filters| bank_of(filters, capacity)).map(Self::new_with)
     }
 
-    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. A slot
-    /// that is not in it definitely does not have the key.
+    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. All
+    /// other slots definitely do not have the key.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let hash = keys::hash(key, self.seed)?;
         let slots = self.quickly(key.py(), |bank| {
@@ -193,11 +193,11 @@ impl FilterBank {
         Ok(PyArray1::from_vec(key.py(), slots))
     }
 
-    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools with a row for each key and a column
-    /// for each slot, in a byte for each. Nulls raise ValueError.
+    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools, one byte each, with a row for each
+    /// key and a column for each slot. Nulls raise ValueError.
     ///
-    /// packed: in a bit for each, as np.packbits(..., axis=1, bitorder="little") has them: an array of uint8. Eight times
-    /// fewer bytes, and faster.
+    /// packed: one bit each, in an array of uint8, as np.packbits(..., axis=1, bitorder="little") lays them out. An
+    /// eighth of the memory, and faster.
     #[pyo3(signature = (keys, *, packed=false))]
     fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
