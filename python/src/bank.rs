@@ -37,8 +37,8 @@ use crate::keys;
 ///     [[True, False, False], [False, False, False]]
 ///
 /// Each filter has a slot, numbered from 0 in the order of the filters. The bank copies the filters' bits: after you
-/// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32 or
-/// a multiple of 64.
+/// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32
+/// or a multiple of 64.
 #[pyclass(frozen, module = "bloomline")]
 pub struct FilterBank {
     bank: RwLock<bank::FilterBank>,
@@ -193,8 +193,8 @@ impl FilterBank {
         Ok(PyArray1::from_vec(key.py(), slots))
     }
 
-    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools, one byte each, with a row for each
-    /// key and a column for each slot. Nulls raise ValueError.
+    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools, one byte each, with a row for
+    /// each key and a column for each slot. Nulls raise ValueError.
     ///
     /// packed: one bit each, in an array of uint8, as np.packbits(..., axis=1, bitorder="little") lays them out. An
     /// eighth of the memory, and faster.

@@ -106,8 +106,8 @@ def test_larger_filters_are_folded():
     large.fold(2), larger.fold(6)
     check(bank, filters, range(100))
     odd, tiny = BloomFilter.with_bits_per_key(8 * 7, 64), BloomFilter.with_bits_per_key(8, 64)
-    for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd), lambda: bank.replace(0, tiny),
-                lambda: FilterBank([small, odd])):
+    for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
+                lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
         with pytest.raises(ValueError, match="blocks cannot be combined"):
             use()
     check(bank, filters, range(100))
@@ -153,7 +153,8 @@ def test_wrong_arguments_are_errors():
         FilterBank([])
     for wrong in (None, "text", 17, StandardBloomFilter(30), bank):
         for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([filters[0], f])):
-            with pytest.raises(TypeError, match=f"^a bank is made of BloomFilter and BloomView objects, not {type(wrong).__name__}"):
+            name = type(wrong).__name__
+            with pytest.raises(TypeError, match=f"^a bank is made of BloomFilter and BloomView objects, not {name}$"):
                 use(wrong)
     for wrong in (None, 17, filters[0]):
         with pytest.raises(TypeError):
@@ -344,6 +345,7 @@ from bloomline import BloomFilter, FilterBank
 filters, keys = [BloomFilter(1_000) for _ in range(5)], np.arange(1_000)
 for f in filters: f.update(keys)
 bank, path = FilterBank(filters, 64), sys.argv[1]
+a, b, c = filters[:3]
 
 def unite(a, b):
     for _ in range(50):
@@ -356,7 +358,7 @@ def push():
         bank.reserve(64)
 
 jobs = [
-    *(lambda pair=pair: unite(*pair) for pair in ((filters[0], filters[1]), (filters[1], filters[0]), (filters[2], filters[0]))),
+    lambda: unite(a, b), lambda: unite(b, a), lambda: unite(c, a),
     lambda: FilterBank(filters), lambda: FilterBank(reversed(filters)), lambda: FilterBank(filters + filters),
     lambda: filters[3].update(range(2_000, 2_100)),
     push, lambda: bank.replace(1, filters[1]), lambda: bank.clear(4),
