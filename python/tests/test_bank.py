@@ -317,6 +317,7 @@ import resource, sys
 import numpy as np
 from bloomline import BloomFilter, FilterBank
 bank = FilterBank([BloomFilter(10**7)] * 8)
+wide = FilterBank([BloomFilter(1)] * 4_000)
 data, keys, path = bank.to_bytes(), np.arange(10**7), sys.argv[1]
 bank.save(path)
 f = bank.get(0)
@@ -325,7 +326,7 @@ with open("/proc/self/statm") as statm:
 resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
 for i, use in enumerate([bank.copy, bank.to_bytes, lambda: FilterBank.from_bytes(data), lambda: FilterBank.open(path),
                          lambda: bank.reserve(9), lambda: bank.get(0), lambda: FilterBank([f]),
-                         lambda: bank.find_many(keys), lambda: bank.find_many(keys[:2_000_000])]):
+                         lambda: bank.find_many(keys), lambda: wide.find_many(keys[:100_000])]):
     try:
         use()
     except MemoryError as error:

@@ -865,7 +865,7 @@ def test_the_interpreters_lock_is_released(cls, call):
     if cls is BloomView:
         f = BloomView(BloomFilter(many).to_bytes())
     elif cls is FilterBank:
-        f, arguments = FilterBank([BloomFilter(many)]), [0, BloomFilter(many)]
+        f, arguments = FilterBank([BloomFilter(20_000)]), [0, BloomFilter(20_000)]
     else:
         f = cls(many)
     running, ticks = True, 0
