@@ -4,6 +4,7 @@ import copy
 import doctest
 import errno
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -311,6 +312,7 @@ def test_damage_of_a_view_gets_no_valid_checksum():
 
 # Memory and threads
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
 def test_memory_that_cannot_be_had_is_an_error(tmp_path):
     run_python("""
 import resource, sys
