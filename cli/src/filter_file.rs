@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
+use bloomline::bank::BankView;
 use bloomline::sstable::PartitionIndex;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
@@ -34,6 +35,7 @@ pub enum Content<'a> {
     Scalable(ScalableBloomFilter),
     State(State),
     Frontier(Frontier<Vec<u8>>),
+    Bank(BankView<&'a [u8]>),
     PartitionIndex(PartitionIndex<&'a [u8]>),
 }
 
@@ -76,6 +78,7 @@ impl Content<'_> {
             Self::Scalable(_) => "a scalable filter",
             Self::State(_) => "a state of dedup",
             Self::Frontier(_) => "a frontier",
+            Self::Bank(_) => "a filter bank",
             Self::PartitionIndex(_) => "a partition index",
         }
     }
@@ -102,7 +105,7 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. Of a blocked filter, only the footer is checked: see [`verified`](Self::verified).
+    /// What the file holds. Of a blocked filter or a bank, only the footer is checked: see [`verified`](Self::verified).
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
         if State::is_state(bytes) {
@@ -119,6 +122,7 @@ impl FilterFile {
                 ScalableBloomFilter::from_standalone(bytes).map(Content::Scalable)
             }
             Some(StandaloneKind::Frontier) => Frontier::from_standalone(bytes).map(Content::Frontier),
+            Some(StandaloneKind::Bank) => BankView::from_standalone_unverified(bytes).map(Content::Bank),
             // An index has no magic, but a checksum.
             None => match PartitionIndex::new(bytes) {
                 Ok(index) => Ok(Content::PartitionIndex(index)),
@@ -132,9 +136,12 @@ impl FilterFile {
     /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
     pub fn verified(&self) -> Result<Content<'_>> {
         let content = self.content()?;
-        if let Content::Blocked(view) = content {
-            view.verify().map_err(|error| self.error(error))?;
-        }
+        let verified = match &content {
+            Content::Blocked(view) => view.verify(),
+            Content::Bank(bank) => bank.verify(),
+            _ => Ok(()),
+        };
+        verified.map_err(|error| self.error(error))?;
         Ok(content)
     }
 

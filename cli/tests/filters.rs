@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::HashSet;
 
+use bloomline::bank::FilterBank;
 use bloomline::sstable::{FilterBlockBuilder, FilterPolicy, PartitionIndexBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, FilterBuilder};
@@ -118,6 +119,66 @@ fn info_says_what_a_file_is() {
         assert!(error.contains("omit --plot"), "{error}");
         assert!(!place.path("p.svg").exists());
     }
+}
+
+#[test]
+fn banks_are_described_and_not_used_as_filters() {
+    let place = Place::new();
+    let golden = |slots: usize| {
+        let path = format!("{}/../tests/golden/bank-{slots}-slots.bin", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).unwrap()
+    };
+    let bank = |filters: &[BloomFilter]| FilterBank::from_filters(filters).unwrap().to_standalone();
+    let keys = serde_json::json!([0, 1, 2, 3, null, 5, 6, 0, 1]);
+    for (name, bytes, shape, known_keys, text) in [
+        ("range", golden(3), (3, 1, 6), serde_json::json!([0, 1, 2]), "0 to 2 per slot, exact\n"),
+        ("both", golden(9), (9, 2, 1), keys, "0 to 6 per slot, exact; unknown for 1 slot\n"),
+        ("unknown", bank(&[blocks(4, 0..9)]), (1, 4, 6), serde_json::json!([null]), "unknown for 1 slot\n"),
+        ("equal", bank(&[blocks(1, 0..0)]), (1, 1, 6), serde_json::json!([0]), "0 per slot, exact\n"),
+    ] {
+        place.write(name, bytes);
+        let info = json(&place, &["info", "--json", name]);
+        let (slots, n_blocks, k) = shape;
+        assert_eq!((&info["kind"], &info["known_keys"]), (&"bank".into(), &known_keys), "{info}");
+        let numbers = ["slots", "blocks", "k", "seed"].map(|name| info[name].as_u64().unwrap());
+        assert_eq!(numbers, [slots, n_blocks, k, 0]);
+        let text = contains("filter bank").and(contains(format!("distinct keys    {text}")));
+        let text =
+            text.and(contains(format!("slots            {slots}\n"))).and(contains("checksum         valid"));
+        let shape = contains(format!("shape            {n_blocks} block"))
+            .and(contains(format!(" of 64 bytes per slot, k = {k}\n")));
+        place.bloomline(&["info", name]).assert().success().stdout(text.and(shape));
+    }
+    place.write("f", blocks(2, 0..9).to_standalone());
+    place.write("keys", lines(0..9));
+    for (arguments, text) in [
+        (&["check", "range", "keys"][..], "range: a filter bank cannot be queried (give a filter"),
+        (&["merge", "-o", "g", "f", "range"], "range: a filter bank cannot be merged (give"),
+        (&["estimate", "range", "f"], "range: a filter bank cannot be compared (give"),
+        (&["fold", "--factor", "2", "-o", "g", "range"], "range: a filter bank, not a blocked filter (give"),
+        (
+            &["build", "--like", "range", "-o", "g", "keys"],
+            "range: a filter bank, not a blocked filter (give",
+        ),
+        (&["grow", "-o", "g", "range"], "range: a filter bank, not a blocked filter (give"),
+        (&["dedup", "--state", "range", "keys"], "range: a filter, not a state of dedup"),
+        (&["info", "--plot", "p.svg", "range"], "(omit --plot)"),
+    ] {
+        let error = error(&place, arguments);
+        assert!(error.contains(text), "{error}");
+    }
+    // A damaged one is described all the same, unless the footer is.
+    let mut bytes = place.read("range");
+    bytes[100] ^= 1;
+    place.write("damaged", &bytes);
+    let remedy = || {
+        contains("damaged: the bank's region 0 is damaged").and(contains("(rebuild it, or fetch it again)"))
+    };
+    let text = contains("INVALID: the file is damaged").and(contains("per slot, exact"));
+    place.bloomline(&["info", "damaged"]).assert().code(2).stdout(text).stderr(remedy());
+    place.bloomline(&["check", "damaged", "keys"]).assert().code(2).stderr(remedy());
+    place.write("cut", &bytes[8..]);
+    assert!(error(&place, &["info", "cut"]).contains("cut: the footer's size of 1 blocks of a bank"));
 }
 
 #[test]
@@ -574,9 +635,10 @@ fn goldens_are_described() {
         let compact = if kind == "compact" { &["--compact"][..] } else { &[] };
         let info = json(&place, &[&["info", "--json", path], compact].concat());
         assert_eq!(info["kind"], if kind == "standalone" { "blocked" } else { kind }, "{name}");
-        assert!(info["false_positive_rate"].is_number() && info["is_intact"] == true, "{info}");
+        assert_eq!(info["false_positive_rate"].is_number(), kind != "bank", "{info}");
+        assert_eq!(info["is_intact"], true, "{info}");
         kinds.insert(kind.to_owned());
         n += 1;
     }
-    assert!(kinds.len() == 6 && n > 25, "{n}: {kinds:?}");
+    assert!(kinds.len() == 7 && n > 34, "{n}: {kinds:?}");
 }

@@ -18,6 +18,8 @@ pub enum Invalid {
     Outside(usize),
     /// Half of a surrogate pair, or no character at all.
     NotUnicode(usize, u32),
+    /// Null, which is no key, where each value needs an answer.
+    Null(usize),
     /// The answers have no place.
     OutOfMemory(usize),
 }
@@ -29,6 +31,7 @@ impl Display for Invalid {
             Self::NotUnicode(i, code) => {
                 write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
             }
+            Self::Null(i) => write!(f, "value {i} is null: drop the nulls, or put a key in their place"),
             Self::OutOfMemory(n) => {
                 write!(f, "cannot allocate {n} bytes for the answers: look up fewer keys at once")
             }
@@ -41,7 +44,7 @@ impl From<Invalid> for PyErr {
         let text = invalid.to_string();
         match invalid {
             Invalid::OutOfMemory(_) => PyMemoryError::new_err(text),
-            Invalid::Outside(_) | Invalid::NotUnicode(..) => PyValueError::new_err(text),
+            Invalid::Outside(_) | Invalid::NotUnicode(..) | Invalid::Null(_) => PyValueError::new_err(text),
         }
     }
 }
@@ -146,6 +149,26 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Lookups<F> {
             self.found[before + *null] = true;
             self.is_null[before + *null] = true;
         }
+        Ok(())
+    }
+}
+
+/// Keeps the hashes of keys, none of which may be null.
+#[derive(Default)]
+pub struct Hashes(pub Vec<u64>);
+
+impl Sink for Hashes {
+    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+        let bytes = (self.0.len() + additional).saturating_mul(size_of::<u64>());
+        self.0.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(bytes))
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
+        if let Some(null) = nulls.first() {
+            return Err(Invalid::Null(self.0.len() + null));
+        }
+        self.reserve(hashes.len())?;
+        self.0.extend_from_slice(hashes);
         Ok(())
     }
 }

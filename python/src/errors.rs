@@ -4,8 +4,9 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use bloomline::bank::BankError;
 use bloomline::{MismatchError, SizingError};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -24,6 +25,16 @@ pub fn sizing_error(error: SizingError) -> PyErr {
 
 pub fn mismatch_error(error: MismatchError) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+pub fn bank_error(error: BankError) -> PyErr {
+    match error {
+        BankError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        BankError::Slot { .. } => PyIndexError::new_err(error.to_string()),
+        // The crate's text names a function that this package does not have.
+        BankError::NoFilters => PyValueError::new_err("a bank needs at least one filter"),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }
 
 pub fn decode_error(error: bloomline::DecodeError) -> PyErr {

@@ -17,7 +17,7 @@ use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizin
 use crate::keys;
 
 /// A count of keys, or a factor.
-fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     unsigned(value, usize::MAX)
 }
 
@@ -56,7 +56,7 @@ pub fn answers(py: Python<'_>, found: Vec<bool>, is_null: Vec<bool>) -> PyResult
 }
 
 /// Fails where `Clone` would end the process.
-fn check_memory(bytes: usize) -> PyResult<()> {
+pub fn check_memory(bytes: usize) -> PyResult<()> {
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
     allocated.map_err(|_| out_of_memory(bytes))
 }
@@ -90,7 +90,7 @@ macro_rules! filter_class {
         $(#[$doc])*
         #[pyclass(frozen, module = "bloomline")]
         pub struct $Class {
-            filter: RwLock<$Filter>,
+            pub filter: RwLock<$Filter>,
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,

@@ -3,6 +3,7 @@
 
 mod array;
 mod arrow;
+mod bank;
 mod borrowed;
 mod column;
 mod errors;
@@ -25,6 +26,7 @@ mod _native {
 
     #[pymodule_export]
     use super::{
+        bank::FilterBank,
         borrowed::BloomView,
         errors::DecodeError,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
-from support import FOOTER_BYTES, GOLDEN, without_count
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, FilterBank, ScalableBloomFilter, StandardBloomFilter
+from support import FOOTER_BYTES, GOLDEN, make, without_count
 
 NUMBERS = [str(number) for number in range(1_000)]
 ANIMALS = ["ant", "bee", "cat"]
@@ -81,6 +81,31 @@ def test_other_filters():
         made.update(keys)
         assert f == made and f.contains_many(keys).all()
         assert f.to_bytes() == made.to_bytes() == golden(name)
+
+
+def test_banks():
+    boa = golden("bank-3-slots.bin")
+    banks = [(boa, 1, 6, 0, [[], [b"boa"], [b"boa", b"bee"]])]
+    for slots, *shape in make.BANKS:
+        banks.append((golden(f"bank-{slots}-slots.bin"), *shape, [make.slot_keys(slot) for slot in range(slots)]))
+    assert len(banks) == len(list(GOLDEN.glob("bank-*.bin")))
+    for data, n_blocks, k, seed, keys in banks:
+        bank = FilterBank.from_bytes(data)
+        assert (len(bank), bank.n_blocks, bank.k, bank.seed) == (len(keys), n_blocks, k, seed)
+        assert bank.to_bytes() == data
+        probes = [b"boa", b"bee", *(f"{slot}-{i}" for slot in range(0, 600, 7) for i in range(6))]
+        filters = [make.build(some, n_blocks, k, seed) for some in keys]
+        hashes = [make.hash_key(probe if isinstance(probe, bytes) else probe.encode(), seed) for probe in probes]
+        expected = [[make.is_in(lanes, n_blocks, k, hash) for lanes in filters] for hash in hashes]
+        assert bank.find_many(probes).tolist() == expected
+        assert [bank.find(probe).tolist() for probe in probes[:9]] == [
+            [slot for slot, found in enumerate(row) if found] for row in expected[:9]
+        ]
+        for slot, some in list(enumerate(keys))[-70:]:
+            assert bank.find_many(some)[:, slot].all()
+        if keys:
+            again = FilterBank([bank.get(slot) for slot in range(len(keys))])
+            assert again.to_bytes() == data
 
 
 def typed_keys():

@@ -16,6 +16,7 @@ from bloomline import (
     BloomView,
     CountingBloomFilter,
     DecodeError,
+    FilterBank,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -134,3 +135,32 @@ def others(path: Path) -> None:
     standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     assert_type(StandardBloomFilter.open(path), StandardBloomFilter)
     standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+
+
+def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:
+    bank = FilterBank([BloomFilter(1_000), view], 64)
+    assert_type(bank, FilterBank)
+    FilterBank(filter for filter in [view])
+    FilterBank([StandardBloomFilter(1_000)])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+    assert_type(bank.find("key"), npt.NDArray[np.intp])
+    assert_type(bank.find_many(["key", b"key", 17]), npt.NDArray[np.bool_])
+    assert_type(bank.find_many(np.arange(3)), npt.NDArray[np.bool_])
+    assert_type(bank.find_many(numbers()), npt.NDArray[np.bool_])
+    assert_type(bank.find_many(column), npt.NDArray[np.bool_])
+    assert_type(bank.find_many(Record()), npt.NDArray[np.bool_])
+    assert_type(bank.find_many([1], packed=False), npt.NDArray[np.bool_])
+    assert_type(bank.find_many([1], packed=True), npt.NDArray[np.uint8])
+    assert_type(bank.find_many([1], packed=some), npt.NDArray[np.bool_] | npt.NDArray[np.uint8])
+    bank.find_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
+    assert_type(bank.push(view), int)
+    bank.replace(np.int64(0), BloomFilter(1_000))
+    bank.clear(0)
+    bank.reserve(9)
+    assert_type(bank.get(0), BloomFilter)
+    assert_type(len(bank), int)
+    assert_type([bank.capacity, bank.k, bank.n_blocks, bank.seed, bank.size_bytes], list[int])
+    assert_type(bank.copy(), FilterBank)
+    assert_type(FilterBank.from_bytes(bank.to_bytes()), FilterBank)
+    bank.save(path)
+    assert_type(FilterBank.open(path), FilterBank)
+    "key" in bank  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
+use bloomline::bank::BankView;
 use bloomline::sstable::{FilterBlockError, FilterBlockReader, PartitionIndex};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
@@ -24,9 +25,10 @@ use crate::state::{Filter, State};
 #[derive(Args)]
 #[command(after_help = "\
 Recognises what bloomline and its library write to files: blocked, standard,
-counting and scalable filters, states of dedup, frontiers and partition indexes.
-What was cut out of a table needs --compact or --filter-block. The whole file is
-read to verify its checksum. Exit status: 2 if it is damaged.
+counting and scalable filters, filter banks, states of dedup, frontiers and
+partition indexes. What was cut out of a table needs --compact or
+--filter-block. The whole file is read to verify its checksum. Exit status: 2 if
+it is damaged.
 
 The JSON object has, as far as they apply:
   all             file, bytes, kind, is_intact
@@ -37,6 +39,7 @@ The JSON object has, as far as they apply:
   counting        saturated_counters
   scalable        filters, initial_capacity, inserted_keys,
                   requested_false_positive_rate
+  filter bank     slots, known_keys (one number for each slot), blocks (of each)
   state           lines, capacity, is_growing, requested_false_positive_rate
   frontier        queued_items, accepted_items, capacity (null if it grows)
   filter block    filters, empty_ranges, range_bytes, unusable_filters,
@@ -176,6 +179,11 @@ impl<'a> About<'a> {
             }
             Content::State(state) => self.state(bytes, &state)?,
             Content::Frontier(frontier) => self.frontier(bytes, &frontier),
+            Content::Bank(bank) => {
+                self.kind("bank", "filter bank: one lookup for many filters", bytes);
+                self.damage = bank.verify().err().map(|error| file.error(error));
+                self.bank(bytes, &bank);
+            }
             Content::PartitionIndex(index) => self.partition_index(bytes, index),
         }
         Ok(())
@@ -248,6 +256,33 @@ impl<'a> About<'a> {
         self.seed(frontier.seed());
         self.checksum();
         self.fpr(frontier.estimated_fpr());
+    }
+
+    fn bank(&mut self, bytes: &[u8], bank: &BankView<&[u8]>) {
+        let (slots, n_blocks) = (bank.slots(), bank.n_blocks() as u64);
+        self.row("slots", grouped(slots as u64));
+        self.set("slots", slots);
+        self.set("blocks", n_blocks);
+        self.shape(format!("{} of 64 bytes per slot", counted(n_blocks, "block")), bank.k());
+        self.seed(bank.seed());
+        self.checksum();
+        // The format's section 13: before the footer stands a number for each slot, or 2^64 - 1 if unknown.
+        let numbers = &bytes[..bytes.len() - StandaloneFooter::LEN];
+        let numbers = numbers[numbers.len() - 8 * slots..].as_chunks().0.iter();
+        let keys: Vec<_> = numbers.map(|&n| Some(u64::from_le_bytes(n)).filter(|&n| n != u64::MAX)).collect();
+        let known = || keys.iter().flatten().copied();
+        let mut texts = Vec::new();
+        if let (Some(least), Some(most)) = (known().min(), known().max()) {
+            let most = if least == most { String::new() } else { format!(" to {}", grouped(most)) };
+            texts.push(format!("{}{most} per slot, exact", grouped(least)));
+        }
+        if known().count() < slots {
+            texts.push(format!("unknown for {}", counted((slots - known().count()) as u64, "slot")));
+        }
+        if slots > 0 {
+            self.row("distinct keys", texts.join("; "));
+        }
+        self.set("known_keys", keys);
     }
 
     fn compact(&mut self, bytes: &'a [u8], view: &BloomView) {
@@ -363,7 +398,7 @@ impl<'a> About<'a> {
     }
 
     fn checksum(&mut self) {
-        let verdict = if self.damage.is_none() { "valid" } else { "INVALID: the filter is damaged" };
+        let verdict = if self.damage.is_none() { "valid" } else { "INVALID: the file is damaged" };
         self.row("checksum", verdict.into());
     }
 

@@ -14,6 +14,7 @@ from ._native import (
     BloomView,
     CountingBloomFilter,
     DecodeError,
+    FilterBank,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "BloomView",
     "CountingBloomFilter",
     "DecodeError",
+    "FilterBank",
     "ScalableBloomFilter",
     "StandardBloomFilter",
 ]

@@ -1,0 +1,347 @@
+//! The class `FilterBank`.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bloomline::Sizing;
+use bloomline::bank::{self, SlotBitmap};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::borrowed::{BloomView, bytes_of};
+use crate::column::{Hashes, Invalid};
+use crate::errors::{bank_error, decode_error, os_error, out_of_memory, sizing_error};
+use crate::filters::{BloomFilter, check_memory, count};
+use crate::keys;
+
+/// Many filters side by side: one lookup tells which of them possibly have a key.
+///
+/// filters: at least one BloomFilter or BloomView, of one k and seed. The bank is as large as the smallest filter, and
+/// larger ones are folded: their n_blocks must be multiples.
+/// capacity: room for at least this many slots; `reserve` makes more.
+///
+///     >>> from bloomline import BloomFilter, FilterBank
+///     >>> tables = [BloomFilter(1_000) for _ in range(3)]
+///     >>> tables[0].update(["ant", "bee"])
+///     >>> tables[2].update(["bee", "cat"])
+///     >>> bank = FilterBank(tables)
+///     >>> bank.find("bee").tolist()
+///     [0, 2]
+///     >>> bank.find_many(["ant", "dog"]).tolist()
+///     [[True, False, False], [False, False, False]]
+///
+/// Each filter has a slot, numbered from 0 in the order of the filters. The bank copies the filters' bits: after you
+/// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32
+/// or a multiple of 64.
+#[pyclass(frozen, module = "bloomline")]
+pub struct FilterBank {
+    bank: RwLock<bank::FilterBank>,
+    /// That of the bank, which never changes.
+    seed: u64,
+}
+
+/// A filter to be put into a bank.
+enum Source<'py> {
+    Filter(Bound<'py, BloomFilter>),
+    View(Bound<'py, BloomView>),
+}
+
+impl<'py> Source<'py> {
+    fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(filter) = object.cast::<BloomFilter>() {
+            return Ok(Self::Filter(filter.clone()));
+        }
+        match object.cast::<BloomView>() {
+            Ok(view) => Ok(Self::View(view.clone())),
+            Err(_) => {
+                let name = object.get_type().name()?;
+                Err(PyTypeError::new_err(format!(
+                    "a bank is made of BloomFilter and BloomView objects, not {name}"
+                )))
+            }
+        }
+    }
+}
+
+/// A filter to be put into a bank, usable without the interpreter.
+enum Detached<'a> {
+    Filter(&'a RwLock<bloomline::BloomFilter>),
+    View(&'a bloomline::BloomView<'a>),
+}
+
+/// Calls `put` with the filters, detached and locked. Views are verified first, so that damage gets no valid checksum.
+fn with_filters<T: Send>(
+    py: Python<'_>,
+    sources: &[Source],
+    put: impl FnOnce(&[bloomline::BloomView]) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let sources = sources.iter().map(|source| match source {
+        Source::Filter(filter) => Detached::Filter(&filter.get().filter),
+        Source::View(view) => Detached::View(view.get().view()),
+    });
+    let sources: Vec<_> = sources.collect();
+    py.detach(|| {
+        // Each filter once, and in the order in which unions lock theirs.
+        let mut locks = BTreeMap::new();
+        for source in &sources {
+            match source {
+                Detached::Filter(lock) => _ = locks.insert(ptr::from_ref(*lock), *lock),
+                Detached::View(view) => view.verify().map_err(decode_error)?,
+            }
+        }
+        let locked: BTreeMap<_, _> = locks
+            .into_iter()
+            .map(|(at, lock)| (at, lock.read().unwrap_or_else(PoisonError::into_inner)))
+            .collect();
+        let views = sources.iter().map(|source| match source {
+            Detached::Filter(lock) => locked[&ptr::from_ref(*lock)].as_view(),
+            Detached::View(view) => **view,
+        });
+        put(&views.collect::<Vec<_>>())
+    })
+}
+
+/// Room for `capacity` slots, or for the filters if there are more.
+fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> PyResult<bank::FilterBank> {
+    let Some(smallest) = filters.iter().min_by_key(|filter| filter.n_blocks()) else {
+        return Err(bank_error(bank::BankError::NoFilters));
+    };
+    let sizing = Sizing::with_blocks(smallest.n_blocks(), smallest.k());
+    let bank = sizing.and_then(|sizing| bank::FilterBank::with_capacity(sizing, capacity.max(filters.len())));
+    let mut bank = bank.and_then(|bank| bank.with_seed(smallest.seed())).map_err(sizing_error)?;
+    bank.push_all(filters).map_err(bank_error)?;
+    Ok(bank)
+}
+
+/// A row for each key: a byte for each slot, or a bit if `packed`. Returns the rows and the length of a row.
+fn rows_of(bank: &bank::FilterBank, hashes: &[u64], packed: bool) -> Result<(Vec<u8>, usize), Invalid> {
+    let row_len = if packed { bank.slots().div_ceil(8) } else { bank.slots() };
+    let len = hashes.len().checked_mul(row_len).ok_or(Invalid::OutOfMemory(usize::MAX))?;
+    let mut rows = Vec::new();
+    rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
+    rows.resize(len, 0);
+    bank.find_batch(hashes, |i, found| {
+        let row = &mut rows[i * row_len..][..row_len];
+        if packed {
+            for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
+                bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+            }
+        } else {
+            found.iter().for_each(|slot| row[slot] = 1);
+        }
+    });
+    Ok((rows, row_len))
+}
+
+impl FilterBank {
+    fn new_with(bank: bank::FilterBank) -> Self {
+        Self { seed: bank.seed(), bank: RwLock::new(bank) }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, bank::FilterBank> {
+        self.bank.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, bank::FilterBank> {
+        self.bank.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As for the other classes: detaches only if the lock is taken.
+    fn quickly<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&bank::FilterBank) -> T + Send) -> T {
+        match self.bank.try_read() {
+            Ok(bank) => read(&bank),
+            Err(_) => py.detach(|| read(&self.read())),
+        }
+    }
+
+    fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
+        slot.extract().map_err(|error: PyErr| {
+            if error.is_instance_of::<PyOverflowError>(slot.py()) {
+                let slots = self.__len__(slot.py());
+                return PyIndexError::new_err(format!("slot {slot} does not exist: the bank has {slots}"));
+            }
+            error
+        })
+    }
+}
+
+#[pymethods]
+impl FilterBank {
+    #[new]
+    #[pyo3(signature = (filters, capacity=None))]
+    fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let capacity = capacity.map_or(Ok(0), count)?;
+        let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
+        with_filters(filters.py(), &sources, |filters| bank_of(filters, capacity)).map(Self::new_with)
+    }
+
+    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. All
+    /// other slots definitely do not have the key.
+    fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
+        let hash = keys::hash(key, self.seed)?;
+        let slots = self.quickly(key.py(), |bank| {
+            let mut found = SlotBitmap::new();
+            bank.find_hash(hash, &mut found);
+            found.iter().map(|slot| slot as isize).collect()
+        });
+        Ok(PyArray1::from_vec(key.py(), slots))
+    }
+
+    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools, one byte each, with a row for
+    /// each key and a column for each slot. Nulls raise ValueError.
+    ///
+    /// packed: one bit each, in an array of uint8, as np.packbits(..., axis=1, bitorder="little") lays them out. An
+    /// eighth of the memory, and faster.
+    #[pyo3(signature = (keys, *, packed=false))]
+    fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = keys.py();
+        let mut hashes = Hashes::default();
+        keys::read(keys, self.seed, &mut hashes)?;
+        let (rows, row_len) = py.detach(|| rows_of(&self.read(), &hashes.0, packed))?;
+        let rows = PyArray1::from_vec(py, rows).reshape([hashes.0.len(), row_len])?.into_any();
+        if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
+    }
+
+    /// Adds a BloomFilter or BloomView, folded to the bank's n_blocks, and returns its slot. Takes milliseconds for 64
+    /// KiB. Raises ValueError if the bank is full: see `reserve`.
+    fn push(&self, filter: Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = filter.py();
+        with_filters(py, &[Source::new(filter)?], |filters| {
+            Ok(self.write().push_all(filters).map_err(bank_error)?.start)
+        })
+    }
+
+    /// Puts a BloomFilter or BloomView in the place of another, folded to the bank's n_blocks.
+    fn replace(&self, slot: &Bound<'_, PyAny>, filter: Bound<'_, PyAny>) -> PyResult<()> {
+        let slot = self.slot(slot)?;
+        let py = filter.py();
+        with_filters(py, &[Source::new(filter)?], |filters| {
+            self.write().replace(slot, filters[0]).map_err(bank_error)
+        })
+    }
+
+    /// Removes all keys of a slot, which stays.
+    fn clear(&self, slot: &Bound<'_, PyAny>) -> PyResult<()> {
+        let n = self.slot(slot)?;
+        slot.py().detach(|| self.write().clear(n)).map_err(bank_error)
+    }
+
+    /// The filter of a slot, bit for bit as it was put in. Reads the whole bank.
+    fn get(&self, slot: &Bound<'_, PyAny>) -> PyResult<BloomFilter> {
+        let n = self.slot(slot)?;
+        let filter = slot.py().detach(|| self.read().get(n)).map_err(bank_error)?;
+        Ok(BloomFilter::new_with(filter, None))
+    }
+
+    /// Makes room for `additional` more slots than there are, if there is not enough. Copies the bank.
+    fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = count)] additional: usize) -> PyResult<()> {
+        py.detach(|| self.write().reserve(additional)).map_err(sizing_error)
+    }
+
+    /// Number of slots.
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.quickly(py, |bank| bank.slots())
+    }
+
+    /// Slots that the bank has room for.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> usize {
+        self.quickly(py, bank::FilterBank::capacity)
+    }
+
+    /// Blocks of 64 bytes of each filter.
+    #[getter]
+    fn n_blocks(&self, py: Python<'_>) -> usize {
+        self.quickly(py, |bank| bank.n_blocks())
+    }
+
+    /// Probes of each key.
+    #[getter]
+    fn k(&self, py: Python<'_>) -> u32 {
+        self.quickly(py, |bank| bank.k())
+    }
+
+    /// The seed that keys are hashed with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Bytes of memory.
+    #[getter]
+    fn size_bytes(&self, py: Python<'_>) -> usize {
+        self.quickly(py, |bank| bank.get_ref().len())
+    }
+
+    /// Another bank with the same filters and room.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        check_memory(self.size_bytes(py))?;
+        Ok(Self::new_with(py.detach(|| self.read().clone())))
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| {
+            let bank = self.read();
+            let (mut bytes, len) = (Vec::new(), bank.standalone_len());
+            bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
+            bank.write_standalone(&mut bytes)?;
+            PyResult::Ok(bytes)
+        })?;
+        PyBytes::new_with(py, bytes.len(), |copy| {
+            copy.copy_from_slice(&bytes);
+            Ok(())
+        })
+    }
+
+    /// The bank in a buffer of standalone bytes, which are verified. Raises DecodeError. Spare slots are not stored.
+    #[staticmethod]
+    fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let bytes = bytes_of(buffer)?;
+        let bytes = bytes.as_slice();
+        let bank = buffer.py().detach(|| bank::FilterBank::from_standalone(bytes)).map_err(decode_error)?;
+        Ok(Self::new_with(bank))
+    }
+
+    /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| bloomline_replace::save(&path, |file| self.read().write_standalone(file)))
+            .map_err(|error| os_error(error, &path))
+    }
+
+    /// The bank in a file that `save` wrote, verified.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let bank = py.detach(|| {
+            let bytes = fs::read(&path).map_err(|error| os_error(error, &path))?;
+            bank::FilterBank::from_standalone(&bytes).map_err(decode_error)
+        });
+        Ok(Self::new_with(bank?))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((PyType::new::<Self>(py).getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.quickly(py, |bank| {
+            let [slots, capacity, size] = [bank.slots(), bank.capacity(), bank.n_blocks()];
+            let (k, seed) = (bank.k(), self.seed);
+            format!("FilterBank(slots={slots}, capacity={capacity}, n_blocks={size}, k={k}, seed={seed})")
+        })
+    }
+}

@@ -1,0 +1,389 @@
+"""Banks answer as their filters do, one by one; bytes, files, damage, threads."""
+
+import copy
+import doctest
+import errno
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bloomline import BloomFilter, BloomView, DecodeError, FilterBank, StandardBloomFilter
+from support import run_python
+from test_properties import forged, keys, seeds
+
+
+def filled(slots, size=30, seed=0):
+    """Slot s has the numbers from s to s + 9."""
+    filters = [BloomFilter(size, seed=seed) for _ in range(slots)]
+    for slot, f in enumerate(filters):
+        f.update(range(slot, slot + 10))
+    return filters
+
+
+def rows(filters, keys):
+    """The answers of the filters."""
+    return np.array([f.contains_many(keys) for f in filters]).T.reshape(len(keys), len(filters))
+
+
+def check(bank, filters, probes):
+    """The bank has these filters and their answers."""
+    expected = rows(filters, probes)
+    found = bank.find_many(probes)
+    assert found.dtype == np.bool_ and found.shape == expected.shape and (found == expected).all()
+    packed = bank.find_many(probes, packed=True)
+    bits = np.packbits(expected, axis=1, bitorder="little")
+    assert packed.dtype == np.uint8 and packed.shape == bits.shape and (packed == bits).all()
+    for key, row in zip(probes, expected):
+        slots = bank.find(key)
+        assert slots.dtype == np.intp and slots.tolist() == np.flatnonzero(row).tolist()
+    assert len(bank) == len(filters)
+    assert all(bank.get(slot) == f for slot, f in enumerate(filters))
+
+
+def test_the_example_of_the_class():
+    example = doctest.DocTestParser().get_doctest(FilterBank.__doc__, {}, "FilterBank", None, None)
+    assert len(example.examples) == 7
+    done = doctest.DocTestRunner().run(example)
+    assert (done.attempted, done.failed) == (7, 0)
+
+
+@given(st.lists(st.lists(keys, max_size=9), min_size=1, max_size=70), st.lists(keys, max_size=9),
+       st.sampled_from([(1, 6), (40, 3), (120, 12)]), seeds)
+@example([["ant"], ["bee"]] * 65, ["ant", "bee", "cat"], (1, 6), 0)
+def test_answers_are_those_of_the_filters(lists, others, size, seed):
+    filters = []
+    for some in lists:
+        filters.append(BloomFilter.with_bits_per_key(*size, seed=seed))
+        filters[-1].update(some)
+    bank = FilterBank(f if slot % 3 else BloomView(f.to_bytes()) for slot, f in enumerate(filters))
+    assert (bank.k, bank.n_blocks, bank.seed) == (filters[0].k, filters[0].n_blocks, seed)
+    probes = [key for some in lists[:5] for key in some] + others
+    check(bank, filters, probes)
+    check(FilterBank.from_bytes(bank.to_bytes()), filters, probes)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["push", "replace", "clear", "reserve", "copy", "read"]), st.integers(0, 9)),
+                max_size=30))
+def test_a_bank_is_a_list_of_filters(steps):
+    filters = filled(3)
+    bank = FilterBank(filters)
+    for step, (do, number) in enumerate(steps):
+        f = BloomFilter(30)
+        f.update([step, number])
+        slot = number % len(filters)
+        if do == "push" and len(bank) < bank.capacity:
+            assert bank.push(f) == len(filters)
+            filters.append(f)
+        elif do == "push":
+            with pytest.raises(ValueError, match=f"^the bank's {len(bank)} slots are taken: call `reserve`"):
+                bank.push(f)
+        elif do == "replace":
+            bank.replace(slot, BloomView(f.to_bytes()) if step % 2 else f)
+            filters[slot] = f
+        elif do == "clear":
+            bank.clear(slot)
+            filters[slot] = BloomFilter(30)
+        elif do == "reserve":
+            bank.reserve(number)
+            assert bank.capacity >= len(bank) + number
+        else:
+            bank = bank.copy() if do == "copy" else FilterBank.from_bytes(bank.to_bytes())
+    check(bank, filters, range(35))
+
+
+def test_larger_filters_are_folded():
+    small, large, larger = (BloomFilter.with_bits_per_key(8 * blocks, 64) for blocks in (5, 10, 30))
+    assert [f.n_blocks for f in (small, large, larger)] == [5, 10, 30]
+    filters = [large, small, larger]
+    for number, f in enumerate(filters):
+        f.update(range(number, number + 20))
+    bank = FilterBank([large, small])
+    assert bank.push(BloomView(larger.to_bytes())) == 2
+    assert (large.n_blocks, larger.n_blocks, bank.n_blocks) == (10, 30, 5), "the filters themselves stay"
+    large.fold(2), larger.fold(6)
+    check(bank, filters, range(100))
+    odd, tiny = BloomFilter.with_bits_per_key(8 * 7, 64), BloomFilter.with_bits_per_key(8, 64)
+    for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
+                lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
+        with pytest.raises(ValueError, match="blocks cannot be combined"):
+            use()
+    check(bank, filters, range(100))
+
+
+def test_sizes_and_properties():
+    filters = filled(70, seed=3)
+    for capacity, expected in ((None, 128), (0, 128), (5, 128), (129, 192)):
+        bank = FilterBank(filters, capacity)
+        assert (len(bank), bank.capacity, bank.seed) == (70, expected, 3)
+        assert bank.size_bytes == expected * (filters[0].size_bytes + 8)
+    assert FilterBank(filters[:1]).capacity == 8 and FilterBank(filters[:1], capacity=np.int8(9)).capacity == 16
+    f = filters[0]
+    assert repr(bank) == f"FilterBank(slots=70, capacity=192, n_blocks={f.n_blocks}, k={f.k}, seed=3)"
+    assert (bank.k, bank.n_blocks) == (f.k, f.n_blocks)
+    for name in ("k", "n_blocks", "size_bytes", "seed", "capacity"):
+        with pytest.raises(AttributeError):
+            setattr(bank, name, 1)
+    assert bank.get(3).expected_keys is None
+    before = bank.find_many(range(50))
+    filters[3].add("later")
+    assert 3 not in bank.find("later") and (bank.find_many(range(50)) == before).all(), "the bank has a copy"
+
+
+def test_a_bank_is_no_set_of_keys():
+    """`in` would look for a filter that equals the key, and find none."""
+    bank = FilterBank(filled(2))
+    with pytest.raises(TypeError):
+        5 in bank
+    with pytest.raises(TypeError):
+        iter(bank)
+
+
+def test_one_filter_may_be_given_twice():
+    f, = filled(1)
+    check(FilterBank([f, f, BloomView(f.to_bytes()), f]), [f] * 4, range(30))
+
+
+def test_wrong_arguments_are_errors():
+    filters = filled(9)
+    bank = FilterBank(filters)
+    with pytest.raises(ValueError, match="^a bank needs at least one filter$"):
+        FilterBank([])
+    for wrong in (None, "text", 17, StandardBloomFilter(30), bank):
+        for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([filters[0], f])):
+            name = type(wrong).__name__
+            with pytest.raises(TypeError, match=f"^a bank is made of BloomFilter and BloomView objects, not {name}$"):
+                use(wrong)
+    for wrong in (None, 17, filters[0]):
+        with pytest.raises(TypeError):
+            FilterBank(wrong)
+    for use in (bank.push, lambda f: bank.replace(0, f), lambda f: FilterBank([f, filters[0]])):
+        with pytest.raises(ValueError, match="seeds 0x"):
+            use(BloomFilter(30, seed=1))
+        with pytest.raises(ValueError, match="k = "):
+            use(BloomFilter.with_bits_per_key(2 * 16, 32))
+    for slot in (9, -1, 2**63, 2**64, -(2**70)):
+        for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, filters[0])):
+            with pytest.raises(IndexError, match=f"^slot {slot} does not exist: the bank has 9$"):
+                use(slot)
+    for slot in (None, "1", 1.0):
+        for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, filters[0])):
+            with pytest.raises(TypeError):
+                use(slot)
+    for use in (bank.reserve, lambda capacity: FilterBank(filters, capacity)):
+        for wrong in (-1, 2**64):
+            with pytest.raises(ValueError, match=f"is needed, not {wrong}"):
+                use(wrong)
+        for huge in (2**63, 2**64 - 1, 2**55):
+            with pytest.raises(MemoryError, match="out of memory"):
+                use(huge)
+        with pytest.raises(TypeError):
+            use(1.5)
+    check(bank, filters, range(30))
+
+
+def test_keys_of_any_collection():
+    pa = pytest.importorskip("pyarrow")
+    filters = filled(20)
+    bank = FilterBank(filters)
+    numbers = np.arange(20_000)
+    expected = rows(filters, numbers)
+    for keys in (numbers, numbers.astype(np.int16), numbers.astype(">u4"), numbers.tolist(), (int(n) for n in numbers),
+                 pa.array(numbers), pa.chunked_array([numbers[:7], numbers[7:]])):
+        assert (bank.find_many(keys) == expected).all()
+    for keys in ([], np.array([], "U"), pa.array([], pa.string()), iter(())):
+        assert bank.find_many(keys).shape == (0, 20) and bank.find_many(keys, packed=True).shape == (0, 3)
+    for keys in (pa.array([1, None, 3]), pa.chunked_array([pa.array([1]), pa.array([None, 2])])):
+        with pytest.raises(ValueError, match="^value 1 is null: drop the nulls"):
+            bank.find_many(keys)
+    late = pa.array([*range(10_000), None])
+    with pytest.raises(ValueError, match="^value 10000 is null"):
+        bank.find_many(late, packed=True)
+    for keys in ("text", b"bytes", 17, None, [1.5], [None], np.array([1.5]), np.zeros((2, 2), int)):
+        with pytest.raises((TypeError, ValueError)):
+            bank.find_many(keys)
+    for key in (None, 1.5, True, [1]):
+        with pytest.raises(TypeError):
+            bank.find(key)
+    with pytest.raises(OverflowError):
+        bank.find(2**64)
+    with pytest.raises(TypeError):
+        bank.find_many([1], True)
+
+
+def test_an_iterable_may_change_the_bank_that_it_is_looked_up_in():
+    filters = filled(7)
+    bank = FilterBank(filters, 64)
+
+    def numbers():
+        for number in range(3_000):
+            if number % 1_000 == 0:
+                bank.push(filters[0])
+            yield number
+
+    found = bank.find_many(numbers())
+    assert (found == rows(filters + filters[:1] * 3, range(3_000))).all()
+
+
+# Bytes and files
+
+def test_bytes_round_trip(tmp_path):
+    filters = filled(20, seed=9)
+    bank = FilterBank(filters, 100)
+    data = bank.to_bytes()
+    assert type(data) is bytes
+    for buffer in (data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), memoryview(data).cast("Q")):
+        read = FilterBank.from_bytes(buffer)
+        assert read.to_bytes() == data and read.capacity == 32
+        read.push(filters[0])
+    for path in (tmp_path / "b", str(tmp_path / "b")):
+        assert bank.save(path) is None
+        assert (tmp_path / "b").read_bytes() == data
+        assert FilterBank.open(path).to_bytes() == data
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    check(FilterBank.open(path), filters, range(40))
+    for copied in (bank.copy(), copy.copy(bank), copy.deepcopy(bank)):
+        assert copied.to_bytes() == data and copied.capacity == bank.capacity
+        copied.clear(0)
+    for protocol in range(6):
+        copied = pickle.loads(pickle.dumps(bank, protocol))
+        assert copied.to_bytes() == data and type(copied) is FilterBank
+        copied.clear(0)
+    assert bank.to_bytes() == data
+    for wrong in ("text", None, 17, [1, 2]):
+        with pytest.raises(TypeError):
+            FilterBank.from_bytes(wrong)
+
+
+def test_damaged_bytes_are_an_error(tmp_path):
+    data = FilterBank(filled(9)).to_bytes()
+    path = tmp_path / "b"
+    for at in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[at] ^= 0x10
+        with pytest.raises(DecodeError, match=r"\d"):
+            FilterBank.from_bytes(damaged)
+    for content in (b"", b"text", damaged, data + b"\0", data[8:], *(data[:end] for end in range(0, len(data), 97))):
+        path.write_bytes(content)
+        with pytest.raises(DecodeError, match="."):
+            FilterBank.open(path)
+    f, = filled(1)
+    with pytest.raises(DecodeError, match="^these are the bytes of a blocked filter: open them as one"):
+        FilterBank.from_bytes(f.to_bytes())
+    for read in (BloomFilter.from_bytes, BloomView, StandardBloomFilter.from_bytes):
+        with pytest.raises(DecodeError, match="^these are the bytes of a filter bank: open them as one"):
+            read(data)
+    with pytest.raises(FileNotFoundError) as error:
+        FilterBank.open(tmp_path / "absent")
+    assert error.value.errno == errno.ENOENT and str(error.value.filename) == str(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError):
+        FilterBank(filled(1)).save(tmp_path / "absent" / "b")
+
+
+@given(st.integers(0, 47), st.binary(min_size=1, max_size=8))
+def test_forged_footers_are_an_error_or_a_bank(at, written):
+    data = FilterBank(filled(9)).to_bytes()
+    footer = bytearray(data[-64:])
+    footer[at : min(at + len(written), 48)] = written[: 48 - at]
+    footer = forged(None, data[-64 - 72 : -64], footer)[72:]
+    try:
+        bank = FilterBank.from_bytes(data[:-64] + footer)
+    except DecodeError as error:
+        assert str(error)
+    else:
+        assert len(bank) == 9 and bank.find_many(range(100)).shape == (100, 9) and repr(bank)
+        assert bank.to_bytes()[-64:-24] == footer[:40]
+
+
+def test_damage_of_a_view_gets_no_valid_checksum():
+    filters = filled(3)
+    damaged = bytearray(filters[0].to_bytes())
+    damaged[0] ^= 1
+    view = BloomView(damaged, verify=False)
+    bank = FilterBank(filters)
+    for use in (bank.push, lambda view: bank.replace(1, view), lambda view: FilterBank([filters[0], view])):
+        with pytest.raises(DecodeError, match="damaged: their checksum"):
+            use(view)
+    check(bank, filters, range(30))
+
+
+# Memory and threads
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
+def test_memory_that_cannot_be_had_is_an_error(tmp_path):
+    run_python("""
+import resource, sys
+import numpy as np
+from bloomline import BloomFilter, FilterBank
+bank = FilterBank([BloomFilter(10**7)] * 8)
+wide = FilterBank([BloomFilter(1)] * 4_000)
+data, keys, path = bank.to_bytes(), np.arange(10**7), sys.argv[1]
+bank.save(path)
+f = bank.get(0)
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
+for i, use in enumerate([bank.copy, bank.to_bytes, lambda: FilterBank.from_bytes(data), lambda: FilterBank.open(path),
+                         lambda: bank.reserve(9), lambda: bank.get(0), lambda: FilterBank([f]),
+                         lambda: bank.find_many(keys), lambda: wide.find_many(keys[:100_000])]):
+    try:
+        use()
+    except MemoryError as error:
+        assert "allocate" in str(error) or "memory" in str(error), repr(error)
+    else:
+        raise SystemExit(f"use {i}: no error")
+assert len(bank) == 8 and bank.find("ant").tolist() == []
+""", tmp_path / "b")
+
+
+def test_threads_may_do_anything_at_once(tmp_path):
+    """In a process of its own: where threads wait for filters, the bank and the interpreter crosswise, Python stops."""
+    run_python("""
+import pickle, sys, threading, time
+import numpy as np
+from bloomline import BloomFilter, FilterBank
+filters, keys = [BloomFilter(1_000) for _ in range(5)], np.arange(1_000)
+for f in filters: f.update(keys)
+bank, path = FilterBank(filters, 64), sys.argv[1]
+a, b, c = filters[:3]
+
+def unite(a, b):
+    for _ in range(50):
+        a |= b
+        b |= a
+
+def push():
+    slot = bank.push(filters[0])
+    if slot > 60:
+        bank.reserve(64)
+
+jobs = [
+    lambda: unite(a, b), lambda: unite(b, a), lambda: unite(c, a),
+    lambda: FilterBank(filters), lambda: FilterBank(reversed(filters)), lambda: FilterBank(filters + filters),
+    lambda: filters[3].update(range(2_000, 2_100)),
+    push, lambda: bank.replace(1, filters[1]), lambda: bank.clear(4),
+    lambda: bank.find_many(keys)[:, :4].all() or raised.append("a key was lost"),
+    lambda: [0 in bank.find(17) or raised.append("a key was lost") for _ in range(100)],
+    lambda: pickle.loads(pickle.dumps(bank)).find_many(keys)[:, :4].all() or raised.append("a pickled key was lost"),
+    lambda: bank.copy(), lambda: bank.save(path), lambda: bank.get(2),
+    lambda: [(len(bank), bank.capacity, bank.size_bytes, repr(bank)) for _ in range(100)],
+]
+raised, stop = [], time.monotonic() + 2
+
+def repeat(job):
+    try:
+        job()
+        while time.monotonic() < stop:
+            job()
+    except BaseException as error:
+        raised.append(repr(error))
+
+threads = [threading.Thread(target=repeat, args=(job,)) for job in jobs]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not raised, raised
+assert FilterBank.open(path).find_many(keys)[:, :4].all()
+""", tmp_path / "b")
