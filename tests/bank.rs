@@ -189,7 +189,7 @@ fn errors_say_what_to_do() {
     assert!(matches!(mismatch, BankError::Mismatch(_)));
     assert_eq!(
         mismatch.to_string(),
-        "filters of 4 and 6 blocks cannot be combined: build both with one number of blocks"
+        "a filter of 6 blocks does not fit into a bank of 4: build it with 4 blocks, or a multiple"
     );
     let mut bank = FilterBank::from_filters([&small]).unwrap();
     assert_eq!(bank.capacity(), 8);

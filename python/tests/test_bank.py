@@ -109,7 +109,7 @@ def test_larger_filters_are_folded():
     odd, tiny = BloomFilter.with_bits_per_key(8 * 7, 64), BloomFilter.with_bits_per_key(8, 64)
     for use in (lambda: bank.push(odd), lambda: bank.push(tiny), lambda: bank.replace(0, odd),
                 lambda: bank.replace(0, tiny), lambda: FilterBank([small, odd])):
-        with pytest.raises(ValueError, match="blocks cannot be combined"):
+        with pytest.raises(ValueError, match="does not fit into a bank of 5"):
             use()
     check(bank, filters, range(100))
 

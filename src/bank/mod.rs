@@ -376,6 +376,11 @@ impl fmt::Display for BankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoFilters => f.write_str("a bank of no filters has no size: use `with_capacity`"),
+            Self::Mismatch(MismatchError::Size { ours, theirs, .. }) => write!(
+                f,
+                "a filter of {theirs} blocks does not fit into a bank of {ours}: build it with {ours} blocks, or a \
+                 multiple"
+            ),
             Self::Mismatch(error) => error.fmt(f),
             Self::Capacity { capacity, most } => {
                 write!(

@@ -192,7 +192,12 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.bytes.as_ref().get(block * self.shape.stride..)?.get(..self.shape.rows_len)
     }
 
-    pub(super) fn known_keys(&self, slot: usize) -> Option<u64> {
+    /// Number of distinct keys in a slot's filter, if known. See
+    /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys). `None` if there is no such slot.
+    pub fn known_keys(&self, slot: usize) -> Option<u64> {
+        if slot >= self.shape.slots {
+            return None;
+        }
         let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
         Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != UNKNOWN_KEYS)
     }

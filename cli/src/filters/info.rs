@@ -182,7 +182,7 @@ impl<'a> About<'a> {
             Content::Bank(bank) => {
                 self.kind("bank", "filter bank: one lookup for many filters", bytes);
                 self.damage = bank.verify().err().map(|error| file.error(error));
-                self.bank(bytes, &bank);
+                self.bank(&bank);
             }
             Content::PartitionIndex(index) => self.partition_index(bytes, index),
         }
@@ -258,7 +258,7 @@ impl<'a> About<'a> {
         self.fpr(frontier.estimated_fpr());
     }
 
-    fn bank(&mut self, bytes: &[u8], bank: &BankView<&[u8]>) {
+    fn bank(&mut self, bank: &BankView<&[u8]>) {
         let (slots, n_blocks) = (bank.slots(), bank.n_blocks() as u64);
         self.row("slots", grouped(slots as u64));
         self.set("slots", slots);
@@ -266,10 +266,7 @@ impl<'a> About<'a> {
         self.shape(format!("{} of 64 bytes per slot", counted(n_blocks, "block")), bank.k());
         self.seed(bank.seed());
         self.checksum();
-        // The format's section 13: before the footer stands a number for each slot, or 2^64 - 1 if unknown.
-        let numbers = &bytes[..bytes.len() - StandaloneFooter::LEN];
-        let numbers = numbers[numbers.len() - 8 * slots..].as_chunks().0.iter();
-        let keys: Vec<_> = numbers.map(|&n| Some(u64::from_le_bytes(n)).filter(|&n| n != u64::MAX)).collect();
+        let keys: Vec<_> = (0..slots).map(|slot| bank.known_keys(slot)).collect();
         let known = || keys.iter().flatten().copied();
         let mut texts = Vec::new();
         if let (Some(least), Some(most)) = (known().min(), known().max()) {
