@@ -1,11 +1,11 @@
 //! One key in many filters: in a bank, and one by one. Writes docs/banks.md and docs/plots/banks.svg.
 //!
-//! `cargo bench -p bloomline-comparison --bench bank` prints the page; with `--save docs`, it also writes the files. Takes
+//! `cargo bench -p bloomline-comparison --bench bank` prints the page; with `--save`, it also writes the files. Takes
 //! about two minutes, and 1 GiB of memory.
 
 use std::fs;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Result;
 use bloomline::bank::{FilterBank, SlotBitmap};
@@ -18,9 +18,9 @@ use clap::Parser;
 
 #[derive(Parser)]
 struct Arguments {
-    /// Write the page and its plot into this folder
-    #[arg(long, value_name = "PATH")]
-    save: Option<PathBuf>,
+    /// Write docs/banks.md and its plot
+    #[arg(long)]
+    save: bool,
     /// Numbers of filters and their KiB, such as 64x1024, instead of those of the page
     sizes: Vec<String>,
     #[arg(long, hide = true)]
@@ -83,7 +83,8 @@ fn main() -> Result<()> {
     let rows: Vec<Row> = sizes.into_iter().map(|(filters, kib)| measured(filters, kib)).collect();
     let page = page(&rows);
     print!("{page}");
-    if let Some(folder) = save {
+    if save {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         fs::write(folder.join("banks.md"), page)?;
         fs::write(folder.join("plots/banks.svg"), plot(&rows))?;
     }
@@ -198,7 +199,7 @@ The time to find out which of many filters possibly have a key, in one [bank](em
 in the filters one by one. All filters have 10 bits per key and k = 6; the others their own best k. Absent keys, by
 hash, that never repeat; one thread; {ROUNDS} rounds, of which the median is shown.
 
-Written by `cargo bench -p bloomline-comparison --bench bank -- --save docs` on {}; CPU: {}, {}; kernel: {}.
+Written by `cargo bench -p bloomline-comparison --bench bank -- --save` on {}; CPU: {}, {}; kernel: {}.
 
 ![Time per key by the number of filters of 64 KiB, in a bank and one by one](plots/banks.svg)
 

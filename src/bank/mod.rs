@@ -311,7 +311,10 @@ fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &[[u64; 8]; 6
     for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {
         for (row, bits) in rows.chunks_mut(per_row).zip(square) {
             let mut old = [0; 8];
-            old[..BYTES].copy_from_slice(&row[word]);
+            // Reading first would take two page faults for each page of a new bank.
+            if mask != !0 {
+                old[..BYTES].copy_from_slice(&row[word]);
+            }
             let new = (u64::from_le_bytes(old) & !mask | bits[lane] & mask).to_le_bytes();
             row[word].copy_from_slice(&new[..BYTES]);
         }
