@@ -1,6 +1,6 @@
 //! Programs of operations on a bank, compared with its filters one by one.
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, Sizing, mix};
 
@@ -14,6 +14,18 @@ pub struct Input {
     seed: u64,
     capacity: u8,
     operations: Vec<Operation>,
+}
+
+impl Input {
+    /// A program of as many operations as given, each from bytes of its own: `arbitrary` ends a list after each operation
+    /// with a probability of one half.
+    #[allow(dead_code, reason = "the fuzz target has a list of bytes")]
+    pub fn of(bank: &[u8], operations: &[Vec<u8>]) -> Self {
+        let mut input = Self::arbitrary(&mut Unstructured::new(bank)).expect("bytes that run out are zeros");
+        let operation = |bytes: &Vec<u8>| Operation::arbitrary(&mut Unstructured::new(bytes));
+        input.operations = operations.iter().map(operation).collect::<Result<_, _>>().expect("as above");
+        input
+    }
 }
 
 #[derive(Arbitrary, Debug)]
