@@ -10,6 +10,7 @@ use common::bank::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;
 use common::errors::error;
 use proptest::prelude::*;
+use xxhash_rust::xxh64::xxh64;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: common::cases(100), failure_persistence: None, ..ProptestConfig::default() })]
@@ -229,8 +230,9 @@ fn ranges_of_forged_footers_do_not_overflow() {
 #[test]
 fn bytes_that_shrink_lose_no_key() {
     use std::cell::Cell;
+    use std::rc::Rc;
 
-    struct Shrinking(Vec<u8>, Cell<usize>);
+    struct Shrinking(Vec<u8>, Rc<Cell<usize>>);
 
     impl AsRef<[u8]> for Shrinking {
         fn as_ref(&self) -> &[u8] {
@@ -241,9 +243,10 @@ fn bytes_that_shrink_lose_no_key() {
     let filters: Vec<_> = (0..70).map(|i| filter_of(2, 6, i..i + 9)).collect();
     let bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
     let all = bytes.len();
-    let view = BankView::from_standalone(Shrinking(bytes, Cell::new(all))).unwrap();
+    let len_now = Rc::new(Cell::new(all));
+    let view = BankView::from_standalone(Shrinking(bytes, len_now.clone())).unwrap();
     for len in [0, 1, all / 2 - 100] {
-        view.get_ref().1.set(len);
+        len_now.set(len);
         let mut found = SlotBitmap::new();
         let hash = u64::MAX;
         assert!(view.find_hash(hash, &mut found) && found.iter().eq(0..70));
@@ -291,4 +294,72 @@ fn errors_say_what_to_do() {
     let text = format!("{bank:?}");
     assert!(text.starts_with("FilterBank { slots: 8, n_blocks: 4, k: 6, seed: 0, kernel:"), "{text}");
     assert_eq!(hash_key("ant", 0), bank.hash_key("ant"));
+}
+
+/// A region has the checksum of its footer, too: the manifest of one bank and the file of another do not go together.
+#[test]
+fn a_region_of_another_bank_is_an_error() {
+    let bank_of = |seed: u64, known: bool| {
+        let mut filter = BloomFilter::with_blocks(2, 6).unwrap().with_seed(seed).unwrap();
+        filter.extend(if known { 0..0 } else { 0..9 });
+        FilterBank::from_filters([&filter]).unwrap().to_standalone()
+    };
+    let (ours, hash) = (bank_of(0, false), 0);
+    let footer = BankFooter::read(&ours).unwrap();
+    let range = footer.range(hash);
+    let range = range.start as usize..range.end as usize;
+    let mut found = SlotBitmap::new();
+    for (others, is_ours) in
+        [(bank_of(0, false), true), (bank_of(1, false), false), (bank_of(0, true), false)]
+    {
+        let result = footer.find_in_range(&others[range.clone()], hash, &mut found);
+        assert_eq!(result.is_ok(), is_ours);
+        assert!(is_ours || found.contains(0));
+    }
+}
+
+/// New checksums would hide the damage.
+#[test]
+fn damage_stays_damage_when_it_is_written() {
+    let filters: Vec<_> = (0..9).map(|i| filter_of(2, 6, i..i + 9)).collect();
+    let mut bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
+    bytes[..1024].fill(0);
+    let view = BankView::from_standalone_unverified(&bytes).unwrap();
+    assert!(view.verify().is_err() && view.to_standalone() == bytes);
+}
+
+/// Forged bits of no slot are in no answer and not copied.
+#[test]
+fn bits_of_no_slot_are_ignored() {
+    let filters: Vec<_> = (0..9).map(|i| filter_of(1, 6, i..i + 9)).collect();
+    let bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
+    let mut forged = bytes.clone();
+    for row in 0..512 {
+        forged[2 * row + 1] |= 0xfe;
+    }
+    let footer: [u8; 8] = forged[forged.len() - 16..][..8].try_into().unwrap();
+    let checksum = xxh64(&forged[..1024], u64::from_le_bytes(footer));
+    forged[1024..1032].copy_from_slice(&checksum.to_le_bytes());
+    let view = BankView::from_standalone(&forged).unwrap();
+    let mut found = SlotBitmap::new();
+    for hash in (0..100).map(mix) {
+        view.find_hash(hash, &mut found);
+        let expected = (0..9).filter(|&slot| filters[slot].contains_hash(hash));
+        assert!(found.iter().eq(expected));
+    }
+    assert!(FilterBank::from_standalone(&forged).unwrap().to_standalone() == bytes);
+}
+
+#[test]
+fn bitmaps_of_banks_of_any_size_can_be_equal() {
+    let mut found = [SlotBitmap::new(), SlotBitmap::new(), SlotBitmap::new()];
+    let full = filter_of(1, 6, 0..1000);
+    for (slots, found) in [1, 65].into_iter().zip(&mut found) {
+        let mut bank = FilterBank::from_filters([&full]).unwrap();
+        bank.reserve(slots).unwrap();
+        bank.push_all(vec![&filter_of(1, 6, 0..0); slots - 1]).unwrap();
+        assert!(bank.find(0, found));
+    }
+    assert!(found[0] == found[1] && found[0] != found[2]);
+    assert_eq!(format!("{:?}", found[1]), "{0}");
 }

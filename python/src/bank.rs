@@ -276,7 +276,7 @@ impl FilterBank {
     /// Bytes of memory.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.get_ref().len())
+        self.quickly(py, |bank| bank.byte_len())
     }
 
     /// Another bank with the same filters and room.

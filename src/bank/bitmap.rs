@@ -5,7 +5,8 @@ use core::{fmt, iter};
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
-/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first allocates.
+/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first in a bank, or in a larger
+/// one, allocates.
 ///
 /// # Examples
 ///
@@ -19,7 +20,7 @@ use core::{fmt, iter};
 /// assert_eq!(found.iter().next(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct SlotBitmap {
     /// Bits of no slot are zero.
     words: Vec<u64>,
@@ -81,6 +82,15 @@ impl SlotBitmap {
         }
     }
 }
+
+/// Equal bitmaps have the same slots, whatever the number of slots of their banks.
+impl PartialEq for SlotBitmap {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for SlotBitmap {}
 
 impl fmt::Debug for SlotBitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -88,7 +88,7 @@ impl FilterBank {
         let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
         let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
         let shape = Shape { rows_len, stride: rows_len, ..shape };
-        Ok(Self { view: BankView { bytes, shape, keys_checksum: None } })
+        Ok(Self { view: BankView { bytes, shape, checksums: None } })
     }
 
     /// A bank of these filters or views, in this order, as large as the smallest of them: larger filters are folded.
@@ -130,7 +130,7 @@ impl FilterBank {
     fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
         for block in 0..view.n_blocks() {
             let rows = view.rows(block).expect("a view of all rows");
-            copy_rows(rows, self.rows_mut(block));
+            copy_rows(rows, self.rows_mut(block), view.slots());
         }
         for slot in 0..view.slots() {
             self.set_known_keys(slot, view.known_keys(slot));
@@ -138,7 +138,8 @@ impl FilterBank {
         self
     }
 
-    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank.
+    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank: reserve for
+    /// many at once.
     ///
     /// # Errors
     ///
@@ -304,7 +305,7 @@ fn views<'a>(
     Ok(views)
 }
 
-/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes.
+/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no others.
 fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &[[u64; 8]; 64], mask: u64) {
     let (words, _) = rows.as_chunks_mut::<BYTES>();
     let per_row = words.len() / ROWS;
@@ -315,7 +316,7 @@ fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &[[u64; 8]; 6
             if mask != !0 {
                 old[..BYTES].copy_from_slice(&row[word]);
             }
-            let new = (u64::from_le_bytes(old) & !mask | bits[lane] & mask).to_le_bytes();
+            let new = (u64::from_le_bytes(old) & !mask | bits[lane]).to_le_bytes();
             row[word].copy_from_slice(&new[..BYTES]);
         }
     }

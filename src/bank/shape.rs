@@ -80,13 +80,15 @@ pub(super) fn rows_len(slots: usize) -> usize {
     ROWS * row_len
 }
 
-/// Copies rows to rows of another length, as many bytes as both have.
-pub(super) fn copy_rows(from: &[u8], to: &mut [u8]) {
-    let (from_len, to_len) = (from.len() / ROWS, to.len() / ROWS);
-    let both = from_len.min(to_len);
-    if both != 0 {
-        for (from, to) in from.chunks(from_len).zip(to.chunks_mut(to_len)) {
-            to[..both].copy_from_slice(&from[..both]);
-        }
+/// Copies the slots' bits to rows of zeros, which may have another length.
+pub(super) fn copy_rows(from: &[u8], to: &mut [u8], slots: usize) {
+    if slots == 0 {
+        return;
+    }
+    let (from_len, to_len, len) = (from.len() / ROWS, to.len() / ROWS, slots.div_ceil(8));
+    for (from, to) in from.chunks(from_len).zip(to.chunks_mut(to_len)) {
+        to[..len].copy_from_slice(&from[..len]);
+        // Bits of no slot may be set in forged bytes.
+        to[len - 1] &= 0xff >> (8 * len - slots);
     }
 }

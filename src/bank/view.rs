@@ -48,8 +48,16 @@ pub(super) const UNKNOWN_KEYS: u64 = u64::MAX;
 pub struct BankView<B> {
     pub(super) bytes: B,
     pub(super) shape: Shape,
-    /// `None` for a bank in memory, which has no checksums.
-    pub(super) keys_checksum: Option<u64>,
+    /// `None` for a bank in memory.
+    pub(super) checksums: Option<Checksums>,
+}
+
+/// Stored in a footer.
+#[derive(Clone, Copy)]
+pub(super) struct Checksums {
+    known_keys: u64,
+    /// Of the footer, and a part of each region's.
+    footer: u64,
 }
 
 impl<B: AsRef<[u8]>> BankView<B> {
@@ -81,7 +89,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         if footer.standalone_len() != all.len() as u64 {
             return Err(wrong_size(footer.shape.n_blocks as u64, all.len() - StandaloneFooter::LEN));
         }
-        Ok(Self { shape: footer.shape, keys_checksum: Some(footer.keys_checksum), bytes })
+        Ok(Self { shape: footer.shape, checksums: Some(footer.checksums), bytes })
     }
 
     /// Compares the bank's bytes with their checksums, if it was opened from standalone bytes. Reads all of them.
@@ -91,14 +99,14 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged: lookups may then miss
     /// slots.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        let Some(keys_checksum) = self.keys_checksum else { return Ok(()) };
+        let Some(checksums) = self.checksums else { return Ok(()) };
         let bytes = self.bytes.as_ref();
         let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
         let (regions, keys) = bytes.split_at_checked(self.shape.regions_len()).ok_or(shorter)?;
         for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
-            verify_region(region, block)?;
+            checksums.verify_region(region, block)?;
         }
-        encoding::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, keys_checksum)
+        encoding::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, checksums.known_keys)
     }
 
     /// Hashes `key` under the filters' seed, for the other methods.
@@ -162,7 +170,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(rows) = self.rows(self.shape.block_of(hash)) {
-            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.n_words());
+            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.n_words().min(64));
         }
     }
 
@@ -239,10 +247,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self
     }
 
-    /// The bytes that were given.
-    #[inline]
-    pub fn get_ref(&self) -> &B {
-        &self.bytes
+    /// Bytes of the view, or of a [`FilterBank`](super::FilterBank)'s memory.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.as_ref().len()
     }
 
     /// Length of the standalone bytes.
@@ -255,28 +262,59 @@ impl<B: AsRef<[u8]>> BankView<B> {
     encoding::standalone_io!(write);
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let Shape { n_blocks, slots, k, seed, .. } = self.shape;
-        let stored = rows_len(slots);
-        let mut region = alloc::vec![0; stored + TRAILER_BYTES];
-        for block in 0..n_blocks {
-            let (rows, trailer) = region.split_at_mut(stored);
-            match self.rows(block) {
-                Some(ours) => copy_rows(ours, rows),
-                None => rows.fill(0xff),
-            }
-            trailer[..8].copy_from_slice(&xxh64(rows, block as u64).to_le_bytes());
-            write(&region)?;
+        let stored = self.bytes.as_ref().get(..self.standalone_len());
+        if let Some(stored) = stored.filter(|_| self.checksums.is_some()) {
+            // As they are: new checksums would hide damage.
+            return write(stored);
         }
+        let Shape { n_blocks, slots, k, seed, .. } = self.shape;
         let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
         for slot in 0..slots {
             keys.extend(self.known_keys(slot).unwrap_or(UNKNOWN_KEYS).to_le_bytes());
         }
-        write(&keys)?;
-        let (n_blocks, slots, checksum) = (n_blocks as u64, Some(slots as u64), encoding::checksum(&keys));
+        let known_keys = encoding::checksum(&keys);
+        let (size, slots) = (n_blocks as u64, Some(slots as u64));
         let footer =
-            StandaloneFooter::new(StandaloneKind::Bank, n_blocks, k.get(), seed.get(), slots, checksum);
-        write(&footer.to_bytes())
+            StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, known_keys)
+                .to_bytes();
+        let checksums = Checksums { known_keys, footer: stored_checksum(&footer) };
+        let rows_len = rows_len(self.shape.slots);
+        let mut region = alloc::vec![0; rows_len + TRAILER_BYTES];
+        for block in 0..n_blocks {
+            let (rows, trailer) = region.split_at_mut(rows_len);
+            match self.rows(block) {
+                Some(ours) => copy_rows(ours, rows, self.shape.slots),
+                None => rows.fill(0xff),
+            }
+            trailer[..8].copy_from_slice(&checksums.of_region(rows, block as u64).to_le_bytes());
+            write(&region)?;
+        }
+        write(&keys)?;
+        write(&footer)
     }
+}
+
+impl Checksums {
+    fn of_region(self, rows: &[u8], block: u64) -> u64 {
+        xxh64(rows, self.footer.wrapping_add(block))
+    }
+
+    /// Compares a region, with the 64 bytes behind its rows, with its checksum.
+    fn verify_region(self, region: &[u8], block: u64) -> Result<(), DecodeError> {
+        let (rows, trailer) =
+            region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
+        let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
+        let (stored, computed) = (u64::from_le_bytes(*stored), self.of_region(rows, block));
+        if stored != computed || zeros.iter().any(|&byte| byte != 0) {
+            return Err(DecodeError::RegionChecksum { block, stored, computed });
+        }
+        Ok(())
+    }
+}
+
+/// The checksum in a footer.
+fn stored_checksum(footer: &[u8; StandaloneFooter::LEN]) -> u64 {
+    u64::from_le_bytes(footer.as_chunks().0[6])
 }
 
 /// The block of one slot.
@@ -289,17 +327,6 @@ fn column(rows: &[u8], slot: usize) -> Block {
     block
 }
 
-/// Compares a region, with the 64 bytes behind its rows, with its checksum.
-fn verify_region(region: &[u8], block: u64) -> Result<(), DecodeError> {
-    let (rows, trailer) = region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
-    let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
-    let (stored, computed) = (u64::from_le_bytes(*stored), xxh64(rows, block));
-    if stored != computed || zeros.iter().any(|&byte| byte != 0) {
-        return Err(DecodeError::RegionChecksum { block, stored, computed });
-    }
-    Ok(())
-}
-
 impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.debug("BankView", f)
@@ -309,8 +336,8 @@ impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
 /// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
 ///
 /// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
-/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. Read the footer and the ranges from
-/// one version of the file: if another bank replaces it between two reads, its slots have other meanings.
+/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. A checksum includes the footer's: a
+/// range of a bank of other sizes or numbers of keys is an error. But do not overwrite a bank: write a new file.
 ///
 /// # Examples
 ///
@@ -333,7 +360,7 @@ impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
 #[derive(Clone, Copy)]
 pub struct BankFooter {
     shape: Shape,
-    keys_checksum: u64,
+    checksums: Checksums,
 }
 
 impl BankFooter {
@@ -364,7 +391,8 @@ impl BankFooter {
             n_blocks.filter(|&n_blocks| (n_blocks as u64).checked_mul(stride as u64 + 8).is_some());
         let n_blocks = n_blocks.ok_or(wrong_size(footer.size, before.len()))?;
         let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
-        Ok(Self { shape, keys_checksum: footer.body_checksum })
+        let stored = bytes.last_chunk().map_or(0, stored_checksum);
+        Ok(Self { shape, checksums: Checksums { known_keys: footer.body_checksum, footer: stored } })
     }
 
     /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
@@ -402,7 +430,7 @@ impl BankFooter {
     ) -> Result<bool, DecodeError> {
         let expected = self.shape.stride;
         let checked = match bytes.len() == expected {
-            true => verify_region(bytes, self.shape.block_of(hash) as u64),
+            true => self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64),
             false => Err(DecodeError::Range { expected, found: bytes.len() }),
         };
         let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
