@@ -41,7 +41,7 @@ enum Filters {
 }
 
 impl Filters {
-    /// The segments that possibly have a key. If there is an error, any segment can have it.
+    /// The segments that possibly have a key. After an error, any segment can have it: here, the get fails.
     async fn segments(&self, bucket: &Bucket, key: &str) -> anyhow::Result<Vec<usize>> {
         let hash = hash_key(key, 0); // seed 0, as the filters
         Ok(match self {

@@ -112,9 +112,9 @@ fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> PyResult<bank::
     let Some(smallest) = filters.iter().min_by_key(|filter| filter.n_blocks()) else {
         return Err(bank_error(bank::BankError::NoFilters));
     };
-    let sizing = Sizing::with_blocks(smallest.n_blocks(), smallest.k());
-    let bank = sizing.and_then(|sizing| bank::FilterBank::with_capacity(sizing, capacity.max(filters.len())));
-    let mut bank = bank.and_then(|bank| bank.with_seed(smallest.seed())).map_err(sizing_error)?;
+    let sizing = Sizing::with_blocks(smallest.n_blocks(), smallest.k()).map_err(sizing_error)?;
+    let bank = bank::FilterBank::with_capacity(sizing, capacity.max(filters.len())).map_err(bank_error)?;
+    let mut bank = bank.with_seed(smallest.seed()).map_err(sizing_error)?;
     bank.push_all(filters).map_err(bank_error)?;
     Ok(bank)
 }
@@ -241,7 +241,7 @@ impl FilterBank {
 
     /// Makes room for `additional` more slots than there are, if there is not enough. Copies the bank.
     fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = count)] additional: usize) -> PyResult<()> {
-        py.detach(|| self.write().reserve(additional)).map_err(sizing_error)
+        py.detach(|| self.write().reserve(additional)).map_err(bank_error)
     }
 
     /// Number of slots.

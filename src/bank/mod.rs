@@ -1,8 +1,10 @@
 //! Filter banks: one lookup answers for many filters.
 //!
-//! "Which of these thousand tables may have the key?" takes a cache line for each filter, or a read of an object store.
-//! A [`FilterBank`] stores the filters side by side, so that the answer for all of them is in a few neighbouring lines.
-//! The bits, and so the false positives, are those of the filters.
+//! "Which of these thousand tables may have the key?" costs a cache miss for each filter, or a request to an object store.
+//! A [`FilterBank`] stores the filters transposed: for each bit of a block there is a row, with one bit for each filter,
+//! and a lookup ANDs the k rows of the key. The rows of one block number, a region, lie side by side. The bits, and so the
+//! false positives, are those of the filters. In the literature, this is a bit-sliced or interleaved Bloom filter; here,
+//! within blocks.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -47,13 +49,13 @@ use crate::kernel::{Kernel, ROWS};
 use crate::sizing::Sizing;
 use crate::view::{BloomView, check_match};
 
-/// Many filters of one number of blocks, k and seed, stored so that one lookup answers for all of them.
+/// Many filters with equal number of blocks, k and seed, stored so that one lookup answers for all of them.
 ///
 /// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
 /// Lookups are the methods of [`BankView`], to which a bank dereferences.
 ///
-/// Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
-/// [`embedding`](crate::embedding) for when to use one.
+/// Takes 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
+/// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
     /// In the bytes, the known keys of `capacity` slots follow the regions.
@@ -91,12 +93,15 @@ impl FilterBank {
         Ok(Self { view: BankView { bytes, shape, checksums: None } })
     }
 
-    /// A bank of these filters or views, in this order, as large as the smallest of them: larger filters are folded.
+    /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter: larger filters are
+    /// folded, which raises their false-positive rates. One filter that is too small raises those of all others.
     ///
     /// # Errors
     ///
-    /// If there is no filter, or more than 2^24, if a number of blocks is not a multiple of the smallest, if the filters differ in k or
-    /// seed, or if memory for the bank cannot be allocated.
+    /// - if there is no filter, or more than 2^24;
+    /// - if a filter's number of blocks is not a multiple of the smallest;
+    /// - if the filters differ in k or seed;
+    /// - if memory for the bank cannot be allocated.
     pub fn from_filters<'a>(
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
     ) -> Result<Self, BankError> {
@@ -177,8 +182,8 @@ impl FilterBank {
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
     ///
-    /// Writes one bit of each row, and so to a cache line for each bit of the filter: milliseconds for 64 KiB. To add
-    /// many, use [`push_all`](Self::push_all).
+    /// Writes to a cache line for each of the filter's bits if the bank has 512 slots or more, or to all lines of the bank:
+    /// a few milliseconds for 64 KiB. To add many, use [`push_all`](Self::push_all).
     ///
     /// # Errors
     ///
