@@ -27,10 +27,13 @@ fn sample() -> CountingBloomFilter {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: common::cases(1_000), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: common::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn programs_of_inserts_and_removes_lose_no_key(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn programs_of_inserts_and_removes_lose_no_key(
+        // `arbitrary` ends a list at an even byte: of random bytes, half of all programs would be empty.
+        bytes in prop::collection::vec(prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()], 0..600),
+    ) {
         counting(Input::arbitrary_take_rest(Unstructured::new(&bytes)).unwrap());
     }
 
