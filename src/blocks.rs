@@ -156,6 +156,12 @@ impl Blocks {
         self.n_blocks
     }
 
+    /// The stored number of keys, but `None` if it is 0 and a bit is set: an empty filter accepts another seed, so
+    /// damaged or forged bytes must not claim to be empty.
+    pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
+        stored.filter(|&keys| keys != 0 || self.as_slice().is_zero())
+    }
+
     /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of_mut(&mut self, hash: u64) -> &mut Block {

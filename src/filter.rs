@@ -604,8 +604,7 @@ impl BloomView<'_> {
 
     fn filter_of(&self, blocks: Blocks) -> BloomFilter {
         let Self { k, kernel, seed, keys, .. } = *self;
-        // A filter without keys accepts another seed, so damaged bytes with bits set must not claim to have no keys.
-        let keys = keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        let keys = blocks.known_keys(keys);
         BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
 }

@@ -5,8 +5,8 @@ use core::{fmt, iter};
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
-/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first in a bank, or in a larger
-/// one, allocates.
+/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first in a bank, or in a
+/// larger one, allocates.
 ///
 /// # Examples
 ///
@@ -76,7 +76,7 @@ impl SlotBitmap {
 
     /// Clears the bits from `slots` on.
     #[inline]
-    pub(super) fn truncate(&mut self, slots: usize) {
+    pub(super) fn clear_from(&mut self, slots: usize) {
         if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
             *last &= !(!0 << (slots % 64));
         }

@@ -39,13 +39,12 @@ pub use bitmap::SlotBitmap;
 pub use view::{BankFooter, BankView};
 
 use self::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
-use self::view::UNKNOWN_KEYS;
 use crate::aligned_bytes::AlignedBytes;
-use crate::blocks::{BLOCK_BYTES, Block, lanes, reserve};
+use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes, reserve};
 use crate::encoding;
 use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError, out_of_memory};
 use crate::hash::Seed;
-use crate::kernel::{Kernel, ROWS};
+use crate::kernel::{Kernel, ROWS, Square};
 use crate::sizing::Sizing;
 use crate::view::{BloomView, check_match};
 
@@ -236,11 +235,6 @@ impl FilterBank {
         Ok(())
     }
 
-    fn check_slot(&self, slot: usize) -> Result<(), BankError> {
-        let slots = self.slots();
-        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
-    }
-
     /// Writes filters to the slots from `first` on.
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
         let Shape { n_blocks, k, seed, .. } = self.view.shape;
@@ -271,7 +265,7 @@ impl FilterBank {
                 let slot = first + done;
                 let (word, in_word) = (slot / 64, slot % 64);
                 let now = (64 - in_word).min(count - done);
-                let mut square = [[0; 8]; 64];
+                let mut square: Square = [[0; LANES]; 64];
                 for (i, words) in square[in_word..][..now].iter_mut().enumerate() {
                     *words = lanes(&block_of(done + i, block));
                 }
@@ -295,7 +289,8 @@ impl FilterBank {
 
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
         let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
-        self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.unwrap_or(UNKNOWN_KEYS).to_le_bytes());
+        self.view.bytes[start..][..KEYS_BYTES]
+            .copy_from_slice(&keys.unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
     }
 }
 
@@ -311,7 +306,7 @@ fn views<'a>(
 }
 
 /// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no others.
-fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &[[u64; 8]; 64], mask: u64) {
+fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask: u64) {
     let (words, _) = rows.as_chunks_mut::<BYTES>();
     let per_row = words.len() / ROWS;
     for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {

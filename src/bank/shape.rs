@@ -50,7 +50,7 @@ impl Shape {
             Some(rows) => self.kernel.find(rows, hash, self.k, words),
             None => words.fill(!0),
         }
-        found.truncate(self.slots);
+        found.clear_from(self.slots);
         !found.is_empty()
     }
 

@@ -18,9 +18,6 @@ use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
 use crate::key::Key;
 use crate::mask::ProbeCount;
 
-/// Stored if the number of keys is not known.
-pub(super) const UNKNOWN_KEYS: u64 = u64::MAX;
-
 /// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](super::FilterBank) has the same
 /// methods.
 ///
@@ -185,17 +182,19 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// If there is no such slot, or memory for the filter cannot be allocated.
     pub fn get(&self, slot: usize) -> Result<BloomFilter, BankError> {
-        let Shape { n_blocks, slots, k, seed, kernel, .. } = self.shape;
-        if slot >= slots {
-            return Err(BankError::Slot { slot, slots });
-        }
+        self.check_slot(slot)?;
+        let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
         for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
             *block = self.rows(i).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot));
         }
-        // As in every filter that is read: damaged bytes with bits set must not claim to have no keys.
-        let keys = self.known_keys(slot).filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        let keys = blocks.known_keys(self.known_keys(slot));
         Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
+    }
+
+    pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
+        let slots = self.slots();
+        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
     }
 
     /// The rows of a region.
@@ -207,11 +206,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Number of distinct keys in a slot's filter, if known. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys). `None` if there is no such slot.
     pub fn known_keys(&self, slot: usize) -> Option<u64> {
-        if slot >= self.shape.slots {
-            return None;
-        }
+        self.check_slot(slot).ok()?;
         let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
-        Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != UNKNOWN_KEYS)
+        Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != encoding::UNKNOWN_KEYS)
     }
 
     /// Number of slots, each with a filter.
@@ -274,7 +271,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let Shape { n_blocks, slots, k, seed, .. } = self.shape;
         let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
         for slot in 0..slots {
-            keys.extend(self.known_keys(slot).unwrap_or(UNKNOWN_KEYS).to_le_bytes());
+            keys.extend(self.known_keys(slot).unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
         }
         let known_keys = encoding::checksum(&keys);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
@@ -433,9 +430,10 @@ impl BankFooter {
         found: &mut SlotBitmap,
     ) -> Result<bool, DecodeError> {
         let expected = self.shape.stride;
-        let checked = match bytes.len() == expected {
-            true => self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64),
-            false => Err(DecodeError::Range { expected, found: bytes.len() }),
+        let checked = if bytes.len() == expected {
+            self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64)
+        } else {
+            Err(DecodeError::Range { expected, found: bytes.len() })
         };
         let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
         let any = self.shape.find(rows, hash, found);

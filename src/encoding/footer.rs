@@ -14,7 +14,7 @@ const FOOTER_BYTES: usize = StandaloneFooter::LEN;
 /// Four bits for each of a block's 512.
 const COUNTER_BLOCK_BYTES: usize = 256;
 /// Stored if the number of keys is not known.
-const UNKNOWN_KEYS: u64 = u64::MAX;
+pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
 
 /// The kind of filter in standalone bytes, identified by the last eight bytes.
 #[non_exhaustive]

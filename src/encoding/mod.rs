@@ -11,7 +11,7 @@ use core::convert::Infallible;
 
 pub(crate) use compact::{compact_len, read_compact, with_compact, write_compact_lanes};
 pub use footer::{StandaloneFooter, StandaloneKind};
-pub(crate) use footer::{VERSION, checksum, seal, split, split_filter, verify};
+pub(crate) use footer::{UNKNOWN_KEYS, VERSION, checksum, seal, split, split_filter, verify};
 pub(crate) use lanes::{LANE_BYTES, Lanes, with_fewest_lanes, with_fewest_lanes_of_both};
 pub(crate) use standalone::{read_standalone, split_last_standalone, with_standalone};
 

@@ -14,7 +14,7 @@ pub(crate) const ROWS: usize = 512;
 /// An iterator's code has twice the instructions, so that a CPU begins fewer lookups while it waits for the rows of the
 /// first.
 #[inline(always)]
-pub(super) fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
+fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     let (first, second) = words(hash);
     let rotation = first >> 61;
     let mut each = |word: u64, probes: u32| {
@@ -58,7 +58,7 @@ pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
 
 /// ANDs `BYTES` bytes of the rows of a hash, from an offset on: `WORDS` words, or a part of one.
 #[inline(always)]
-pub(super) fn and<const BYTES: usize, const WORDS: usize>(
+fn and<const BYTES: usize, const WORDS: usize>(
     region: &[u8],
     offset: usize,
     hash: u64,
@@ -76,7 +76,7 @@ pub(super) fn and<const BYTES: usize, const WORDS: usize>(
 
 /// Calls `with` with `BYTES` bytes of each row of a hash, from an offset on.
 #[inline(always)]
-pub(super) fn for_each_part<const BYTES: usize>(
+fn for_each_part<const BYTES: usize>(
     region: &[u8],
     offset: usize,
     hash: u64,

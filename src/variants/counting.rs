@@ -401,8 +401,7 @@ impl CountingBloomFilter {
         for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {
             *block = bits(counters);
         }
-        // An empty filter accepts another seed, so forged bytes must not claim to be empty.
-        let keys = footer.known_keys.filter(|&keys| keys != 0 || counters.as_slice().is_zero());
+        let keys = counters.known_keys(footer.known_keys);
         let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
         Ok(Self { filter, counters })
     }

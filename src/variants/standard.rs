@@ -400,8 +400,7 @@ impl StandardBloomFilter {
             return Err(DecodeError::Footer { field: "number of bits", found: bit_len });
         }
         let blocks = Blocks::try_from_bytes(lanes)?;
-        // An empty filter accepts another seed, so forged bytes must not claim to be empty.
-        let keys = footer.known_keys.filter(|&keys| keys != 0 || blocks.as_slice().is_zero());
+        let keys = blocks.known_keys(footer.known_keys);
         Ok(Self { blocks, sizing, seed: Seed::new(footer.seed), keys })
     }
 
