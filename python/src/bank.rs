@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::Sizing;
-use bloomline::bank::{self, SlotBitmap};
+use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -16,7 +15,7 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::borrowed::{BloomView, bytes_of};
 use crate::column::{Hashes, Invalid};
-use crate::errors::{bank_error, decode_error, os_error, out_of_memory, sizing_error};
+use crate::errors::{bank_error, decode_error, os_error, out_of_memory};
 use crate::filters::{BloomFilter, check_memory, count};
 use crate::keys;
 
@@ -108,14 +107,9 @@ fn with_filters<T: Send>(
 }
 
 /// Room for `capacity` slots, or for the filters if there are more.
-fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> PyResult<bank::FilterBank> {
-    let Some(smallest) = filters.iter().min_by_key(|filter| filter.n_blocks()) else {
-        return Err(bank_error(bank::BankError::NoFilters));
-    };
-    let sizing = Sizing::with_blocks(smallest.n_blocks(), smallest.k()).map_err(sizing_error)?;
-    let bank = bank::FilterBank::with_capacity(sizing, capacity.max(filters.len())).map_err(bank_error)?;
-    let mut bank = bank.with_seed(smallest.seed()).map_err(sizing_error)?;
-    bank.push_all(filters).map_err(bank_error)?;
+fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::FilterBank, BankError> {
+    let mut bank = bank::FilterBank::from_filters(filters)?;
+    bank.reserve(capacity.saturating_sub(filters.len()))?;
     Ok(bank)
 }
 
@@ -178,7 +172,8 @@ impl FilterBank {
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = capacity.map_or(Ok(0), count)?;
         let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
-        with_filters(filters.py(), &sources, |filters| bank_of(filters, capacity)).map(Self::new_with)
+        with_filters(filters.py(), &sources, |filters| bank_of(filters, capacity).map_err(bank_error))
+            .map(Self::new_with)
     }
 
     /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. All
