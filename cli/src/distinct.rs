@@ -7,9 +7,9 @@ use crate::input::Input;
 use crate::keys::Keys;
 
 /// The distinct keys, up to where input cannot be read, and the number of all keys.
-pub fn count(input: &Input) -> (Distinct, Result<u64>) {
+pub fn count(input: &Input, quiet: bool) -> (Distinct, Result<u64>) {
     let mut distinct = Distinct::default();
-    let read = Keys::new(input, "counting").without_notes().hash_all(0, |hashes| distinct.add(hashes));
+    let read = Keys::new(input, "counting", quiet).without_notes().hash_all(0, |hashes| distinct.add(hashes));
     distinct.tidy();
     (distinct, read)
 }

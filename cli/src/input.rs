@@ -1,30 +1,40 @@
-//! The arguments that say where keys are and how they end.
+//! Where lines are read from, and which part of a line is its key.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
 use crate::output::io_error;
 
-#[derive(Args, Clone)]
-pub struct Input {
-    /// Files of keys, plain, gzip or zstd; standard input if none or -
+#[derive(Args)]
+pub struct InputArguments {
+    /// Files of lines, plain, gzip or zstd; standard input if none or -
     #[arg(value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Keys end with a NUL byte instead of a newline
-    #[arg(short = '0', long)]
-    pub null: bool,
-    /// Keys are N bytes each, with nothing between them
-    #[arg(long, value_name = "N", conflicts_with = "null")]
-    pub length: Option<NonZeroUsize>,
+    files: Vec<PathBuf>,
+    /// Read the files' names from LIST, each ended by NUL, as by `find -print0`
+    #[arg(long, value_name = "LIST", conflicts_with = "files")]
+    files0_from: Option<PathBuf>,
     /// Treat input as uncompressed, even if it begins like gzip or zstd
     #[arg(long)]
-    pub raw: bool,
+    raw: bool,
+    #[command(flatten)]
+    rule: KeyRule,
+}
+
+/// What a line is, and which part of it is the key.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct KeyRule {
+    /// Lines end with NUL instead of a newline
+    #[arg(short = '0', long)]
+    pub null: bool,
+    /// Lines are N bytes each, with nothing between them
+    #[arg(long, value_name = "N", conflicts_with = "null")]
+    pub length: Option<NonZeroUsize>,
     /// Lines may end with CR LF; the CR is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
     pub crlf: bool,
@@ -34,10 +44,17 @@ pub struct Input {
     /// The key is the N-th field of the line, counted from 1
     #[arg(long, value_name = "N", conflicts_with = "length", value_parser = column)]
     pub column: Option<NonZeroUsize>,
-    /// What separates fields, one byte; a tab by default
-    #[arg(long, value_name = "D", requires = "column", value_parser = delimiter)]
-    #[arg(default_value = "\t", hide_default_value = true)]
-    pub delimiter: u8,
+    /// The byte between fields, instead of a tab
+    #[arg(long, value_name = "BYTE", requires = "column", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+}
+
+/// Files, and how to read them.
+#[derive(Clone)]
+pub struct Input {
+    pub files: Vec<PathBuf>,
+    pub raw: bool,
+    pub rule: KeyRule,
 }
 
 fn column(text: &str) -> Result<NonZeroUsize, String> {
@@ -59,7 +76,7 @@ pub enum Ends {
     After(usize),
 }
 
-impl Input {
+impl KeyRule {
     pub fn ends(&self) -> Ends {
         match self.length {
             Some(length) => Ends::After(length.get()),
@@ -67,17 +84,92 @@ impl Input {
         }
     }
 
-    /// The name of the file with this index, for messages.
-    pub fn name(&self, file: usize) -> String {
-        let file = self.files.get(file).filter(|file| !is_stdin(file));
-        file.map_or("standard input".into(), |file| file.display().to_string())
+    pub fn delimiter(&self) -> u8 {
+        self.delimiter.unwrap_or(b'\t')
     }
 
-    /// Whether the keys can be read twice.
+    /// The options that give this rule, for messages.
+    pub fn options(&self) -> String {
+        let flags = [(self.null, "--null"), (self.crlf, "--crlf"), (self.integers, "--integers")];
+        let numbers = [("--length", self.length), ("--column", self.column)];
+        let mut options: Vec<_> =
+            flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_string()).collect();
+        options.extend(numbers.iter().filter_map(|(name, number)| Some(format!("{name} {}", (*number)?))));
+        options.extend(self.delimiter.map(|byte| format!("--delimiter {:?}", char::from(byte))));
+        if options.is_empty() { "whole lines as keys".into() } else { options.join(" ") }
+    }
+}
+
+impl InputArguments {
+    /// Reads the list of files, if there is one.
+    pub fn resolve(&self) -> Result<Input> {
+        let files = match &self.files0_from {
+            Some(list) => names(list)?,
+            None if self.files.is_empty() => vec!["-".into()],
+            None => self.files.clone(),
+        };
+        let mut rule = self.rule.clone();
+        rule.delimiter = rule.delimiter.filter(|&byte| byte != b'\t');
+        Ok(Input { files, raw: self.raw, rule })
+    }
+}
+
+/// The names in a list, each ended by NUL.
+fn names(list: &Path) -> Result<Vec<PathBuf>> {
+    let (name, mut text) = (list.display(), Vec::new());
+    let read = if is_stdin(list) {
+        io::stdin().read_to_end(&mut text)
+    } else {
+        File::open(list).and_then(|mut file| file.read_to_end(&mut text))
+    };
+    read.map_err(|error| io_error(name, &error))?;
+    let names = text.strip_suffix(b"\0").unwrap_or(&text);
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = |(i, name): (usize, &[u8])| {
+        ensure!(!name.is_empty(), "{}: name {} is empty (end each name with one NUL)", list.display(), i + 1);
+        ensure!(
+            !(is_stdin(list) && name == b"-"),
+            "-: the names and the lines cannot both come from standard input (omit - from the names)"
+        );
+        path(name).ok_or_else(|| anyhow!("{}: name {} is not UTF-8 (rename the file)", list.display(), i + 1))
+    };
+    names.split(|&byte| byte == 0).enumerate().map(path).collect()
+}
+
+#[cfg(unix)]
+fn path(name: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(std::ffi::OsStr::from_bytes(name).into())
+}
+
+#[cfg(not(unix))]
+fn path(name: &[u8]) -> Option<PathBuf> {
+    str::from_utf8(name).ok().map(PathBuf::from)
+}
+
+impl Input {
+    /// The name of the file with this index, for messages.
+    pub fn name(&self, file: usize) -> String {
+        match self.files.get(file) {
+            Some(file) if !is_stdin(file) => file.display().to_string(),
+            _ => "standard input".into(),
+        }
+    }
+
+    /// Whether the lines can be read twice.
     pub fn is_of_files(&self) -> bool {
-        let is_file =
-            |file: &PathBuf| !is_stdin(file) && fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
-        !self.files.is_empty() && self.files.iter().all(is_file)
+        self.total_bytes().is_some()
+    }
+
+    /// The bytes of all files, unless one is not a regular file.
+    pub fn total_bytes(&self) -> Option<u64> {
+        let size = |file: &PathBuf| {
+            let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
+            metadata.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
+        };
+        self.files.iter().map(size).sum()
     }
 
     /// Whether `file` is one of them, under any name.

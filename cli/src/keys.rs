@@ -1,7 +1,7 @@
-//! Keys in chunks, as they are read.
+//! Lines and their keys, in chunks as they are read.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::iter;
 #[cfg(unix)]
@@ -9,7 +9,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 
@@ -17,20 +16,21 @@ use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
-use crate::input::{Ends, Input, is_stdin};
+use crate::input::{Ends, Input, KeyRule, is_stdin};
+use crate::numbers::counted;
 use crate::output::{io_error, note};
 use crate::progress::Progress;
 use crate::signals::lock;
 
-/// Some whole keys of one file, with what ends them.
+/// Some whole lines of one file, with what ends them.
 pub struct Chunk<'a> {
     input: &'a Input,
-    /// Index of the file, and keys before these in it: the order in which chunks are read.
+    /// Index of the file, and lines before these in it: the order in which chunks are read.
     position: (usize, u64),
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are keys.
+    /// Bytes of the buffer that are lines.
     len: usize,
-    /// Where the next key begins, for each key.
+    /// Where the next line begins, for each line.
     ends: Vec<usize>,
 }
 
@@ -42,7 +42,8 @@ impl<'a> Chunk<'a> {
     /// Replaces `hashes` by the hashes of the keys.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
-        let Input { integers, column, delimiter, .. } = *self.input;
+        let (rule, delimiter) = (&self.input.rule, self.input.rule.delimiter());
+        let (integers, column) = (rule.integers, rule.column);
         if !integers && column.is_none() {
             hashes.extend(self.lines().map(|key| hash_key(key, seed)));
             return Ok(());
@@ -63,10 +64,10 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// The keys without their ends, or the lines that have them in a column.
+    /// The lines without their ends.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let n_end_bytes = usize::from(self.input.length.is_none());
-        let crlf = self.input.crlf;
+        let n_end_bytes = usize::from(self.input.rule.length.is_none());
+        let crlf = self.input.rule.crlf;
         let mut start = 0;
         self.ends.iter().map(move |&end| {
             let line = &self.buffer[start..end - n_end_bytes];
@@ -84,7 +85,7 @@ impl<'a> Chunk<'a> {
     }
 
     fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
-        let column = self.input.column.map_or(0, usize::from);
+        let column = self.input.rule.column.map_or(0, usize::from);
         anyhow!(
             "{} has no column {column}: {} (remove it, or change --column or --delimiter)",
             self.line(i),
@@ -98,33 +99,26 @@ impl<'a> Chunk<'a> {
         format!("{}: line {}", self.input.name(file), n_before + i as u64 + 1)
     }
 
-    /// Appends the keys whose index `is_selected`, with their ends, and returns their number.
-    pub fn select(
-        &self,
-        mut is_selected: impl FnMut(usize) -> bool,
-        selected: &mut Vec<u8>,
-    ) -> Result<usize> {
+    /// Appends the lines whose flag `is` this, with their ends. Lines without a flag are left out.
+    pub fn copy(&self, flags: &[bool], is: bool, to: &mut Vec<u8>) -> Result<()> {
         let n_bytes = self.len;
-        let failed = |_| anyhow!("no memory to print keys of {n_bytes} bytes (free some)");
-        selected.try_reserve(n_bytes).map_err(failed)?;
-        let (mut n, mut start, mut kept_from) = (0, 0, 0);
-        for (i, &end) in self.ends.iter().enumerate() {
-            if is_selected(i) {
-                n += 1;
-            } else {
-                selected.extend_from_slice(&self.buffer[kept_from..start]);
+        to.try_reserve(n_bytes).map_err(|_| anyhow!("no memory to print {n_bytes} bytes of lines (free some)"))?;
+        let (mut start, mut kept_from) = (0, 0);
+        for (&end, &flag) in self.ends.iter().zip(flags) {
+            if flag != is {
+                to.extend_from_slice(&self.buffer[kept_from..start]);
                 kept_from = end;
             }
             start = end;
         }
-        selected.extend_from_slice(&self.buffer[kept_from..start]);
-        Ok(n)
+        to.extend_from_slice(&self.buffer[kept_from..start]);
+        Ok(())
     }
 
-    /// Finds the ends of the keys.
+    /// Finds the ends of the lines.
     fn find_ends(&mut self) {
         self.ends.clear();
-        match self.input.ends() {
+        match self.input.rule.ends() {
             Ends::With(byte) => {
                 self.ends.extend(memchr::memchr_iter(byte, &self.buffer[..self.len]).map(|at| at + 1));
             }
@@ -165,58 +159,72 @@ struct Reader<'a> {
     /// Index of the next file.
     to_open: usize,
     open: Option<Box<dyn Read + Send>>,
-    /// The beginning of a key whose end has not been read.
+    /// The beginning of a line whose end has not been read.
     rest: Vec<u8>,
-    /// Keys read so far, and keys of the last opened file.
-    n_keys: u64,
-    n_file_keys: u64,
+    /// Lines read so far, and lines of the last opened file.
+    n_lines: u64,
+    n_file_lines: u64,
     progress: Progress,
-    /// Whether to note, once in each file, that lines end with CR LF; and whether still to do so in this one.
-    notes_crs: bool,
-    awaits_cr: bool,
+    /// Whether to look for lines that end with CR LF: their number, and the index of the first file with one.
+    looks_for_crs: bool,
+    n_crs: u64,
+    first_cr: usize,
+    /// Whether a file could not be read, which was reported.
+    has_failed: bool,
 }
 
 /// Reading, a third of the work, is done by one thread at a time.
 const MAX_THREADS: usize = 4;
 
 impl<'a> Keys<'a> {
-    /// From the first key on; `doing` is the progress bar's label.
-    pub fn new(input: &'a Input, doing: &'static str) -> Self {
+    /// From the first line on; `doing` is the progress bar's label. With `quiet`, there is no bar and no note.
+    pub fn new(input: &'a Input, doing: &'static str, quiet: bool) -> Self {
+        let KeyRule { null, length, crlf, integers, .. } = input.rule;
         let reader = Reader {
             input,
             to_open: 0,
             open: None,
             rest: Vec::new(),
-            n_keys: 0,
-            n_file_keys: 0,
-            progress: progress(input, doing),
-            notes_crs: !input.crlf && input.length.is_none() && !input.null && !input.integers,
-            awaits_cr: false,
+            n_lines: 0,
+            n_file_lines: 0,
+            progress: if quiet { Progress::hidden() } else { progress(input, doing) },
+            looks_for_crs: !quiet && !null && length.is_none() && !crlf && !integers,
+            n_crs: 0,
+            first_cr: 0,
+            has_failed: false,
         };
         Self { reader, chunk: Chunk::new(input) }
     }
 
     /// Without notes on what is read, which will be read again.
     pub fn without_notes(mut self) -> Self {
-        self.reader.notes_crs = false;
+        self.reader.looks_for_crs = false;
         self
     }
 
-    /// Keys returned so far.
-    pub fn count(&self) -> u64 {
-        self.reader.n_keys
-    }
-
-    /// What can be read without waiting, a few thousand keys at most; `None` at the end.
-    pub fn next_chunk(&mut self) -> Result<Option<&Chunk<'a>>> {
-        let is_read = self.reader.read(&mut self.chunk)?;
+    /// What can be read without waiting, a few thousand lines at most; `None` at the end. A file that cannot be read is
+    /// reported, and the next one is read.
+    pub fn next_chunk(&mut self) -> Option<&Chunk<'a>> {
+        loop {
+            match self.reader.read(&mut self.chunk) {
+                Ok(false) => return None,
+                Ok(true) => break,
+                Err(error) => self.reader.leave_file(&error),
+            }
+        }
         self.chunk.find_ends();
-        Ok(is_read.then_some(&self.chunk))
+        Some(&self.chunk)
     }
 
-    /// Passes the hashes of all keys to `each`, in chunks and in any order, and returns the number of keys.
+    /// Notes what is to be said of all lines, and returns whether all files could be read.
+    pub fn end(self) -> bool {
+        self.reader.note_crs();
+        !self.reader.has_failed
+    }
+
+    /// Passes the hashes of all keys to `each`, in chunks and in any order, and returns the number of lines.
     ///
-    /// Threads take turns to read files, and to call `each`. They find the ends of keys and hash at the same time.
+    /// Threads take turns to read files, and to call `each`. They find the ends of lines and hash at the same time.
     pub fn hash_all(self, seed: u64, each: impl FnMut(&[u64]) + Send) -> Result<u64> {
         let input = self.reader.input;
         let (reader, each) = (Mutex::new(self.reader), Mutex::new(each));
@@ -257,13 +265,17 @@ impl<'a> Keys<'a> {
         });
         match failed {
             Some((_, error)) => Err(error),
-            None => Ok(lock(&reader).n_keys),
+            None => {
+                let reader = lock(&reader);
+                reader.note_crs();
+                Ok(reader.n_lines)
+            }
         }
     }
 }
 
 impl<'a> Reader<'a> {
-    /// Reads at least one whole key, or returns `false` at the end of the last file.
+    /// Reads at least one whole line, or returns `false` at the end of the last file.
     fn read(&mut self, chunk: &mut Chunk<'a>) -> Result<bool> {
         let mut filled = self.rest.len();
         self.grow(&mut chunk.buffer, filled.max(READ))?;
@@ -281,7 +293,7 @@ impl<'a> Reader<'a> {
                 return Ok(false);
             };
             let searched = filled;
-            // No more at a time, even if the buffer has held a long key.
+            // No more at a time, even if the buffer has held a long line.
             let room = chunk.buffer.len().min(filled + READ);
             match reader.read(&mut chunk.buffer[filled..room]) {
                 Ok(0) => filled = self.end_file(&mut chunk.buffer, filled)?,
@@ -290,31 +302,49 @@ impl<'a> Reader<'a> {
                 Err(error) => return Err(read_error(&self.file(), &error)),
             }
             let read = &chunk.buffer[searched..filled];
-            chunk.len = match self.input.ends() {
+            chunk.len = match self.input.rule.ends() {
                 Ends::With(byte) => memchr::memrchr(byte, read).map_or(0, |at| searched + at + 1),
                 Ends::After(length) => filled - filled % length,
             };
         }
-        let (keys, rest) = chunk.buffer[..filled].split_at(chunk.len);
+        let (lines, rest) = chunk.buffer[..filled].split_at(chunk.len);
         self.rest.try_reserve(rest.len()).map_err(|_| self.no_memory(rest.len()))?;
         self.rest.extend_from_slice(rest);
-        if self.awaits_cr && memchr::memchr(b'\n', keys).is_some_and(|end| keys[..end].ends_with(b"\r")) {
-            self.awaits_cr = false;
-            let place = if self.input.column.is_some() { "last field" } else { "key" };
+        let file = self.to_open - 1;
+        if self.looks_for_crs {
+            let crs = memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
+            self.first_cr = if self.n_crs == 0 { file } else { self.first_cr };
+            self.n_crs += crs as u64;
+        }
+        chunk.position = (file, self.n_file_lines);
+        let n_lines = match self.input.rule.ends() {
+            Ends::With(byte) => memchr::memchr_iter(byte, lines).count(),
+            Ends::After(length) => lines.len() / length,
+        } as u64;
+        self.n_lines += n_lines;
+        self.n_file_lines += n_lines;
+        self.progress.count(self.n_lines, "lines");
+        Ok(true)
+    }
+
+    fn note_crs(&self) {
+        if self.n_crs > 0 {
+            let place = if self.input.rule.column.is_some() { "last field" } else { "key" };
+            let verb = if self.n_crs == 1 { "ends" } else { "end" };
             note(format_args!(
-                "{}: lines end with CR LF, and the CR is part of the {place} (exclude it with --crlf)",
-                self.file()
+                "{}: {} {verb} with CR LF, and the CR is part of the {place} (exclude it with --crlf)",
+                self.input.name(self.first_cr),
+                counted(self.n_crs, "line")
             ));
         }
-        chunk.position = (self.to_open - 1, self.n_file_keys);
-        let n_keys = match self.input.ends() {
-            Ends::With(byte) => memchr::memchr_iter(byte, keys).count(),
-            Ends::After(length) => keys.len() / length,
-        } as u64;
-        self.n_keys += n_keys;
-        self.n_file_keys += n_keys;
-        self.progress.count(self.n_keys, "keys");
-        Ok(true)
+    }
+
+    /// Reports why the last opened file cannot be read, and goes on with the next one.
+    fn leave_file(&mut self, error: &Error) {
+        note(format_args!("{error:#}"));
+        self.has_failed = true;
+        self.rest.clear();
+        self.open = None;
     }
 
     /// Name of the last opened file.
@@ -337,48 +367,41 @@ impl<'a> Reader<'a> {
     }
 
     fn no_memory(&self, length: usize) -> Error {
-        anyhow!("{}: no memory for a key of more than {length} bytes (free some)", self.file())
+        anyhow!("{}: no memory for a line of more than {length} bytes (free some)", self.file())
     }
 
     fn open_next(&mut self) -> Result<bool> {
-        let file = match self.input.files.get(self.to_open) {
-            None if self.to_open > 0 => return Ok(false),
-            file => file.filter(|file| !is_stdin(file)),
-        };
+        let Some(file) = self.input.files.get(self.to_open) else { return Ok(false) };
         let name = self.input.name(self.to_open);
+        self.to_open += 1;
         let failed = |error: io::Error| io_error(&name, &error);
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
-        let source: Box<dyn Read + Send> = match file {
-            None => {
-                ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
-                Box::new(io::stdin())
-            }
-            Some(file) => {
-                let file = File::open(file).map_err(failed)?;
-                ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
-                Box::new(file)
-            }
+        let source: Box<dyn Read + Send> = if is_stdin(file) {
+            ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
+            Box::new(io::stdin())
+        } else {
+            let file = File::open(file).map_err(failed)?;
+            ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
+            Box::new(file)
         };
         let source = self.progress.reading(source);
         let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };
-        self.to_open += 1;
         self.open = Some(reader);
-        self.n_file_keys = 0;
-        self.awaits_cr = self.notes_crs;
+        self.n_file_lines = 0;
         Ok(true)
     }
 
-    /// Ends the last key, if nothing ends it: the next file begins with another key. Returns the bytes filled.
+    /// Ends the last line, if nothing ends it: the next file begins with another line. Returns the bytes filled.
     fn end_file(&mut self, buffer: &mut [u8], filled: usize) -> Result<usize> {
         self.open = None;
-        match self.input.ends() {
+        match self.input.rule.ends() {
             Ends::With(byte) if filled > 0 => {
                 buffer[filled] = byte; // the buffer was not full, as it was read into
                 return Ok(filled + 1);
             }
             Ends::After(length) => ensure!(
                 filled.is_multiple_of(length),
-                "{}: the last key has {} of {length} bytes (check the file and --length)",
+                "{}: the last line has {} of {length} bytes (check the file and --length)",
                 self.file(),
                 filled % length
             ),
@@ -390,14 +413,12 @@ impl<'a> Reader<'a> {
 
 /// Without a bar where it would overwrite what is typed, or the end of output that does not end in a newline.
 fn progress(input: &Input, doing: &'static str) -> Progress {
-    let reads_stdin = input.files.is_empty() || input.files.iter().any(|file| is_stdin(file));
-    let ends_lines = matches!(input.ends(), Ends::With(b'\n'));
+    let reads_stdin = input.files.iter().any(|file| is_stdin(file));
+    let ends_lines = matches!(input.rule.ends(), Ends::With(b'\n'));
     if reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal() {
         return Progress::hidden();
     }
-    let size = |file: &PathBuf| fs::metadata(file).ok().map(|metadata| metadata.len());
-    let total = if input.is_of_files() { input.files.iter().map(size).sum() } else { None };
-    Progress::new(doing, total)
+    Progress::new(doing, input.total_bytes())
 }
 
 /// Whether `input` is the file that standard output goes to.

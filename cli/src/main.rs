@@ -5,6 +5,7 @@
 mod decompress;
 mod distinct;
 mod filter_file;
+mod guard;
 mod input;
 mod keys;
 mod numbers;

@@ -111,7 +111,7 @@ pub fn percent(share: f64) -> String {
     if share != 0.0 && share < 1e-6 {
         format!("{share:.2e}").replace(".00e", "e")
     } else {
-        format!("{} %", significant(100.0 * share))
+        format!("{}%", significant(100.0 * share))
     }
 }
 

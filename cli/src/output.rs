@@ -83,7 +83,7 @@ impl Printer {
     }
 }
 
-fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
+pub fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
     match error.kind() {
         ErrorKind::BrokenPipe => Error::new(PipeClosed),
         _ => io_error(name, error),
@@ -242,6 +242,22 @@ fn open_lock(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Whether both paths lead to one place, in which a file is or will be.
+pub fn leads_to(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let target = Target::of(path).ok()?;
+        Some((fs::canonicalize(&target.directory).ok()?, target.name))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+/// A path as it is typed into a shell.
+pub fn typed(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    let name = if name.starts_with('-') { format!("./{name}") } else { name.into_owned() };
+    shlex::try_quote(&name).map_or(name.clone(), |quoted| quoted.into_owned())
+}
+
 /// What a symbolic link leads to now; any other path is returned as it is.
 pub fn followed(path: &Path) -> Result<PathBuf> {
     let target = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
@@ -252,8 +268,8 @@ pub fn followed(path: &Path) -> Result<PathBuf> {
 pub struct FileLock(());
 
 impl FileLock {
-    /// Waits for another process that holds it, or fails unless `wait`.
-    pub fn of(name: &Path, wait: bool) -> Result<Self> {
+    /// Waits for another process that holds it, or fails with a remedy if there is one.
+    pub fn of(name: &Path, remedy: Option<&str>) -> Result<Self> {
         let target = Target::of(name).map_err(|error| io_error(name.display(), &error))?;
         // Beside the file, which is itself replaced; a name that no other program has.
         let mut lock = OsString::from(".");
@@ -270,21 +286,16 @@ impl FileLock {
             };
             match file.try_lock() {
                 Ok(()) => (),
-                Err(TryLockError::WouldBlock) if wait => {
+                Err(TryLockError::WouldBlock) => {
+                    let in_use = format!("{}: in use by another run", name.display());
+                    if let Some(remedy) = remedy {
+                        return Err(anyhow!("{in_use} ({remedy})"));
+                    }
                     if !is_noted {
-                        note(format_args!(
-                            "{}: in use by another run, waiting for it to end",
-                            name.display()
-                        ));
+                        note(format_args!("{in_use}, waiting for it to end"));
                     }
                     is_noted = true;
                     file.lock().map_err(failed)?;
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(anyhow!(
-                        "{}: in use by another run (omit --no-wait to wait)",
-                        name.display()
-                    ));
                 }
                 // As on some network file systems. Two runs at once may print lines twice, and lose none.
                 Err(TryLockError::Error(error)) => note(format_args!(

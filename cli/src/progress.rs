@@ -1,10 +1,11 @@
 //! Progress bars on standard error.
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Mutex;
 
-use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
+use indicatif::{ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressStyle};
 
 use crate::signals::lock;
 
@@ -12,7 +13,21 @@ use crate::signals::lock;
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// A bar on standard error until dropped, if that is a terminal. One at a time.
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// What is drawn now.
+    stage: Cell<Stage>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Never,
+    /// Not in the first half second, in which many commands end.
+    NotYet,
+    Bar,
+    /// After a second: earlier, the time left is a guess.
+    BarWithEta,
+}
 
 impl Progress {
     /// `total` is in bytes; without it, the bytes done are shown, with no time left.
@@ -20,43 +35,59 @@ impl Progress {
         if !io::stderr().is_terminal() {
             return Self::hidden();
         }
-        let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{prefix} {wide_bar} {percent:>3} % {msg} ETA {eta}"),
-            None => (ProgressBar::no_length(), "{prefix} {bytes} {msg}"),
-        };
-        let style = ProgressStyle::with_template(template).expect("a valid template");
-        let bar = bar.with_style(style).with_prefix(doing);
-        *lock(&SHOWN) = Some(bar.clone());
-        Self(bar)
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_prefix(doing);
+        Self { bar, stage: Cell::new(Stage::NotYet) }
     }
 
     pub fn hidden() -> Self {
-        Self(ProgressBar::hidden())
+        Self { bar: ProgressBar::hidden(), stage: Cell::new(Stage::Never) }
     }
 
     pub fn add(&self, done: u64) {
-        self.0.inc(done);
+        self.bar.inc(done);
+        self.draw();
     }
 
     /// Shows `count` of what is named, and how many a second.
     pub fn count(&self, count: u64, what: &str) {
-        if !self.0.is_hidden() {
-            let per_second = count as f64 / self.0.elapsed().as_secs_f64();
+        self.draw();
+        if !self.bar.is_hidden() {
+            let per_second = count as f64 / self.bar.elapsed().as_secs_f64();
             let [count, per_second] = [count as f64, per_second].map(crate::numbers::short);
-            self.0.set_message(format!("{count} {what}, {per_second}/s"));
+            self.bar.set_message(format!("{count} {what}, {per_second}/s"));
         }
     }
 
     /// Adds the bytes read from `reader` as they are read.
     pub fn reading<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
-        self.0.wrap_read(reader)
+        self.bar.wrap_read(reader)
+    }
+
+    fn draw(&self) {
+        let (stage, elapsed) = (self.stage.get(), self.bar.elapsed().as_secs_f64());
+        let next = match stage {
+            Stage::NotYet if elapsed >= 0.5 => Stage::Bar,
+            Stage::Bar if elapsed >= 1.0 => Stage::BarWithEta,
+            _ => return,
+        };
+        self.stage.set(next);
+        let template = match (self.bar.length(), next) {
+            (None, _) => "{prefix} {bytes} {msg}",
+            (Some(_), Stage::BarWithEta) => "{prefix} {wide_bar} {percent:>3} % {msg} ETA {eta}",
+            (Some(_), _) => "{prefix} {wide_bar} {percent:>3} % {msg}",
+        };
+        self.bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        if stage == Stage::NotYet {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            *lock(&SHOWN) = Some(self.bar.clone());
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if !self.0.is_hidden() {
-            self.0.finish_and_clear();
+        if !self.bar.is_hidden() {
+            self.bar.finish_and_clear();
             *lock(&SHOWN) = None;
         }
     }

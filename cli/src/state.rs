@@ -3,32 +3,43 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
-/// What `dedup` has printed so far, and how well it remembers.
+use crate::input::KeyRule;
+use crate::numbers::percent;
+
+/// The keys of the lines that `dedup` has printed so far.
 pub struct State {
     pub filter: Filter,
-    /// Lines that it was made for, at least 1; of a growing one, before it grows for the first time.
+    /// Keys that it was made for, at least 1; of a growing one, before it grows for the first time.
     pub capacity: u64,
-    /// Lines put into the filter: the new ones.
-    pub lines: u64,
+    /// Keys put into the filter.
+    pub keys: u64,
     /// The requested false-positive rate.
     pub fpr: f64,
+    /// Which part of a line is its key; `None` until dedup has used the state.
+    pub rule: Option<KeyRule>,
 }
 
+/// For an unknown number of keys.
+pub const INITIAL_CAPACITY: usize = 1_000_000;
+pub const FPR: f64 = 1e-6;
+
 pub enum Filter {
-    /// Takes a certain number of lines at the requested rate.
+    /// Takes a certain number of keys at the requested rate.
     Fixed(BloomFilter),
     /// Takes any number.
     Growing(ScalableBloomFilter),
 }
 
 const MAGIC: [u8; 8] = *b"\x89bldup\r\n";
-const VERSION: u8 = 1;
+/// Version 1 has no rule.
+const VERSION: u8 = 2;
 const FOOTER_BYTES: usize = 64;
 
 impl State {
@@ -40,10 +51,6 @@ impl State {
     /// Reads a state and verifies all its checksums. `name` is for errors.
     pub fn from_bytes(name: impl Display, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: String| anyhow!("{name}: {what} (restore a copy of the state, or remove it)");
-        ensure!(
-            StandaloneKind::of(bytes).is_none(),
-            "{name}: a filter, not a state of dedup (make one of it with `bloomline grow -o STATE {name}`)"
-        );
         ensure!(Self::is_state(bytes), "{name}: not a state of dedup (name another file)");
         let (filter, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
@@ -51,18 +58,18 @@ impl State {
         let word = |at: usize| u64::from_le_bytes(footer.as_chunks::<8>().0[at]);
         let version = footer[40];
         ensure!(
-            version == VERSION,
-            "{name}: a state of version {version}, not {VERSION} (use the bloomline that wrote it)"
+            (1..=VERSION).contains(&version),
+            "{name}: a state of version {version}, newer than {VERSION} (use the bloomline that wrote it)"
         );
         let (stored, computed) = (word(6), xxh64(&footer[..48], 0));
         if stored != computed {
             return Err(wrong(format!("damaged: the footer's checksum is {computed:#x}, not {stored:#x}")));
         }
-        let (capacity, lines, fpr) = (word(0), word(1), f64::from_bits(word(2)));
-        let is_valid = capacity > 0 && fpr > 0.0 && fpr < 1.0 && footer[24..40] == [0; 16];
-        if !is_valid || footer[41..48] != [0; 7] {
+        let (capacity, keys, fpr) = (word(0), word(1), f64::from_bits(word(2)));
+        let rule = rule_of([word(3), word(4), word(5) >> 8]).filter(|rule| version > 1 || rule.is_none());
+        let Some(rule) = rule.filter(|_| capacity > 0 && fpr > 0.0 && fpr < 1.0) else {
             return Err(wrong("the footer holds values that no bloomline writes".into()));
-        }
+        };
         let decoded = |error| match error {
             DecodeError::OutOfMemory { .. } => Error::new(error).context(name.to_string()),
             _ => wrong(error.to_string()),
@@ -70,17 +77,17 @@ impl State {
         let filter = if StandaloneKind::of(filter) == Some(StandaloneKind::Scalable) {
             let filter = ScalableBloomFilter::from_standalone(filter).map_err(decoded)?;
             let held = filter.inserted_keys();
-            if lines > held || filter.fpr() > fpr * (1.0 + 1e-9) {
+            if keys > held || filter.fpr() > fpr * (1.0 + 1e-9) {
                 let rate = filter.fpr();
                 return Err(wrong(format!(
-                    "{lines} lines at a false-positive rate of {fpr:e}, in a filter of {held} at {rate:e}"
+                    "{keys} keys at a false-positive rate of {fpr:e}, in a filter of {held} at {rate:e}"
                 )));
             }
             Filter::Growing(filter)
         } else {
             Filter::Fixed(BloomFilter::from_standalone(filter).map_err(decoded)?)
         };
-        Ok(Self { filter, capacity, lines, fpr })
+        Ok(Self { filter, capacity, keys, fpr, rule })
     }
 
     /// Writes the filter's standalone bytes, then the footer.
@@ -89,29 +96,31 @@ impl State {
             Filter::Fixed(filter) => filter.write_standalone(&mut out)?,
             Filter::Growing(filter) => filter.write_standalone(&mut out)?,
         }
-        let words = [self.capacity, self.lines, self.fpr.to_bits(), 0, 0, VERSION.into()];
+        let [column, length, flags] = words_of(self.rule.as_ref());
+        let flags = flags << 8 | u64::from(VERSION);
+        let words = [self.capacity, self.keys, self.fpr.to_bits(), column, length, flags];
         let signed = words.map(u64::to_le_bytes);
         let checksum = xxh64(signed.as_flattened(), 0).to_le_bytes();
         out.write_all([signed.as_flattened(), &checksum, &MAGIC].concat().as_slice())
     }
 
-    /// Whether `fpr` is the requested rate, in other digits perhaps: 0.0001 % and 1e-6 differ in the last bit.
+    /// Whether `fpr` is the requested rate, as it is printed: a rate that was read from a message can be given.
     pub fn requests(&self, fpr: f64) -> bool {
-        (fpr / self.fpr - 1.0).abs() < 1e-9
+        percent(fpr) == percent(self.fpr)
     }
 
-    /// The most lines that can be put in at the requested rate, by the model; `None` if it grows. It takes up to 30 ms.
+    /// The most keys that can be put in at the requested rate, by the model; `None` if it grows. It takes up to 30 ms.
     ///
-    /// The model does not depend on which lines came: a small filter's own rate is above it by chance half the time.
-    pub fn most_lines(&self) -> Option<u64> {
-        // A filter takes the lines that it was sized for: at the lowest rates, the model is off by 1/5,000.
+    /// The model does not depend on which keys came: a small filter's own rate is above it by chance half the time.
+    pub fn most_keys(&self) -> Option<u64> {
+        // A filter takes the keys that it was sized for: at the lowest rates, the model is off by 1/5,000.
         const ROUNDING: f64 = 1.001;
         const STEPS: u64 = 16;
         let Filter::Fixed(filter) = &self.filter else { return None };
         let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).ok()?;
-        let rate = |lines: u64| usize::try_from(lines).map_or(1.0, |lines| sizing.fpr(lines));
-        let takes = |lines| rate(lines) <= self.fpr * ROUNDING;
-        // At 512 lines a bit, every block is full.
+        let rate = |keys: u64| usize::try_from(keys).map_or(1.0, |keys| sizing.fpr(keys));
+        let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
+        // At 512 keys a bit, every block is full.
         let mut too_many = 512 * 512 * filter.n_blocks() as u64;
         let mut enough = if self.capacity < too_many && takes(self.capacity) { self.capacity } else { 0 };
         while too_many - enough > 1 + enough / 1_000_000 {
@@ -125,13 +134,58 @@ impl State {
         Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
     }
 
-    /// Whether more lines were put in than keep the requested rate.
+    /// Whether more keys were put in than keep the requested rate.
     pub fn is_overfull(&self) -> bool {
-        self.most_lines().is_some_and(|most| self.lines > most)
+        self.most_keys().is_some_and(|most| self.keys > most)
     }
 }
 
+const IS_RECORDED: u64 = 1;
+const IS_NULL: u64 = 1 << 1;
+const IS_CRLF: u64 = 1 << 2;
+const IS_INTEGERS: u64 = 1 << 3;
+const DELIMITER_SHIFT: u32 = 8;
+
+/// Column, length and flags, as a footer has them.
+fn words_of(rule: Option<&KeyRule>) -> [u64; 3] {
+    let Some(rule) = rule else { return [0; 3] };
+    let bits = [(rule.null, IS_NULL), (rule.crlf, IS_CRLF), (rule.integers, IS_INTEGERS)];
+    let flags = bits.iter().filter(|(is_set, _)| *is_set).fold(IS_RECORDED, |flags, (_, bit)| flags | bit);
+    let number = |number: Option<NonZeroUsize>| number.map_or(0, |number| number.get() as u64);
+    let delimiter = u64::from(rule.delimiter.unwrap_or(0));
+    [number(rule.column), number(rule.length), flags | delimiter << DELIMITER_SHIFT]
+}
+
+/// The rule, if one was recorded; `None` if no options give these words.
+fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
+    let [column, length, flags] = words;
+    if words == [0; 3] {
+        return Some(None);
+    }
+    let number = |word: u64| usize::try_from(word).ok().map(NonZeroUsize::new);
+    let delimiter = (flags >> DELIMITER_SHIFT) as u8;
+    let rule = KeyRule {
+        null: flags & IS_NULL != 0,
+        length: number(length)?,
+        crlf: flags & IS_CRLF != 0,
+        integers: flags & IS_INTEGERS != 0,
+        column: number(column)?,
+        delimiter: (delimiter != 0).then_some(delimiter),
+    };
+    let is_possible = !(rule.null && rule.crlf)
+        && (rule.length.is_none() || !(rule.null || rule.crlf || rule.integers || rule.column.is_some()))
+        && (rule.delimiter.is_none() || rule.column.is_some());
+    (is_possible && words_of(Some(&rule)) == words).then_some(Some(rule))
+}
+
 impl Filter {
+    pub fn contains(&self, hash: u64) -> bool {
+        match self {
+            Self::Fixed(filter) => filter.contains_hash(hash),
+            Self::Growing(filter) => filter.contains_hash(hash),
+        }
+    }
+
     pub fn seed(&self) -> u64 {
         match self {
             Self::Fixed(filter) => filter.seed(),
@@ -139,7 +193,7 @@ impl Filter {
         }
     }
 
-    /// By the bits that are set: that of these lines, where the model's is the mean over all lines.
+    /// By the bits that are set: that of these keys, where the model's is the mean over all keys.
     pub fn estimated_fpr(&self) -> f64 {
         match self {
             Self::Fixed(filter) => filter.estimated_fpr(),

@@ -260,7 +260,7 @@ fn dedup_prints_each_line_once() {
     let n_dropped = 50_000 - seen.len();
     let drops = format!("{},{:03} dropped, likely none of them new", n_dropped / 1000, n_dropped % 1000);
     for arguments in
-        [&["text"][..], &["--keys", "1e5", "text"], &["--scalable", "text"], &["--scalable", "--keys", "2e3"]]
+        [&["text"][..], &["--keys", "1e5", "text"], &["--grow", "text"], &["--grow", "--keys", "2e3"]]
     {
         let mut dedup = place.bloomline(&[&["dedup"], arguments].concat());
         dedup
@@ -282,7 +282,7 @@ fn dedup_prints_each_line_once() {
 
 #[test]
 fn dedup_remembers() {
-    for more in [&["--keys", "1000"][..], &["--scalable", "--keys", "20"]] {
+    for more in [&["--keys", "1000"][..], &["--grow", "--keys", "20"]] {
         let place = Place::new();
         let dedup = |input: &str| {
             let mut dedup =
@@ -295,7 +295,7 @@ fn dedup_remembers() {
         assert_eq!(dedup("cat\nant\n"), b"");
         let bytes = place.read("seen");
         let filter = &bytes[..bytes.len() - 64];
-        if more.contains(&"--scalable") {
+        if more.contains(&"--grow") {
             assert_eq!(ScalableBloomFilter::from_standalone(filter).unwrap().inserted_keys(), 103);
         } else {
             let n_seen = BloomFilter::from_standalone(filter).unwrap().estimated_keys().keys().unwrap();

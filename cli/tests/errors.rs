@@ -310,7 +310,7 @@ fn arguments_that_make_no_sense() {
     let cases: [(&[&str], &str); 16] = [
         (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000, 1e6 or 1M"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
-        (&["dedup", "--scalable", "--fpr", "1e-7", "keys"], "raise --fpr to "),
+        (&["dedup", "--fpr", "1e-7", "keys"], "raise --fpr to "),
         (&["fold", "-o", "g", "--fpr", "1e-6", "f"], "(build a larger filter)"),
         (&["plan", "--keys", "1e18", "--bits-per-key", "20"], "more than 2^64 bits"),
         (&["plan", "--bytes", "1e19", "--keys", "1"], "more than 2^64 bits"),

@@ -110,7 +110,7 @@ fn an_interrupted_build_leaves_nothing() {
 #[test]
 fn an_interrupted_dedup_remembers_what_it_printed() {
     let cases =
-        [("INT", &["--keys", "100000"][..]), ("INT", &["--scalable"]), ("HUP", &["--keys", "100000"])];
+        [("INT", &["--keys", "100000"][..]), ("INT", &["--grow"]), ("HUP", &["--keys", "100000"])];
     for (name, more) in cases.into_iter().filter(|(name, _)| ends(name)) {
         let place = Place::new();
         let arguments = [&["dedup", "--state", "s"], more].concat();
@@ -213,7 +213,7 @@ fn a_dedup_that_stops_does_not_remember() {
 fn no_sequence_of_runs_loses_a_line() {
     let place = Place::new();
     place.bloomline(&["dedup", "-q", "--state", "s", "--keys", "3000"]).write_stdin("").assert().success();
-    let options = [&[][..], &["--keys", "3000"], &["--keys", "9"], &["--scalable"], &["--fpr", "1e-6"]];
+    let options = [&[][..], &["--keys", "3000"], &["--keys", "9"], &["--grow"], &["--fpr", "1e-6"]];
     let (mut printed, mut remembered) = (HashSet::new(), HashSet::new());
     let (mut n_refused, mut n_killed, mut n_whole) = (0, 0, 0);
     for i in 0..100 {

@@ -11,10 +11,11 @@ use serde_json::json;
 
 use crate::distinct;
 use crate::filter_file::FilterFile;
-use crate::input::Input;
+use crate::guard::Output;
+use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
-use crate::output::{NewFile, Printer, check_json, note};
+use crate::output::{Printer, check_json, note};
 
 /// Build a filter from keys
 #[derive(Args)]
@@ -44,11 +45,10 @@ Examples:
   find . -print0 | bloomline build -0 -o names.bloom
   bloomline build --length 16 -o uuids.bloom uuids.bin")]
 pub struct Arguments {
-    /// Filter file to write
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
     #[command(flatten)]
-    input: Input,
+    output: Output,
+    #[command(flatten)]
+    input: InputArguments,
     /// Size the filter for N distinct keys, e.g. 1e9 or 250M, instead of counting them
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
@@ -79,25 +79,26 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         (None, Some(keys)) => Some(BloomFilter::with_sizing(sizing_for(keys)?.foldable())?),
         (None, None) => None,
     };
-    check_json(arguments.json, &arguments.output)?;
-    let input = &arguments.input;
-    if input.has(&arguments.output) {
+    check_json(arguments.json, &arguments.output.path)?;
+    let (input, quiet) = (&arguments.input.resolve()?, arguments.quiet);
+    if input.has(&arguments.output.path) {
         bail!(
             "{}: is an input, and the filter would replace it (choose another output)",
-            arguments.output.display()
+            arguments.output.path.display()
         );
     }
+    // A filter without the keys of one file would call them absent.
     input.check()?;
-    let output = NewFile::create(&arguments.output)?;
+    let output = arguments.output.create(&arguments.like)?;
     let (filter, n_keys, known_keys) = if let Some(empty) = empty {
-        insert_all(input, empty, None)?
+        insert_all(input, empty, None, quiet)?
     } else if input.is_of_files() {
-        let (distinct, read) = distinct::count(input);
+        let (distinct, read) = distinct::count(input, quiet);
         read?;
         let (known_keys, at_most) = (distinct.known(), distinct.at_most());
-        insert_all(input, BloomFilter::with_sizing(sizing_for(at_most)?)?, known_keys)?
+        insert_all(input, BloomFilter::with_sizing(sizing_for(at_most)?)?, known_keys, quiet)?
     } else {
-        collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?
+        collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?, quiet)?
     };
     output.write(|file| filter.write_standalone(file))?;
     let built = Built { arguments, filter, n_keys, known_keys };
@@ -121,15 +122,20 @@ fn empty_like(path: &Path) -> Result<BloomFilter> {
 /// The filter, the number of keys, and if known the number of distinct ones.
 type Filled = (BloomFilter, u64, Option<u64>);
 
-fn insert_all(input: &Input, mut filter: BloomFilter, known_keys: Option<u64>) -> Result<Filled> {
-    let keys = Keys::new(input, "building");
+fn insert_all(
+    input: &Input,
+    mut filter: BloomFilter,
+    known_keys: Option<u64>,
+    quiet: bool,
+) -> Result<Filled> {
+    let keys = Keys::new(input, "building", quiet);
     let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
     Ok((filter, n_keys, known_keys))
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
-fn collect(input: &Input, mut builder: FilterBuilder) -> Result<Filled> {
-    let keys = Keys::new(input, "reading");
+fn collect(input: &Input, mut builder: FilterBuilder, quiet: bool) -> Result<Filled> {
+    let keys = Keys::new(input, "reading", quiet);
     let n_keys = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();
@@ -151,7 +157,7 @@ impl Built<'_> {
         let distinct = self.known_keys.map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
         note(format_args!(
             "{}: {}, {distinct} distinct; {}, FPR {}",
-            self.arguments.output.display(),
+            self.arguments.output.path.display(),
             counted(self.n_keys, "key"),
             size(filter.byte_len() as u64),
             percent(filter.estimated_fpr())
@@ -162,7 +168,7 @@ impl Built<'_> {
         let filter = &self.filter;
         let estimated = filter.estimated_keys();
         let json = json!({
-            "file": self.arguments.output.display().to_string(),
+            "file": self.arguments.output.path.display().to_string(),
             "bytes": filter.standalone_len(),
             "blocks": filter.n_blocks(),
             "k": filter.k(),
@@ -189,7 +195,7 @@ impl Built<'_> {
             let [fpr, requested] = [fpr, requested].map(percent);
             note(format_args!(
                 "{}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)",
-                self.arguments.output.display()
+                self.arguments.output.path.display()
             ));
         }
     }

@@ -10,7 +10,7 @@ use bloomline::{BloomFilter, BloomView};
 use clap::Args;
 
 use crate::filter_file::{Content, FilterFile};
-use crate::input::{Input, is_stdin};
+use crate::input::{Input, InputArguments, is_stdin};
 use crate::keys::Keys;
 use crate::output::Printer;
 use crate::state::{Filter, State};
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
     #[command(flatten)]
-    input: Input,
+    input: InputArguments,
     /// Print the keys that are definitely absent instead
     #[arg(short = 'v', long)]
     invert_match: bool,
@@ -76,11 +76,10 @@ macro_rules! lookups {
 lookups!(BloomView<'_>, BloomFilter, StandardBloomFilter, CountingBloomFilter, ScalableBloomFilter);
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let input = &arguments.input;
+    let input = &arguments.input.resolve()?;
     ensure!(
-        !is_stdin(&arguments.filter)
-            || !input.files.is_empty() && !input.files.iter().any(|file| is_stdin(file)),
-        "the filter and the keys cannot both come from standard input (name the keys' files)"
+        !is_stdin(&arguments.filter) || !input.files.iter().any(|file| is_stdin(file)),
+        "the filter and the lines cannot both come from standard input (name the files of lines)"
     );
     let file = FilterFile::open(&arguments.filter)?;
     let filter: Box<dyn Lookups> = match if arguments.no_verify { file.content()? } else { file.verified()? }
@@ -94,38 +93,50 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
     let mut printer = Printer::new();
-    let mut count = 0;
+    let (mut count, mut has_failed) = (0, false);
     if arguments.count && input.files.len() > 1 {
         for file in &input.files {
             let only = Input { files: vec![file.clone()], ..input.clone() };
-            let of_file = select(arguments, &only, &*filter, &mut printer)?;
+            let (of_file, is_whole) = select(arguments, &only, &*filter, &mut printer)?;
+            has_failed |= !is_whole;
+            if !is_whole {
+                continue;
+            }
             let name = if is_stdin(file) { "(standard input)".into() } else { file.display().to_string() };
             printer.print(format!("{name}:{of_file}\n"))?;
             count += of_file;
         }
     } else {
-        count = select(arguments, input, &*filter, &mut printer)?;
+        let (of_all, is_whole) = select(arguments, input, &*filter, &mut printer)?;
+        (count, has_failed) = (of_all, !is_whole);
         if arguments.count {
             printer.print(format!("{count}\n"))?;
         }
     }
-    Ok(if count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if has_failed { ExitCode::from(2) } else { ExitCode::from(u8::from(count == 0)) })
 }
 
-/// Prints the selected keys, unless they are only counted, and returns their number.
-fn select(arguments: &Arguments, input: &Input, filter: &dyn Lookups, printer: &mut Printer) -> Result<u64> {
+/// Prints the selected lines, unless they are only counted. Returns their number, and whether all files could be read.
+fn select(
+    arguments: &Arguments,
+    input: &Input,
+    filter: &dyn Lookups,
+    printer: &mut Printer,
+) -> Result<(u64, bool)> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
     let mut count = 0;
-    let mut keys = Keys::new(input, "checking");
-    while let Some(chunk) = keys.next_chunk()? {
+    let mut keys = Keys::new(input, "checking", false);
+    while let Some(chunk) = keys.next_chunk() {
         chunk.hash(filter.seed(), &mut hashes)?;
         found.resize(hashes.len(), false);
         filter.contains_batch(&hashes, &mut found);
-        selected.clear();
-        count += chunk.select(|i| found[i] != arguments.invert_match, &mut selected)? as u64;
+        let is_selected = !arguments.invert_match;
+        count += found.iter().filter(|&&found| found == is_selected).count() as u64;
         if !arguments.count {
+            selected.clear();
+            chunk.copy(&found, is_selected, &mut selected)?;
             printer.print(&selected)?;
         }
     }
-    Ok(count)
+    Ok((count, keys.end()))
 }

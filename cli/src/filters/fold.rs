@@ -9,8 +9,9 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::guard::Output;
 use crate::numbers::{self, counted, percent, size};
-use crate::output::{NewFile, Printer, check_json, note};
+use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
 
 /// Shrink a filter without its keys
@@ -28,9 +29,8 @@ Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
   bloomline fold -o keys.bloom --fpr 1% keys.bloom      in place")]
 pub struct Arguments {
-    /// Filter file to write; may be the filter itself
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: Output,
     /// Fold to 1/N of the size; N must divide the number of blocks
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     factor: Option<usize>,
@@ -46,8 +46,8 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    check_json(arguments.json, &arguments.output)?;
-    let output = NewFile::create(&arguments.output)?;
+    check_json(arguments.json, &arguments.output.path)?;
+    let output = arguments.output.create([&arguments.filter])?;
     let file = FilterFile::open(&arguments.filter)?;
     let n_bytes = file.bytes().len() as u64;
     let progress = Progress::new("folding", Some(2 * n_bytes));
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     output.write(|file| filter.write_standalone(file))?;
-    let (name, factor) = (arguments.output.display(), before / filter.n_blocks());
+    let (name, factor) = (arguments.output.path.display(), before / filter.n_blocks());
     if arguments.json {
         let text = json!({
             "file": name.to_string(),

@@ -194,9 +194,9 @@ impl<'a> About<'a> {
         let growth = if is_growing { "which grows" } else { "of fixed size" };
         self.kind("state", &format!("state of dedup, {growth}"), bytes);
         self.set("is_growing", is_growing);
-        self.row("lines", format!("at most {}", grouped(state.lines)));
-        self.set("lines", state.lines);
-        let capacity = counted(state.capacity, "line");
+        self.row("keys", format!("at most {}", grouped(state.keys)));
+        self.set("keys", state.keys);
+        let capacity = counted(state.capacity, "key");
         self.row("capacity", if is_growing { format!("{capacity} at first") } else { capacity });
         self.set("capacity", state.capacity);
         match &state.filter {

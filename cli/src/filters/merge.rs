@@ -10,8 +10,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::{Content, FilterFile, Part, total_bytes};
+use crate::guard::{GuardedFile, Output};
+use crate::input::KeyRule;
 use crate::numbers::{self, counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, is_stream, note};
+use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
 use crate::state::{Filter, State};
 
@@ -31,9 +33,8 @@ requested_false_positive_rate of a state or a scalable filter.
 Example:
   bloomline merge -o week.bloom monday.bloom tuesday.bloom wednesday.bloom")]
 pub struct Arguments {
-    /// Filter file to write; may be one of the filters
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: Output,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -43,11 +44,8 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    check_json(arguments.json, &arguments.output)?;
-    let output = NewFile::create(&arguments.output)?;
-    // A run of dedup that has read this file replaces it at its end.
-    let replaces = !is_stream(&arguments.output) && arguments.output.exists();
-    let _lock = replaces.then(|| FileLock::of(&arguments.output, true)).transpose()?;
+    check_json(arguments.json, &arguments.output.path)?;
+    let output = arguments.output.create(&arguments.filters)?;
     let paths: Vec<&Path> = arguments.filters.iter().map(PathBuf::as_path).collect();
     let progress = Progress::new("merging", total_bytes(&paths));
     let mut merged: Option<Merged> = None;
@@ -73,17 +71,18 @@ struct Merged {
 }
 
 /// What a state was made for, as in [`State`].
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Made {
     capacity: u64,
-    lines: u64,
+    keys: u64,
     fpr: f64,
+    rule: Option<KeyRule>,
 }
 
 impl Made {
     fn of(state: &State) -> Self {
-        let State { capacity, lines, fpr, .. } = *state;
-        Self { capacity, lines, fpr }
+        let State { capacity, keys, fpr, ref rule, .. } = *state;
+        Self { capacity, keys, fpr, rule: rule.clone() }
     }
 }
 
@@ -103,8 +102,15 @@ impl Merged {
         let (filter, a_state) = if state.is_some() { (first, name) } else { (name, first) };
         ensure!(
             state.is_some() == self.made.is_some(),
-            "{filter}: not a state of dedup, as {a_state} is (make one of it with `bloomline grow -o STATE {filter}`)"
+            "{filter}: not a state of dedup, as {a_state} is (merge states with states, and filters with filters)"
         );
+        if let (Some(ours), Some(theirs)) = (&mut self.made, state) {
+            if let (Some(ours), Some(theirs)) = (&ours.rule, &theirs.rule) {
+                let [a, b] = [theirs, ours].map(KeyRule::options);
+                ensure!(ours == theirs, "{name}: made with {a}, and {first} with {b} (keep both)");
+            }
+            ours.rule = ours.rule.take().or(theirs.rule.clone());
+        }
         match (&mut self.filter, &part) {
             (Filter::Fixed(ours), Part::Fixed(view)) => {
                 let smallest = name_of(&self.files, ours.n_blocks());
@@ -112,17 +118,18 @@ impl Merged {
                 let is_smaller = view.n_blocks() < ours.n_blocks();
                 unite(ours, view)?;
                 self.made = self.made.zip(state).map(|(made, theirs)| {
-                    let lines = lines_in_both(ours, made.lines, theirs.lines);
-                    Made { lines, ..if is_smaller { Made::of(theirs) } else { made } }
+                    let keys = keys_in_both(ours, made.keys, theirs.keys);
+                    let rule = made.rule.clone();
+                    Made { keys, rule, ..if is_smaller { Made::of(theirs) } else { made } }
                 });
             }
             (Filter::Growing(ours), Part::Growing(theirs)) => {
                 let failed = |error| anyhow!("{name}: not merged with {first}: {error} (or keep both)");
                 ours.union_with(theirs).map_err(failed)?;
                 // As in the filter: nothing comes with an empty one, and a rate is below 1.
-                let theirs = state.filter(|theirs| theirs.lines > 0);
+                let theirs = state.filter(|theirs| theirs.keys > 0);
                 self.made = self.made.map(|made| Made {
-                    lines: made.lines.saturating_add(theirs.map_or(0, |theirs| theirs.lines)),
+                    keys: made.keys.saturating_add(theirs.map_or(0, |theirs| theirs.keys)),
                     fpr: (made.fpr + theirs.map_or(0.0, |theirs| theirs.fpr)).min(1.0 - f64::EPSILON),
                     ..made
                 });
@@ -140,7 +147,7 @@ impl Merged {
         Ok(self)
     }
 
-    fn finish(self, arguments: &Arguments, output: NewFile) -> Result<ExitCode> {
+    fn finish(self, arguments: &Arguments, output: GuardedFile) -> Result<ExitCode> {
         let Self { filter, made, files } = self;
         let fpr = filter.estimated_fpr();
         let (mut kind, n_blocks, k, mut requested) = match &filter {
@@ -158,10 +165,10 @@ impl Merged {
             })
             .collect();
         let mut is_overfull = false;
-        match made {
-            Some(Made { capacity, lines, fpr }) => {
+        match made.clone() {
+            Some(Made { capacity, keys, fpr, rule }) => {
                 (kind, requested) = ("state", Some(fpr));
-                let state = State { filter, capacity, lines, fpr };
+                let state = State { filter, capacity, keys, fpr, rule };
                 output.write(|file| state.write_to(file))?;
                 is_overfull = state.is_overfull();
             }
@@ -170,7 +177,7 @@ impl Merged {
                 Filter::Growing(filter) => filter.write_standalone(file),
             })?,
         }
-        let name = arguments.output.display();
+        let name = arguments.output.path.display();
         if arguments.json {
             let folded: Vec<_> =
                 folded.iter().map(|(name, factor)| json!({"file": name, "factor": factor})).collect();
@@ -181,8 +188,8 @@ impl Merged {
                 "k": k,
                 "false_positive_rate": fpr,
                 "requested_false_positive_rate": requested,
-                "capacity": made.map(|made| made.capacity),
-                "lines": made.map(|made| made.lines),
+                "capacity": made.as_ref().map(|made| made.capacity),
+                "keys": made.as_ref().map(|made| made.keys),
                 "folded": folded,
             });
             Printer::new().print(format!("{text:#}\n"))?;
@@ -191,13 +198,13 @@ impl Merged {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }
             let lines =
-                made.map_or(String::new(), |made| format!("at most {}, ", counted(made.lines, "line")));
+                made.map_or(String::new(), |made| format!("at most {}, ", counted(made.keys, "key")));
             let requested = requested.map_or(String::new(), |fpr| format!(", requested {}", percent(fpr)));
             note(format_args!("{name}: {lines}FPR {}{requested}", percent(fpr)));
         }
         if is_overfull {
             note(format_args!(
-                "{name}: more lines than it takes at the requested FPR (make room with `bloomline grow --fpr FPR {name}`)"
+                "{name}: more keys than it takes at the requested FPR (make room with `bloomline grow --fpr FPR {name}`)"
             ));
         }
         Ok(ExitCode::SUCCESS)
@@ -215,8 +222,8 @@ fn name_of(files: &[(String, Option<usize>)], n_blocks: usize) -> &str {
     files.iter().find(|(_, blocks)| *blocks == Some(n_blocks)).map_or("", |(name, _)| name)
 }
 
-/// At most this many lines are in the union of two states, almost always: lines of both count once, as the bits show.
-fn lines_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
+/// At most this many keys are in the union of two states, almost always: keys of both count once, as the bits show.
+fn keys_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
     let most = numbers::at_most(union.estimated_keys()).unwrap_or(u64::MAX);
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }

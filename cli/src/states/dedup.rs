@@ -1,189 +1,231 @@
 //! `bloomline dedup`
 #![forbid(unsafe_code)]
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, SizingError, sizing};
+use bloomline::{BloomFilter, SizingError, StandaloneKind, sizing};
 use clap::Args;
 use serde_json::json;
 
-use crate::distinct;
 use crate::filter_file::FilterFile;
-use crate::input::Input;
+use crate::guard::refuse_state;
+use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
-use crate::output::{FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stream, note};
+use crate::output::{
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stream, leads_to, note, write_error,
+};
 use crate::signals::{self, lock};
-use crate::state::{Filter, State};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State};
+use crate::states::grow;
 
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
-#[command(after_help = "\
-Like `awk '!seen[$0]++'`, in the memory of a filter. The order is kept. A new
-line is dropped as a duplicate with a probability of at most --fpr.
+#[command(after_long_help = "\
+Like `awk '!seen[$0]++'`, in the memory of a filter: lines stay in order, and
+repeated ones are dropped. A new line is dropped too with a probability of at
+most --fpr: one in a million, unless you give another one. The lowest is 8.1e-7,
+with --keys 1.3e-8. --dropped writes the dropped lines to a file; the lost ones
+are those that are not among the printed lines:
 
-With --keys, memory is fixed. Once there are more distinct lines than the filter
-takes at --fpr by its model (N, or a few more), dedup stops with exit status 2
-and saves nothing: up to some thousand lines earlier, before it drops too many.
+  bloomline dedup --dropped dropped.txt log.txt >once.txt
+  comm -13 <(sort once.txt) <(sort -u dropped.txt)
+
+Memory grows with the number of distinct keys. --keys fixes it: once there are
+more than N, or a few more by the filter's model, dedup stops with exit status 2.
 With --allow-overfull it goes on, drops more and more new lines, and says so at
-the end. Without --keys, files are read twice, the first time to count their
-distinct lines. From a pipe, and with --state, where later lines cannot be
-counted yet, memory grows as with --scalable.
+the end.
 
---json prints an object of lines, printed, dropped and false_positive_rate.
+With --state, lines printed in earlier runs are dropped too. FILE records the
+keys of the printed lines, --fpr, --keys, and what a key is (--column, --crlf
+and the like). Later runs may omit --fpr and --keys; other values, and other
+keys, are an error. FILE is written at the end, on Ctrl-C, and when dedup stops
+because input cannot be read or the filter is full, but not when output cannot
+be written: the next run prints the lines of that run again, and none is lost.
+Another run on FILE waits meanwhile.
 
-With --state, lines printed in earlier runs are dropped too. FILE records what
-has been printed, --fpr and --keys: later runs may omit these or repeat them,
-and other values are an error. `bloomline grow FILE` lets one of fixed size take
-any number of lines. FILE is written at the end, on Ctrl-C, and when input
-cannot be read, but not when output cannot be written: what that run printed is
-printed again by the next one, and no line is lost. Another run on FILE waits
-meanwhile.
+A file that cannot be read is reported, the others are read, and the exit status
+is 2. --summary writes an object of lines, printed, dropped and
+false_positive_rate.
 
 Examples:
   bloomline dedup log.txt >once.txt
   zcat urls-*.gz | bloomline dedup --keys 1e9 | zstd >urls.zst
-  tail -f events | bloomline dedup --state seen.bloom --scalable | handle-event")]
+  bloomline dedup --column 2 --delimiter , events.csv >first-events.csv
+  tail -f events | bloomline dedup --state seen.state | handle-event")]
 pub struct Arguments {
     #[command(flatten)]
-    input: Input,
-    /// Size the filter for N distinct lines, e.g. 1e9
+    input: InputArguments,
+    /// Fix memory for N distinct keys, e.g. 1e9
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate (new lines dropped), e.g. 1e-6 [default: that of FILE, or 1e-6]
+    /// Begin with memory for N keys, and let it grow
+    #[arg(long)]
+    grow: bool,
+    /// Target false-positive rate (new lines dropped) [default: that of the state, or 1e-6]
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Let memory grow with the number of distinct lines; uses more memory and time
-    #[arg(long)]
-    scalable: bool,
-    /// Record in FILE what has been printed, and drop it in later runs
+    /// Record in FILE which lines were printed, and drop them in later runs
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Fail if another run uses the state, instead of waiting for it
     #[arg(long, requires = "state")]
     no_wait: bool,
-    /// Go on when there are more lines than --keys allows: more and more new lines are dropped
+    /// Go on when there are more than N keys: more and more new lines are dropped
     #[arg(long)]
     allow_overfull: bool,
-    /// Print the summary as JSON, in one line on standard error
-    #[arg(long)]
-    json: bool,
-    /// Do not print the summary
-    #[arg(short, long, conflicts_with = "json")]
+    /// Write the dropped lines to FILE
+    #[arg(long, value_name = "FILE")]
+    dropped: Option<PathBuf>,
+    /// Write the summary to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// Print neither progress nor summary
+    #[arg(short, long)]
     quiet: bool,
 }
 
-/// For an unknown number of lines.
-pub const INITIAL_CAPACITY: usize = 1_000_000;
-pub const FPR: f64 = 1e-6;
+/// What a signal saves.
+struct Seen {
+    /// Exactly the lines printed so far, whenever it is not locked.
+    state: State,
+    /// Whether it is in its file as it is.
+    is_saved: bool,
+}
+
+/// Why no more lines are taken.
+enum Stop {
+    Full,
+    Refused(SizingError),
+}
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let input = arguments.input.resolve()?;
     // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
     let path = arguments.state.as_deref().map(followed).transpose()?;
-    let _lock = path.as_ref().map(|path| claim(path, arguments)).transpose()?;
-    let saved = path.as_ref().map(|path| saved(path, arguments)).transpose()?.flatten();
+    let _lock = path.as_ref().map(|path| claim(path, arguments, &input)).transpose()?;
+    let saved = path.as_ref().map(|path| saved(path, arguments, &input)).transpose()?.flatten();
     let is_saved = saved.is_some();
-    let state = saved.map_or_else(|| new(arguments), Ok)?;
-    let most_lines = state.most_lines().unwrap_or(u64::MAX);
-    if !arguments.allow_overfull && state.lines > most_lines {
-        return Err(too_many(arguments, is_saved, &state, 0));
+    let mut state = saved.map_or_else(|| new(arguments), Ok)?;
+    state.rule.get_or_insert_with(|| input.rule.clone());
+    let most_keys = state.most_keys().unwrap_or(u64::MAX);
+    let limit = if arguments.allow_overfull { u64::MAX } else { most_keys };
+    if state.keys > limit {
+        return Err(full(arguments, &state));
     }
+    if let (Some(dropped), Some(summary)) = (&arguments.dropped, &arguments.summary) {
+        let name = dropped.display();
+        ensure!(!leads_to(dropped, summary), "{name}: for --dropped and --summary (name two files)");
+    }
+    let outputs = [("--dropped", &arguments.dropped), ("--summary", &arguments.summary)];
+    outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
+    let [mut dropped, mut summary] =
+        [Report::create(&arguments.dropped)?, Report::create(&arguments.summary)?];
     let seed = state.filter.seed();
-    // Exactly the lines printed so far, whenever it is not locked; `None` once saved, or if it must not be.
-    let seen = Arc::new(Mutex::new(Some(state)));
+    // `None` once saved, or if it must not be.
+    let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
     if let Some(path) = path.clone() {
-        let seen = Arc::clone(&seen);
-        signals::before_end(move || {
-            let mut seen = lock(&seen);
-            let saved = seen.take().map_or(Ok(()), |state| save(&state, &path));
-            saved.unwrap_or_else(|error| note(format_args!("{error:#}")));
-        })?;
+        let (seen, quiet) = (Arc::clone(&seen), arguments.quiet);
+        signals::before_end(move || save_before_end(&seen, &path, quiet))?;
     }
     let mut printer = Printer::new();
-    let mut keys = Keys::new(&arguments.input, "reading");
-    let (mut hashes, mut selected) = (Vec::new(), Vec::new());
-    let mut printed = 0;
-    let read = loop {
-        // Not locked while waiting for input, so that a signal can save the state.
-        let chunk = match keys.next_chunk() {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        };
+    let mut keys = Keys::new(&input, "reading", arguments.quiet);
+    let (mut hashes, mut is_new, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut n_lines, mut n_printed) = (0, 0);
+    // Not locked while waiting for input, so that a signal can save the state.
+    let ended = loop {
+        let Some(chunk) = keys.next_chunk() else { break Ok(()) };
         if let Err(error) = chunk.hash(seed, &mut hashes) {
             break Err(error);
         }
         let mut seen = lock(&seen);
-        let Some(state) = seen.as_mut() else { signals::wait_for_end() };
-        selected.clear();
-        let mut refused = None;
-        let insert = |i| {
-            insert(&mut state.filter, &hashes, i).unwrap_or_else(|error| {
-                refused = Some(error);
-                false
-            })
+        let Some(Seen { state, is_saved }) = seen.as_mut() else { signals::wait_for_end() };
+        let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
+        let mut print = || {
+            if let Some(dropped) = &mut dropped {
+                lines.clear();
+                chunk.copy(&is_new, false, &mut lines)?;
+                dropped.write(&lines)?;
+            }
+            lines.clear();
+            chunk.copy(&is_new, true, &mut lines)?;
+            printer.print(&lines)
         };
-        let n_new = chunk.select(insert, &mut selected)? as u64;
-        let lines = state.lines.saturating_add(n_new);
-        let is_overfull = !arguments.allow_overfull && lines > most_lines;
-        let printed_all = match refused {
-            Some(SizingError::OutOfMemory { bytes, .. }) => Err(anyhow!(
-                "cannot allocate {} for more lines; nothing was saved (free some memory)",
-                size(bytes as u64)
-            )),
-            Some(error) => Err(error.into()),
-            None if is_overfull => Err(too_many(arguments, is_saved, state, printed)),
-            None => printer.print(&selected),
-        };
-        if let Err(error) = printed_all {
+        if let Err(error) = print() {
             *seen = None;
             return Err(error);
         }
-        state.lines = lines;
-        printed += n_new;
+        state.keys += n_new;
+        *is_saved &= n_new == 0;
+        n_printed += n_new;
+        n_lines += is_new.len() as u64;
+        match stop {
+            None => (),
+            Some(Stop::Full) => break Err(full(arguments, state)),
+            Some(Stop::Refused(error)) => break Err(refused(error, path.is_some())),
+        }
     };
-    let n_lines = keys.count();
-    drop(keys); // and with it the progress bar
+    let is_whole = keys.end();
     let mut seen = lock(&seen);
-    let Some(state) = seen.take() else { signals::wait_for_end() };
-    // A first run that read nothing leaves no state, which would bind the next run to its options.
-    if let Some(path) = path.as_ref().filter(|_| is_saved || printed > 0 || read.is_ok()) {
+    let Some(Seen { state, is_saved }) = seen.take() else { signals::wait_for_end() };
+    // A first run that printed nothing and failed leaves no state, which would bind the next run to its options.
+    let is_wanted = n_printed > 0 || ended.is_ok() && is_whole;
+    if let Some(path) = path.as_ref().filter(|_| !is_saved && is_wanted) {
         save(&state, path)?;
     }
+    ended?;
     let mut fpr = state.filter.estimated_fpr();
-    if state.lines > most_lines {
+    if state.keys > most_keys {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
-        note(format_args!("more distinct lines than expected: FPR now {fpr}, not the requested {requested}"));
+        note(format_args!("more distinct keys than expected: FPR now {fpr}, not the requested {requested}"));
     } else {
         fpr = fpr.min(state.fpr); // above it only by the chance of these bits
     }
-    read?;
-    if arguments.json {
-        let text = json!({"lines": n_lines, "printed": printed, "dropped": n_lines - printed, "false_positive_rate": fpr});
-        let _ = writeln!(io::stderr(), "{text}"); // standard output has the lines
-    } else if !arguments.quiet {
-        say(fpr, n_lines, printed);
+    if let Some(summary) = &mut summary {
+        let n_dropped = n_lines - n_printed;
+        let text = json!({"lines": n_lines, "printed": n_printed, "dropped": n_dropped, "false_positive_rate": fpr});
+        summary.write(format!("{text:#}\n"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    if !arguments.quiet && (is_whole || n_lines > 0) {
+        say(fpr, n_lines, n_printed);
+    }
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
 /// Checks now that the state can be written, and waits until no other run uses it.
-fn claim(path: &Path, arguments: &Arguments) -> Result<FileLock> {
+fn claim(path: &Path, arguments: &Arguments, input: &Input) -> Result<FileLock> {
     let name = path.display();
     ensure!(!is_stream(path), "{name}: a state is read and then replaced (name a file)");
     ensure!(!is_printed_to(path), "{name}: is the state, and also the output (write to another file)");
-    ensure!(!arguments.input.has(path), "{name}: is the state, and also an input (name another state)");
+    ensure!(!input.has(path), "{name}: is the state, and also an input (name another state)");
     drop(NewFile::create(path)?);
-    FileLock::of(path, !arguments.no_wait)
+    FileLock::of(path, arguments.no_wait.then_some("omit --no-wait to wait"))
+}
+
+/// Fails if the output of an option would overwrite what is read or written otherwise.
+fn check_output(option: &str, file: Option<&Path>, state: &Option<PathBuf>, input: &Input) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let name = file.display();
+    let also = if is_printed_to(file) || file == Path::new("-") {
+        "the output"
+    } else if input.has(file) {
+        "an input"
+    } else if state.as_ref().is_some_and(|state| leads_to(file, state)) {
+        "the state"
+    } else {
+        return if is_stream(file) { Ok(()) } else { refuse_state(file, "name another file") };
+    };
+    bail!("{name}: is given with {option}, and is also {also} (name another file)")
 }
 
 /// The state of earlier runs, if there were any.
-fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
+fn saved(path: &Path, arguments: &Arguments, input: &Input) -> Result<Option<State>> {
     let exists = path.try_exists().map_err(|error| io_error(path.display(), &error))?;
     if !exists {
         return Ok(None);
@@ -192,21 +234,29 @@ fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
     let name = &file.name;
     ensure!(
         !file.bytes().is_empty(),
-        "{name}: an empty file is not a dedup state (remove it, and dedup creates one)"
+        "{name}: an empty file is not a state of dedup (remove it, and dedup creates one)"
     );
+    if StandaloneKind::of(file.bytes()).is_some() {
+        return Err(grow::is_a_filter(path, &file));
+    }
     let state = State::from_bytes(name, file.bytes())?;
-    let n_lines = grouped(state.capacity);
+    let n_keys = grouped(state.capacity);
     if let Some(keys) = arguments.keys.filter(|&keys| keys as u64 != state.capacity) {
         let keys = grouped(keys as u64);
-        bail!("{name}: made for {n_lines} lines, not {keys} (omit --keys, or name another state)");
+        bail!("{name}: made for {n_keys} keys, not {keys} (omit --keys, or name another state)");
     }
     if let Some(fpr) = arguments.fpr.filter(|&fpr| !state.requests(fpr)) {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         bail!("{name}: made for an FPR of {requested}, not {fpr} (omit --fpr, or name another state)");
     }
+    if let Some(rule) = state.rule.as_ref().filter(|rule| **rule != input.rule) {
+        let [ours, theirs] = [&input.rule, rule].map(|rule| rule.options());
+        bail!("{name}: made with {theirs}, not with {ours} (give its options, or name another state)");
+    }
     ensure!(
-        !arguments.scalable || matches!(state.filter, Filter::Growing(_)),
-        "{name}: of fixed size, for {n_lines} lines, not --scalable (convert it with `bloomline grow {name}`)"
+        !arguments.grow || matches!(state.filter, Filter::Growing(_)),
+        "{name}: of fixed size, for {n_keys} keys (first run `{}`)",
+        grow::command(path, None, None)
     );
     Ok(Some(state))
 }
@@ -214,37 +264,39 @@ fn saved(path: &Path, arguments: &Arguments) -> Result<Option<State>> {
 fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
     let bits_per_key = sizing::bits_per_key(fpr)?;
-    let keys = match arguments.keys {
-        _ if arguments.scalable => None,
-        // Lines of later runs go into a state too, and cannot be counted yet.
-        None if arguments.state.is_none() && arguments.input.is_of_files() => {
-            Some(n_lines_of(&arguments.input))
-        }
-        keys => keys,
-    };
-    let capacity = keys.or(arguments.keys).unwrap_or(INITIAL_CAPACITY);
-    let filter = if keys.is_some() {
+    let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
+    let filter = if arguments.keys.is_some() && !arguments.grow {
         Filter::Fixed(BloomFilter::with_bits_per_key(capacity, bits_per_key)?)
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
             SizingError::Fpr { value, lowest, .. } => anyhow!(
-                "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or give the number of \
-                 lines with --keys, without --scalable)",
+                "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or fix the number of \
+                 distinct keys with --keys)",
                 percent(value)
             ),
             _ => error.into(),
         })?)
     };
-    Ok(State { filter, capacity: capacity as u64, lines: 0, fpr })
+    Ok(State { filter, capacity: capacity as u64, keys: 0, fpr, rule: None })
 }
 
-/// The number of distinct lines, and some more: a log may grow while it is read twice, and the count is not exact.
-fn n_lines_of(input: &Input) -> usize {
-    // What cannot be read is reported when it is read again, after the lines before it.
-    let (distinct, _) = distinct::count(input);
-    let keys = distinct.at_most();
-    keys + keys / 64 + 1000
+/// Inserts keys while fewer than `room` are new. Returns the number of new ones, in `is_new` which these are, and why it
+/// stopped before the last one.
+fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<bool>) -> (u64, Option<Stop>) {
+    is_new.clear();
+    let mut n_new = 0;
+    for i in 0..hashes.len() {
+        if n_new == room && !filter.contains(hashes[i]) {
+            return (n_new, Some(Stop::Full));
+        }
+        match insert(filter, hashes, i) {
+            Ok(new) => is_new.push(new),
+            Err(error) => return (n_new, Some(Stop::Refused(error))),
+        }
+        n_new += u64::from(is_new[i]);
+    }
+    (n_new, None)
 }
 
 /// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
@@ -269,27 +321,59 @@ fn save(state: &State, path: &Path) -> Result<()> {
     NewFile::create(path)?.write(|file| state.write_to(file))
 }
 
-/// Why dedup stops before it drops more new lines than requested, and what helps.
-fn too_many(arguments: &Arguments, is_saved: bool, state: &State, printed: u64) -> Error {
-    let most = format!(
-        "more than {} distinct lines, the most for an FPR of {}",
-        grouped(state.most_lines().unwrap_or(u64::MAX)),
-        percent(state.fpr)
-    );
-    let again = match printed {
-        0 => "nothing was saved".to_owned(),
-        n => format!("nothing was saved, so the next run prints {} again", counted(n, "line")),
-    };
-    match &arguments.state {
-        Some(path) if is_saved => {
-            let name = path.display();
-            let rate = if state.is_overfull() { "--fpr FPR " } else { "" };
-            anyhow!("{name}: {most}; {again} (run `bloomline grow {rate}{name}`, then dedup again)")
+/// Saves the state when a signal ends the process, and says whether that was possible.
+fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
+    let name = path.display();
+    let mut seen = match seen.try_lock() {
+        Ok(seen) => seen,
+        Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            if !quiet {
+                note(format_args!("{name}: saved once output is written; a second signal ends without saving"));
+            }
+            seen.lock().unwrap_or_else(PoisonError::into_inner)
         }
-        Some(path) => anyhow!("{}: {most}; {again} (raise --keys, or use --scalable)", path.display()),
-        None if arguments.keys.is_none() => anyhow!("{most}: the input has grown (use --scalable)"),
-        None => anyhow!("{most} (raise --keys, or use --scalable)"),
+    };
+    let text = match seen.take() {
+        None => return,
+        Some(Seen { is_saved: true, .. }) => "nothing new was printed".into(),
+        Some(Seen { state: State { keys: 0, .. }, .. }) => "not made, as nothing was printed".into(),
+        Some(Seen { state, .. }) => match save(&state, path) {
+            Ok(()) => "saved, with all lines that were printed".into(),
+            Err(error) => return note(format_args!("{name}: NOT saved: {error:#}")),
+        },
+    };
+    if !quiet {
+        let text: String = text;
+        note(format_args!("{name}: {text}"));
     }
+}
+
+/// Why dedup stops before it drops more new lines than requested, and what helps.
+fn full(arguments: &Arguments, state: &State) -> Error {
+    let most = grouped(state.most_keys().unwrap_or(u64::MAX));
+    let most = format!("more than {most} distinct keys, the most for an FPR of {}", percent(state.fpr));
+    let Some(path) = &arguments.state else {
+        return anyhow!("{most} (raise --keys, or add --grow)");
+    };
+    let name = path.display();
+    if state.is_overfull() {
+        return match grow::enough(state) {
+            Some(fpr) => anyhow!("{name}: {most} (run `{}`, then dedup again)", grow::command(path, None, Some(fpr))),
+            None => anyhow!("{name}: {most} (begin another state)"),
+        };
+    }
+    let again = if arguments.fpr.is_some() { "again without --fpr" } else { "again" };
+    anyhow!(
+        "{name}: {most}; the lines printed are recorded (run `{}`, then dedup {again})",
+        grow::command(path, None, None)
+    )
+}
+
+fn refused(error: SizingError, has_state: bool) -> Error {
+    let SizingError::OutOfMemory { bytes, .. } = error else { return error.into() };
+    let recorded = if has_state { "; the lines printed are recorded" } else { "" };
+    anyhow!("cannot allocate {} for more keys{recorded} (free some memory)", size(bytes as u64))
 }
 
 fn say(fpr: f64, lines: u64, printed: u64) {
@@ -306,4 +390,22 @@ fn say(fpr: f64, lines: u64, printed: u64) {
         wrong => format!("at most about {}", grouped(wrong.ceil() as u64)),
     };
     note(format_args!("{counts}, {wrong} of them new (FPR now {fpr_now})"));
+}
+
+/// A file that is written beside the lines.
+struct Report {
+    name: PathBuf,
+    file: File,
+}
+
+impl Report {
+    fn create(name: &Option<PathBuf>) -> Result<Option<Self>> {
+        let Some(name) = name else { return Ok(None) };
+        let file = File::create(name).map_err(|error| io_error(name.display(), &error))?;
+        Ok(Some(Self { name: name.clone(), file }))
+    }
+
+    fn write(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
+        self.file.write_all(text.as_ref()).map_err(|error| write_error(self.name.display(), &error))
+    }
 }

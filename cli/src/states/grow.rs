@@ -1,48 +1,48 @@
 //! `bloomline grow`
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Error, Result, anyhow, ensure};
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{SizingError, StandaloneKind};
+use bloomline::{BloomFilter, SizingError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, note};
-use crate::state::{Filter, State};
-use crate::states::dedup::{FPR, INITIAL_CAPACITY};
+use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note, typed};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]
-#[command(after_help = "\
-A state that `dedup --keys` created takes a fixed number of lines. This makes it
-one that grows, as with --scalable: later lines go into further filters, and
-those that were printed stay dropped. The state is replaced unless you name
-another file with -o.
+#[command(after_long_help = "\
+A state that `dedup --keys` created is for a fixed number of keys. This makes it
+one that grows: later keys go into further filters, and lines that were printed
+stay dropped. The state is replaced unless you name another file with -o.
 
-With -o, a filter that `build` made becomes a state: dedup then drops its keys.
-So does a scalable filter.
+With -o, a blocked or scalable filter, as of `build`, becomes a state: dedup
+then drops lines that have its keys.
 
-The false-positive rate stays that of the state if its filter takes at most
-0.15 times that now. Otherwise it is twice that, since the full filter has used
-it up; give --fpr for another one. A state that --allow-overfull filled beyond
-its rate needs --fpr. A filter of `build` has no requested rate: the default is
-that of dedup, 0.0001 %.
+The false-positive rate stays if the filter has used at most 15 % of it.
+Otherwise it doubles. A filter of `build`, and a state that --allow-overfull
+filled beyond its rate, need --fpr.
 
-The JSON object has file, lines (at most), capacity and
+The JSON object has file, keys (at most), capacity and
 requested_false_positive_rate.
 
 Examples:
-  bloomline grow seen.bloom
-  bloomline grow -o seen.bloom --fpr 2% keys.bloom")]
+  bloomline grow seen.state
+  bloomline grow -o seen.state --fpr 2% keys.bloom")]
 pub struct Arguments {
     /// State to write, instead of replacing STATE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace FILE even if it is another state
+    #[arg(long)]
+    replace_state: bool,
     /// False-positive rate from now on, e.g. 1e-5
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
@@ -63,7 +63,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
     check_json(arguments.json, path)?;
     drop(NewFile::create(path)?);
-    let _lock = (!is_stream(path)).then(|| FileLock::of(path, !arguments.no_wait)).transpose()?;
+    let busy = arguments.no_wait.then_some("omit --no-wait to wait");
+    let _lock = (!is_stream(path)).then(|| FileLock::of(path, busy)).transpose()?;
+    let is_replaced = leads_to(path, source);
+    if !is_replaced && !arguments.replace_state && !is_stream(path) {
+        refuse_state(path, "name another file, or give --replace-state")?;
+    }
     let file = FilterFile::open(source)?;
     let before = if State::is_state(file.bytes()) {
         State::from_bytes(&file.name, file.bytes())?
@@ -75,23 +80,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
         state_of(&file)?
     };
-    let requested = before.fpr;
-    let state = grown(&file.name, before, arguments.fpr)?;
-    NewFile::create(path)?.write(|file| state.write_to(file))?;
+    let (requested, was_growing) = (before.fpr, matches!(before.filter, Filter::Growing(_)));
+    let state = grown(arguments, before, !State::is_state(file.bytes()))?;
+    if !(is_replaced && was_growing) {
+        NewFile::create(path)?.write(|file| state.write_to(file))?;
+    }
     let (name, fpr) = (path.display(), percent(state.fpr));
     if arguments.json {
         let text = json!({
             "file": name.to_string(),
-            "lines": state.lines,
+            "keys": state.keys,
             "capacity": state.capacity,
             "requested_false_positive_rate": state.fpr,
         });
         Printer::new().print(format!("{text:#}\n"))?;
     } else {
-        let lines = counted(state.lines, "line");
-        note(format_args!(
-            "{name}: at most {lines}, takes any number from now on at an FPR of at most {fpr}"
-        ));
+        let keys = counted(state.keys, "key");
+        note(format_args!("{name}: at most {keys}, takes any number from now on at an FPR of at most {fpr}"));
     }
     if state.fpr != requested && State::is_state(file.bytes()) {
         let requested = percent(requested);
@@ -102,50 +107,89 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The command to be run, for a state or a filter of this name.
+pub fn command(source: &Path, output: Option<&Path>, fpr: Option<f64>) -> String {
+    let output = output.map_or(String::new(), |output| format!("-o {} ", typed(output)));
+    let fpr = fpr.map_or(String::new(), |fpr| format!("--fpr {} ", percent(fpr)));
+    format!("bloomline grow {output}{fpr}{}", typed(source))
+}
+
+/// The error for a filter that is given as a state, with the command that makes a state of it.
+pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
+    let name = &file.name;
+    let state = match state_of(file) {
+        Ok(state) => state,
+        Err(error) => return error,
+    };
+    let output = path.with_extension("state");
+    let output = if output == path { path.with_extension("dedup.state") } else { output };
+    let fpr = enough(&state).filter(|&fpr| !state.requests(fpr));
+    anyhow!(
+        "{name}: a filter, not a state of dedup (make one by `{}`, and use that)",
+        command(path, Some(&output), fpr)
+    )
+}
+
+/// The rate at which a state can grow, if it is worth it: the requested one unless the filter has used too much of it.
+pub fn enough(state: &State) -> Option<f64> {
+    let Filter::Fixed(filter) = &state.filter else { return Some(state.fpr) };
+    let rate = filter.estimated_fpr();
+    // The lowest for an empty filter is in the error for a rate of 0.
+    let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
+    let lowest = match ScalableBloomFilter::from_filter(empty, 1, 0.0) {
+        Err(SizingError::Fpr { lowest, .. }) => rate + lowest,
+        _ => rate,
+    };
+    let is_enough = rate <= 0.15 * state.fpr && lowest <= state.fpr;
+    let fpr = if is_enough { state.fpr } else { 2.0 * state.fpr.max(lowest) };
+    (fpr < 1.0).then_some(fpr)
+}
+
 /// The state of a filter that is none.
 fn state_of(file: &FilterFile) -> Result<State> {
     if StandaloneKind::of(file.bytes()) == Some(StandaloneKind::Scalable) {
         let filter = ScalableBloomFilter::from_standalone(file.bytes()).map_err(|error| file.error(error))?;
-        let (capacity, lines, fpr) = (filter.initial_capacity(), filter.inserted_keys(), filter.fpr());
-        return Ok(State { filter: Filter::Growing(filter), capacity, lines, fpr });
+        let (capacity, keys, fpr) = (filter.initial_capacity(), filter.inserted_keys(), filter.fpr());
+        return Ok(State { filter: Filter::Growing(filter), capacity, keys, fpr, rule: None });
     }
     let filter = file.filter()?;
-    let lines = filter
+    let keys = filter
         .known_keys()
         .or_else(|| numbers::at_most(filter.estimated_keys()))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
-    Ok(State { filter: Filter::Fixed(filter), capacity: lines.max(1), lines, fpr: FPR })
+    Ok(State { filter: Filter::Fixed(filter), capacity: keys.max(1), keys, fpr: FPR, rule: None })
 }
 
-fn grown(name: &str, state: State, fpr: Option<f64>) -> Result<State> {
-    let is_overfull = state.is_overfull();
+fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> {
+    let name = arguments.state.display();
+    let (is_overfull, enough) = (state.is_overfull(), enough(&state));
     let filter = match state.filter {
         Filter::Fixed(filter) => filter,
         Filter::Growing(_) => {
             let requested = percent(state.fpr);
             ensure!(
-                fpr.is_none_or(|fpr| state.requests(fpr)),
+                arguments.fpr.is_none_or(|fpr| state.requests(fpr)),
                 "{name}: grows already, at an FPR of {requested}, which stays (omit --fpr)"
             );
             return Ok(state);
         }
     };
-    let rate = filter.estimated_fpr();
-    let fpr = match fpr {
-        Some(fpr) => fpr,
-        None if rate <= 0.15 * state.fpr => state.fpr,
-        None if is_overfull => rate, // refused below, with the lowest that it can grow at
-        None => 2.0 * state.fpr.max(rate),
+    let rate = percent(filter.estimated_fpr());
+    let remedy = enough.map_or("begin another state".into(), |fpr| {
+        format!("run `{}`", command(&arguments.state, arguments.output.as_deref(), Some(fpr)))
+    });
+    let fpr = match (arguments.fpr, enough) {
+        (Some(fpr), _) => fpr,
+        (None, Some(fpr)) if fpr == state.fpr || !(is_filter || is_overfull) => fpr,
+        _ => bail!("{name}: its FPR is {rate} now, above {} ({remedy})", percent(state.fpr)),
     };
     // The next filter takes twice as many.
-    let keys = state.lines.max(state.capacity.min(INITIAL_CAPACITY as u64));
+    let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
         SizingError::Fpr { value, lowest, .. } if value < lowest => {
-            let remedy = if lowest < 0.5 { "give a higher --fpr" } else { "start a new state" };
-            let [rate, lowest] = [rate, lowest].map(percent);
-            anyhow!("{name}: its FPR is {rate} now, and it can grow at more than {lowest} only ({remedy})")
+            anyhow!("{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})", percent(lowest))
         }
-        _ => Error::new(error).context(name.to_owned()),
+        _ => Error::new(error).context(name.to_string()),
     })?;
     Ok(State { filter: Filter::Growing(filter), fpr, ..state })
 }

@@ -1,0 +1,103 @@
+//! Filter files as output: no state of dedup is overwritten by accident.
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::input::is_same_file;
+use crate::output::{FileLock, NewFile, followed, io_error, is_stream};
+use crate::state::State;
+
+#[derive(Args)]
+pub struct Output {
+    /// Filter file to write; may be one that is read
+    #[arg(id = "output", short, long, value_name = "FILE")]
+    pub path: PathBuf,
+    /// Replace FILE even if it is a state of dedup
+    #[arg(long)]
+    replace_state: bool,
+}
+
+impl Output {
+    /// Finds out now whether the file may be written. `read` are the files that it is made of.
+    pub fn create<'a>(&self, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<GuardedFile> {
+        GuardedFile::create(&self.path, self.replace_state, read)
+    }
+}
+
+/// A new file, for which no state is lost.
+pub struct GuardedFile {
+    file: NewFile,
+    path: PathBuf,
+    /// Whether what is there now may be replaced, whatever it is.
+    replaces_all: bool,
+    lock: Option<FileLock>,
+}
+
+impl GuardedFile {
+    pub fn create<'a>(
+        path: &Path,
+        replaces_state: bool,
+        read: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<Self> {
+        // Resolved once: a link that is changed meanwhile leads to a file that is not locked.
+        let path = followed(path)?;
+        let file = NewFile::create(&path)?;
+        let is_read = read.into_iter().any(|other| is_same_file(&path, other));
+        let mut guarded = Self { file, path, replaces_all: replaces_state || is_read, lock: None };
+        guarded.lock()?;
+        if !is_read {
+            // Until it is written: this can take hours, in which others may use it.
+            guarded.lock = None;
+        }
+        Ok(guarded)
+    }
+
+    pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        if self.lock.is_none() {
+            self.lock()?;
+        }
+        self.file.write(write)
+    }
+
+    /// Keeps runs of dedup off the file, and fails if it is a state that must stay.
+    fn lock(&mut self) -> Result<()> {
+        if is_stream(&self.path) {
+            return Ok(());
+        }
+        let remedy = (!self.replaces_all).then_some("wait for it to end, or name another file");
+        self.lock = Some(FileLock::of(&self.path, remedy)?);
+        if self.replaces_all {
+            return Ok(());
+        }
+        refuse_state(&self.path, "name another file, or give --replace-state")
+    }
+}
+
+/// Fails, with a remedy, if the file is a state.
+pub fn refuse_state(path: &Path, remedy: &str) -> Result<()> {
+    let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
+    ensure!(
+        !State::is_state(&end),
+        "{}: a state of dedup, which would be lost ({remedy})",
+        path.display()
+    );
+    Ok(())
+}
+
+/// The last bytes of a file, if there is one.
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    const LEN: u64 = 64;
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(LEN)))?;
+    file.take(LEN).read_to_end(&mut end)?;
+    Ok(end)
+}
