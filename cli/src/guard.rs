@@ -45,13 +45,13 @@ impl GuardedFile {
         read: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<Self> {
         // Resolved once: a link that is changed meanwhile leads to a file that is not locked.
-        let path = followed(path)?;
+        let path = if is_stream(path) { path.to_owned() } else { followed(path)? };
         let file = NewFile::create(&path)?;
         let is_read = read.into_iter().any(|other| is_same_file(&path, other));
         let mut guarded = Self { file, path, replaces_all: replaces_state || is_read, lock: None };
-        guarded.lock()?;
+        guarded.lock(Some("wait for it to end, or name another file").filter(|_| !guarded.replaces_all))?;
         if !is_read {
-            // Until it is written: this can take hours, in which others may use it.
+            // Until it is written: this can take hours, in which others may use the file.
             guarded.lock = None;
         }
         Ok(guarded)
@@ -59,18 +59,17 @@ impl GuardedFile {
 
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         if self.lock.is_none() {
-            self.lock()?;
+            self.lock(None)?;
         }
         self.file.write(write)
     }
 
     /// Keeps runs of dedup off the file, and fails if it is a state that must stay.
-    fn lock(&mut self) -> Result<()> {
+    fn lock(&mut self, if_in_use: Option<&str>) -> Result<()> {
         if is_stream(&self.path) {
             return Ok(());
         }
-        let remedy = (!self.replaces_all).then_some("wait for it to end, or name another file");
-        self.lock = Some(FileLock::of(&self.path, remedy)?);
+        self.lock = Some(FileLock::of(&self.path, if_in_use)?);
         if self.replaces_all {
             return Ok(());
         }

@@ -67,31 +67,34 @@ fn progress_is_shown_on_a_terminal_wherever_the_output_goes() {
     place.write("keys", &keys);
     place.write("short", "antbee");
     place.bloomline(&["build", "-q", "-o", "f", "keys"]).assert().success().stderr("");
-    // Output to the same terminal stays whole.
-    for (command, output) in [
-        ("build -q -o g keys", ""),
-        ("dedup -q keys >once", ""),
-        ("check f keys >once", ""),
-        ("dedup -q keys", &keys),
-        ("check f keys", &keys),
-    ] {
-        let shown = on_a_terminal(&place, &format!("$b {command}"));
-        for part in [" % ", " keys, ", " ETA "] {
-            assert!(shown.contains(part), "{command}: {part}");
-        }
-        assert!(left_on_the_screen(&shown) == output, "{command}");
+    // Nothing for a command that ends soon, and nothing with -q.
+    for command in ["build -q -o g keys", "dedup -q keys >once", "check f keys >once", "estimate f f >once"] {
+        assert_eq!(on_a_terminal(&place, &format!("$b {command}")), "", "{command}");
     }
-    assert!(place.read("once") == keys.as_bytes());
-    let shown = on_a_terminal(&place, "$b build -o g keys");
-    assert!(left_on_the_screen(&shown).starts_with("bloomline: g: 100,000 keys, "), "{shown}");
+    // A reader that takes its time, to a file or to the same terminal, where lines stay whole.
+    let is_shown = |command: &str, parts: &[&str], others: &[&str]| {
+        let shown = on_a_terminal(&place, &format!("bash -c \"{command}\""));
+        assert!(parts.iter().all(|part| shown.contains(part)), "{command}: {shown:?}");
+        assert!(others.iter().all(|part| !shown.contains(part)), "{command}: {shown:?}");
+        left_on_the_screen(&shown)
+    };
+    let rate = [" % ", " lines, "];
+    let left = is_shown("$b dedup keys > >(sleep 0.7; cat >once)", &rate, &[" ETA ", "keys"]);
+    assert!(left.starts_with("bloomline: 100,000 lines, 100,000 printed"), "{left}");
+    assert_eq!(is_shown("$b check f keys > >(sleep 1.3; cat >once)", &[" % ", " lines, ", " ETA "], &[]), "");
+    assert_eq!(is_shown("$b dedup -q keys > >(sleep 0.7; cat >once)", &[], &["%"]), "");
+    let twice = keys.repeat(2);
+    assert!(is_shown("(cat keys; sleep 0.7; cat keys) | $b check f", &[" lines, "], &[]) == twice);
+    let left = is_shown("(sleep 0.7; cat keys) | $b build -o g", &[" lines, "], &[" ETA ", " % "]);
+    assert!(left.starts_with("bloomline: g: 100,000 "), "{left}");
     // None over what is being typed, and none where the cursor stays in the last line of output.
     for command in ["$b dedup -q", "echo ant | $b dedup -q -0", "$b dedup -q --length 3 short"] {
         let shown = on_a_terminal(&place, command);
         assert!(shown.starts_with("ant") && !shown.contains('\u{1b}'), "{command}: {shown:?}");
     }
     // Nothing where standard error is not a terminal.
-    assert_eq!(on_a_terminal(&place, "$b build -q -o g keys 2>log"), "");
-    assert_eq!(place.read("log"), b"");
+    assert_eq!(on_a_terminal(&place, "(sleep 0.6; cat keys) | $b build -o g 2>log"), "");
+    assert!(String::from_utf8(place.read("log")).unwrap().starts_with("bloomline: g: "));
 }
 
 #[test]
@@ -229,24 +232,89 @@ fn other_compression_is_refused_and_named() {
 }
 
 #[test]
-fn one_note_a_file_about_carriage_returns() {
+fn one_note_about_carriage_returns() {
     let place = Place::new();
+    place.write("unix", "ant\n\rbee\r \n");
     place.write("a", "ant\r\nbee\r\n".repeat(100_000));
     place.write("b", "ant\r\n");
-    place.write("unix", "ant\n");
-    let mut columns = place.bloomline(&["dedup", "-q", "--column", "1", "a"]);
-    columns.assert().success().stderr(contains("the CR is part of the last field ("));
-    for command in
-        [&["build", "-q", "-o", "f"][..], &["build", "-q", "-o", "f", "--keys", "9"], &["dedup", "-q"]]
-    {
-        let arguments = [command, &["a", "unix", "b"]].concat();
-        let output = place.bloomline(&arguments).assert().success().get_output().stderr.clone();
+    let notes = |arguments: &[&str]| {
+        let output = place.bloomline(arguments).assert().success().get_output().stderr.clone();
         let notes = String::from_utf8(output).unwrap();
-        let expected = ["a", "b"].map(|file| {
-            format!("bloomline: {file}: lines end with CR LF, and the CR is part of the key (exclude it with --crlf)\n")
-        });
-        assert_eq!(notes, expected.concat());
+        notes.lines().filter(|line| line.contains("CR")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let files = ["unix", "a", "b"];
+    let text = "bloomline: a: 200,001 lines end with CR LF, and the CR is part of the key (exclude it with --crlf)";
+    for command in [&["build", "-o", "f"][..], &["build", "-o", "f", "--keys", "9"], &["dedup"], &["check", "f"]] {
+        assert_eq!(notes(&[command, &files].concat()), [text]);
+        assert_eq!(notes(&[command, &["--crlf"], &files].concat()), [""; 0]);
+        assert_eq!(notes(&[command, &["unix"]].concat()), [""; 0]);
+        if command[0] != "check" {
+            assert_eq!(notes(&[command, &["-0"], &files].concat()), [""; 0]);
+            assert_eq!(notes(&[command, &["-q"], &files].concat()), [""; 0]);
+        }
     }
+    let text = "bloomline: b: 1 line ends with CR LF, and the CR is part of the last field (exclude it with --crlf)";
+    assert_eq!(notes(&["dedup", "--column", "1", "b"]), [text]);
+}
+
+#[test]
+fn what_can_be_read_is_read() {
+    let place = Place::new();
+    place.write("a", "ant\n");
+    place.write("b", "bee\n");
+    place.write("cut.gz", b"\x1f\x8b\x08\0");
+    place.write("odd", "bees");
+    place.write("f", filter_of(b"bee"));
+    let files = ["a", "no", ".", "cut.gz", "b"];
+    let errors = || contains("no: No such file").and(contains(".: Is a directory")).and(contains("cut.gz: cannot be"));
+    let run = |command: &[&str]| place.bloomline(&[command, &files].concat()).assert().code(2).stderr(errors());
+    let dedup = run(&["dedup"]).stdout("ant\nbee\n");
+    let notes = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
+    assert!(notes.lines().count() == 4 && notes.ends_with("2 lines, 2 printed, 0 dropped (FPR now 0%)\n"), "{notes}");
+    run(&["dedup", "-q", "--state", "s"]).stdout("ant\nbee\n");
+    place.bloomline(&["dedup", "-q", "--state", "s", "a", "b"]).assert().success().stdout("");
+    run(&["check", "f"]).stdout("bee\n");
+    run(&["check", "-c", "f"]).stdout("a:0\nb:1\n");
+    // The next file is read after one that ends in the middle of a line.
+    let lengths = place.bloomline(&["dedup", "-q", "--length", "3", "odd", "no"]).assert().code(2);
+    lengths.stdout("bee").stderr(contains("odd: the last line has 1 of 3 bytes").and(contains("no: No such")));
+    // A filter without the keys of one file would call them absent.
+    for more in [&[][..], &["--keys", "9"], &["--like", "f"]] {
+        assert!(error(&place, &[&["build", "-o", "g"], more, &files].concat()).contains("no: No such file"));
+        assert!(error(&place, &[&["build", "-o", "g"], more, &["cut.gz"]].concat()).contains("cut.gz: "));
+    }
+    assert!(!place.path("g").exists());
+}
+
+#[test]
+fn names_of_files_are_read_from_a_list() {
+    let place = Place::new();
+    place.write("two words", "ant\n");
+    place.write("line\nbreak", "bee\n");
+    place.write("list", "two words\0line\nbreak\0");
+    place.write("unended", "two words\0line\nbreak");
+    let both = "ant\nbee\n";
+    place.bloomline(&["dedup", "-q", "--files0-from", "list"]).assert().success().stdout(both);
+    place.bloomline(&["dedup", "-q", "--files0-from", "unended"]).assert().success().stdout(both);
+    let find = "find . -name '*[wb]r*' -print0 | sort -z | $b";
+    place.shell(&format!("{find} dedup -q --files0-from -")).assert().success().stdout(both.replace("ant\n", ""));
+    place.shell(&format!("{find} build -q -o f --files0-from -; $b check f 'two words'")).assert().code(1);
+    place.bloomline(&["check", "-c", "f", "--files0-from", "list"]).assert().stdout(contains("two words:0\n"));
+    // No files are not standard input.
+    let none = place.shell("find . -name none -print0 | $b dedup --files0-from -").assert().success().stdout("");
+    none.stderr("bloomline: 0 lines, 0 printed, 0 dropped (FPR now 0%)\n");
+    place.write("empty", "\0");
+    place.write("stdin", "-\0");
+    for (arguments, text) in [
+        (&["--files0-from", "empty"][..], "empty: name 1 is empty"),
+        (&["--files0-from", "no"], "no: No such file"),
+        (&["--files0-from", "list", "file"], "cannot be used with"),
+    ] {
+        assert!(error(&place, &[&["dedup"], arguments].concat()).contains(text));
+    }
+    place.bloomline(&["dedup", "-q", "--files0-from", "stdin"]).write_stdin(both).assert().success().stdout(both);
+    let stdin = place.shell("printf '%s\\0' - | $b dedup --files0-from -").assert().code(2);
+    stdin.stderr(contains("cannot both come from standard input"));
 }
 
 #[test]

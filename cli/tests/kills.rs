@@ -80,7 +80,7 @@ fn a_killed_build_leaves_the_old_file_or_the_new_one() {
         }
         // A kill leaves a hidden file, which nobody mistakes for the filter. The next run removes it.
         let left = place.files().iter().filter(|name| name.starts_with(".f")).count();
-        assert!(left <= 1, "{:?}", place.files());
+        assert!(left <= 2, "{:?}", place.files()); // and a lock, if it was killed while it wrote
         n_left += left;
     }
     assert!(olds > 5, "none was killed in time: {olds} old, {news} new");
@@ -193,18 +193,19 @@ fn a_dedup_whose_input_fails_remembers_what_it_printed() {
     assert!(lines(0..100).lines().all(|line| filter.contains(line)));
 }
 
-/// Lines that were not printed, because there are too many, are not saved by a signal before the run ends.
+/// Lines that were not printed, because there are too many, are not in the state.
 #[test]
-fn a_dedup_that_stops_does_not_remember() {
+fn a_dedup_that_stops_remembers_what_it_printed() {
     let place = Place::new();
     place.write("in", lines(0..1000));
-    // Its error waits for a reader.
+    // Its error waits for a reader, and a signal comes meanwhile.
     let line = "mkfifo e; exec 3<>e; head -c 65536 /dev/zero >&3; $b dedup --state s --keys 10 in 2>&3 & sleep 0.5; \
                 kill -TERM $!; wait $!; exec 3>&-";
-    place.shell(line).assert().success().stdout("");
-    let next =
-        place.bloomline(&["dedup", "-q", "--state", "s", "--keys", "10"]).write_stdin(lines(0..10)).assert();
-    next.success().stdout(lines(0..10));
+    let printed = place.shell(line).assert().success().get_output().stdout.clone();
+    assert!(printed.len() > 200 && lines(0..30).as_bytes().starts_with(&printed));
+    place.bloomline(&["grow", "s"]).assert().success();
+    let next = place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success();
+    assert!([printed, next.get_output().stdout.clone()].concat() == lines(0..1000).as_bytes());
 }
 
 /// Whatever was asked for and whatever ends a run: once one succeeds, its lines have been printed, and none that it
