@@ -132,6 +132,36 @@ fn an_interrupted_dedup_remembers_what_it_printed() {
     }
 }
 
+/// Ctrl-C and SIGTERM say whether the state was saved.
+#[test]
+fn an_interrupted_dedup_says_what_became_of_the_state() {
+    let place = Place::new();
+    let interrupt = |arguments: &[&str], input: &str, printed: &str| {
+        let mut command = Command::new(program());
+        command.current_dir(place.directory()).args(arguments);
+        let mut dedup =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = dedup.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        let mut read = vec![0; printed.len()];
+        dedup.stdout.as_mut().unwrap().read_exact(&mut read).unwrap();
+        assert_eq!(read, printed.as_bytes());
+        sleep(Duration::from_millis(200));
+        signal(&dedup, "TERM");
+        String::from_utf8(dedup.wait_with_output().unwrap().stderr).unwrap()
+    };
+    let dedup = ["dedup", "--state", "s"];
+    assert_eq!(interrupt(&dedup, "", ""), "bloomline: s: not made, as nothing was printed\n");
+    assert!(place.files().is_empty());
+    assert_eq!(
+        interrupt(&dedup, "ant\n", "ant\n"),
+        "bloomline: s: saved, with all lines that were printed\n"
+    );
+    assert_eq!(interrupt(&dedup, "ant\n", ""), "bloomline: s: nothing new was printed\n");
+    assert_eq!(interrupt(&["dedup", "-q", "--state", "s"], "bee\n", "bee\n"), "");
+    assert_eq!(interrupt(&["dedup"], "ant\n", "ant\n"), "");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn signals_that_were_ignored_stay_so() {
