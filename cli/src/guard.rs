@@ -80,11 +80,7 @@ impl GuardedFile {
 /// Fails, with a remedy, if the file is a state.
 pub fn refuse_state(path: &Path, remedy: &str) -> Result<()> {
     let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
-    ensure!(
-        !State::is_state(&end),
-        "{}: a state of dedup, which would be lost ({remedy})",
-        path.display()
-    );
+    ensure!(!State::is_state(&end), "{}: a state of dedup, which would be lost ({remedy})", path.display());
     Ok(())
 }
 

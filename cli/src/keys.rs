@@ -102,7 +102,8 @@ impl<'a> Chunk<'a> {
     /// Appends the lines whose flag `is` this, with their ends. Lines without a flag are left out.
     pub fn copy(&self, flags: &[bool], is: bool, to: &mut Vec<u8>) -> Result<()> {
         let n_bytes = self.len;
-        to.try_reserve(n_bytes).map_err(|_| anyhow!("no memory to print {n_bytes} bytes of lines (free some)"))?;
+        to.try_reserve(n_bytes)
+            .map_err(|_| anyhow!("no memory to print {n_bytes} bytes of lines (free some)"))?;
         let (mut start, mut kept_from) = (0, 0);
         for (&end, &flag) in self.ends.iter().zip(flags) {
             if flag != is {
@@ -312,7 +313,8 @@ impl<'a> Reader<'a> {
         self.rest.extend_from_slice(rest);
         let file = self.to_open - 1;
         if self.looks_for_crs {
-            let crs = memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
+            let crs =
+                memchr::memchr_iter(b'\r', lines).filter(|&at| lines.get(at + 1) == Some(&b'\n')).count();
             self.first_cr = if self.n_crs == 0 { file } else { self.first_cr };
             self.n_crs += crs as u64;
         }

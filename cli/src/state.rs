@@ -4,14 +4,16 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, DecodeError, Sizing, StandaloneKind};
+use bloomline::{BloomFilter, DecodeError, Sizing, SizingError, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::input::KeyRule;
 use crate::numbers::percent;
+use crate::output::typed;
 
 /// The keys of the lines that `dedup` has printed so far.
 pub struct State {
@@ -134,10 +136,33 @@ impl State {
         Some(enough - (dropped - 4.0 * dropped.sqrt()).max(0.0) as u64)
     }
 
+    /// The rate at which it can grow: the requested one, unless the filter has used too much of it. `None` if the filter is
+    /// too full.
+    pub fn enough_to_grow(&self) -> Option<f64> {
+        let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
+        let rate = filter.estimated_fpr();
+        // The lowest for an empty filter is in the error for a rate of 0.
+        let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
+        let lowest = match ScalableBloomFilter::from_filter(empty, 1, 0.0) {
+            Err(SizingError::Fpr { lowest, .. }) => rate + lowest,
+            _ => rate,
+        };
+        let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;
+        let fpr = if is_enough { self.fpr } else { 2.0 * self.fpr.max(lowest) };
+        (fpr < 1.0).then_some(fpr)
+    }
+
     /// Whether more keys were put in than keep the requested rate.
     pub fn is_overfull(&self) -> bool {
         self.most_keys().is_some_and(|most| self.keys > most)
     }
+}
+
+/// The command that makes a state or a filter grow, as it is typed.
+pub fn grow_command(source: &Path, output: Option<&Path>, fpr: Option<f64>) -> String {
+    let output = output.map_or(String::new(), |output| format!("-o {} ", typed(output)));
+    let fpr = fpr.map_or(String::new(), |fpr| format!("--fpr {} ", percent(fpr)));
+    format!("bloomline grow {output}{fpr}{}", typed(source))
 }
 
 const IS_RECORDED: u64 = 1;

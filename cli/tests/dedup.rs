@@ -129,8 +129,7 @@ fn more_lines_are_taken_when_allowed() {
     let place = Place::new();
     let many = lines(0..20_000);
     let dedup = ["dedup", "-q", "--allow-overfull", "--state", "s", "--keys", "1000"];
-    let warning =
-        || contains("more distinct keys than expected: FPR now 99.4%, not the requested 0.0001%");
+    let warning = || contains("more distinct keys than expected: FPR now 99.4%, not the requested 0.0001%");
     let allowed = place.bloomline(&dedup).write_stdin(&many[..]).assert().success().stderr(warning());
     assert!(allowed.get_output().stdout.len() < many.len());
     assert_eq!(allowed.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
@@ -149,12 +148,7 @@ fn more_lines_are_taken_when_allowed() {
     let dedup =
         place.bloomline(&["dedup", "--keys", "1000", "--fpr", "0.5"]).write_stdin(all_different).assert();
     dedup.success().stderr(contains("59 printed, 1 dropped, at most about 1 of them new"));
-    refuses(
-        &place,
-        &["dedup", "--state", "s"],
-        "",
-        &["s: ", "more than 1,0", "begin another state"],
-    );
+    refuses(&place, &["dedup", "--state", "s"], "", &["s: ", "more than 1,0", "begin another state"]);
 }
 
 #[test]
@@ -171,7 +165,9 @@ fn a_filter_is_not_a_state() {
     place.bloomline(&["build", "-q", "-o", "k"]).write_stdin(lines(0..5000)).assert().success();
     let scalable = ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
     place.write("c", scalable.to_standalone());
-    for (name, remedy) in [("k", "`bloomline grow -o k.state --fpr 1."), ("c", "`bloomline grow -o c.state c`")] {
+    for (name, remedy) in
+        [("k", "`bloomline grow -o k.state --fpr 1."), ("c", "`bloomline grow -o c.state c`")]
+    {
         let dedup = ["dedup", "--state", name];
         refuses(&place, &dedup, &lines(4000..9000), &[name, "a filter, not a state of dedup", remedy]);
     }
@@ -399,13 +395,13 @@ fn a_state_is_written_as_specified() {
         }
     }
     for rule in [
-        [0, 0, 0x0101],          // recorded in version 1
-        [0, 0, 0x0202],          // NUL, not recorded
-        [0, 0, 0x0702],          // NUL and CR LF
-        [0, 0, 0x1102],          // a flag of later versions
-        [0, 0, 0x2c_0102],       // a delimiter without a column
-        [1, 8, 0x0102],          // a column of lines of fixed length
-        [0, 8, 0x0902],          // integers of fixed length
+        [0, 0, 0x0101],           // recorded in version 1
+        [0, 0, 0x0202],           // NUL, not recorded
+        [0, 0, 0x0702],           // NUL and CR LF
+        [0, 0, 0x1102],           // a flag of later versions
+        [0, 0, 0x2c_0102],        // a delimiter without a column
+        [1, 8, 0x0102],           // a column of lines of fixed length
+        [0, 8, 0x0902],           // integers of fixed length
         [1, 0, 0x0100_0000_0102], // a byte of later versions
     ] {
         refuses_footer(&place, &filter.to_standalone(), &footer(20, 300, 1e-6, rule)[..48], values);
@@ -447,7 +443,9 @@ fn a_state_knows_what_a_key_is() {
         assert_eq!(words, rule.map(u64::to_le_bytes), "{options}");
         // Another run with the same options.
         dedup(options).success().stdout("");
-        for other in ["", "-0", "--crlf", "--column 2 --delimiter ,", "--column 3", "--integers", "--length 14"] {
+        for other in
+            ["", "-0", "--crlf", "--column 2 --delimiter ,", "--column 3", "--integers", "--length 14"]
+        {
             if other == options {
                 continue;
             }
@@ -458,10 +456,16 @@ fn a_state_knows_what_a_key_is() {
             };
             let error = dedup(other).code(2).stdout("").get_output().stderr.clone();
             let error = String::from_utf8(error).unwrap();
-            assert!(error.lines().count() == 1 && error.contains("(give its options, or name another state)"));
-            let (theirs, ours) = error.split_once("s: made with ").unwrap().1.split_once(", not with ").unwrap();
+            assert!(
+                error.lines().count() == 1 && error.contains("(give its options, or name another state)")
+            );
+            let (theirs, ours) =
+                error.split_once("s: made with ").unwrap().1.split_once(", not with ").unwrap();
             for (options, text) in [(options, theirs), (other, ours)] {
-                assert!(named(options).split(" --").all(|option| text.contains(option)), "{options}: {error}");
+                assert!(
+                    named(options).split(" --").all(|option| text.contains(option)),
+                    "{options}: {error}"
+                );
             }
             assert!(place.read("s") == state);
         }
@@ -482,7 +486,12 @@ fn an_unknown_key_is_recorded() {
         place.bloomline(&dedup).write_stdin("1\tant\n").assert().success().stdout("");
         assert!(place.read("s") == old);
         place.bloomline(&dedup).write_stdin("1\tant\n1\tbee\n").assert().success().stdout("1\tbee\n");
-        refuses(&place, &["dedup", "--state", "s"], "ant\n", &["s: made with --column 2, not with whole lines"]);
+        refuses(
+            &place,
+            &["dedup", "--state", "s"],
+            "ant\n",
+            &["s: made with --column 2, not with whole lines"],
+        );
     }
 }
 
@@ -496,7 +505,10 @@ fn dropped_lines_are_written() {
     place.bloomline(&dedup).assert().success().stdout(lines(0..6000)).stderr(contains(summary));
     assert!(place.read("d") == lines(2000..5000).as_bytes());
     let json: serde_json::Value = serde_json::from_slice(&place.read("j")).unwrap();
-    assert_eq!((&json["lines"], &json["printed"], &json["dropped"]), (&9000.into(), &6000.into(), &3000.into()));
+    assert_eq!(
+        (&json["lines"], &json["printed"], &json["dropped"]),
+        (&9000.into(), &6000.into(), &3000.into())
+    );
     assert!(json["false_positive_rate"].as_f64().unwrap() <= 1e-6);
     // The next run drops them all; what no run could print is among the dropped.
     place.bloomline(&["dedup", "-q", "--state", "s", "--dropped", "d", "in"]).assert().success().stdout("");
@@ -513,14 +525,24 @@ fn dropped_lines_are_written() {
     assert!(printed.next().is_none() && dropped.next().is_none());
     // A place for them must be free.
     let in_use = |arguments: &[&str], texts: &[&str]| {
-        refuses(&place, &[&["dedup", "in"], arguments].concat(), "", &[texts, &["name another file"]].concat());
+        refuses(
+            &place,
+            &[&["dedup", "in"], arguments].concat(),
+            "",
+            &[texts, &["name another file"]].concat(),
+        );
     };
     in_use(&["--dropped", "in"], &["in: is given with --dropped, and is also an input"]);
     in_use(&["--summary", "-"], &["-: is given with --summary, and is also the output"]);
     in_use(&["--state", "new", "--dropped", "new"], &["new: is given with --dropped, and is also the state"]);
     in_use(&["--dropped", "s"], &["s: a state of dedup, which would be lost"]);
     refuses(&place, &["dedup", "--dropped", "x", "--summary", "x", "in"], "", &["x: ", "name two files"]);
-    place.shell("$b dedup in --dropped /dev/full").assert().code(2).stdout("").stderr(contains("/dev/full: "));
+    place
+        .shell("$b dedup in --dropped /dev/full")
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("/dev/full: "));
 }
 
 #[test]
@@ -648,7 +670,8 @@ fn a_filter_becomes_a_state() {
     place.write("c", scalable.to_standalone());
     place.shell("$b grow -o - c 2>&- | cat >g").assert().success();
     assert!(
-        place.read("g") == [scalable.to_standalone(), footer(20, scalable.inserted_keys(), 1e-4, UNRECORDED)].concat()
+        place.read("g")
+            == [scalable.to_standalone(), footer(20, scalable.inserted_keys(), 1e-4, UNRECORDED)].concat()
     );
     place
         .bloomline(&["dedup", "-q", "--state", "g"])

@@ -243,8 +243,11 @@ fn one_note_about_carriage_returns() {
         notes.lines().filter(|line| line.contains("CR")).map(str::to_owned).collect::<Vec<_>>()
     };
     let files = ["unix", "a", "b"];
-    let text = "bloomline: a: 200,001 lines end with CR LF, and the CR is part of the key (exclude it with --crlf)";
-    for command in [&["build", "-o", "f"][..], &["build", "-o", "f", "--keys", "9"], &["dedup"], &["check", "f"]] {
+    let text =
+        "bloomline: a: 200,001 lines end with CR LF, and the CR is part of the key (exclude it with --crlf)";
+    for command in
+        [&["build", "-o", "f"][..], &["build", "-o", "f", "--keys", "9"], &["dedup"], &["check", "f"]]
+    {
         assert_eq!(notes(&[command, &files].concat()), [text]);
         assert_eq!(notes(&[command, &["--crlf"], &files].concat()), [""; 0]);
         assert_eq!(notes(&[command, &["unix"]].concat()), [""; 0]);
@@ -253,7 +256,8 @@ fn one_note_about_carriage_returns() {
             assert_eq!(notes(&[command, &["-q"], &files].concat()), [""; 0]);
         }
     }
-    let text = "bloomline: b: 1 line ends with CR LF, and the CR is part of the last field (exclude it with --crlf)";
+    let text =
+        "bloomline: b: 1 line ends with CR LF, and the CR is part of the last field (exclude it with --crlf)";
     assert_eq!(notes(&["dedup", "--column", "1", "b"]), [text]);
 }
 
@@ -266,18 +270,25 @@ fn what_can_be_read_is_read() {
     place.write("odd", "bees");
     place.write("f", filter_of(b"bee"));
     let files = ["a", "no", ".", "cut.gz", "b"];
-    let errors = || contains("no: No such file").and(contains(".: Is a directory")).and(contains("cut.gz: cannot be"));
-    let run = |command: &[&str]| place.bloomline(&[command, &files].concat()).assert().code(2).stderr(errors());
+    let errors =
+        || contains("no: No such file").and(contains(".: Is a directory")).and(contains("cut.gz: cannot be"));
+    let run =
+        |command: &[&str]| place.bloomline(&[command, &files].concat()).assert().code(2).stderr(errors());
     let dedup = run(&["dedup"]).stdout("ant\nbee\n");
     let notes = String::from_utf8(dedup.get_output().stderr.clone()).unwrap();
-    assert!(notes.lines().count() == 4 && notes.ends_with("2 lines, 2 printed, 0 dropped (FPR now 0%)\n"), "{notes}");
+    assert!(
+        notes.lines().count() == 4 && notes.ends_with("2 lines, 2 printed, 0 dropped (FPR now 0%)\n"),
+        "{notes}"
+    );
     run(&["dedup", "-q", "--state", "s"]).stdout("ant\nbee\n");
     place.bloomline(&["dedup", "-q", "--state", "s", "a", "b"]).assert().success().stdout("");
     run(&["check", "f"]).stdout("bee\n");
     run(&["check", "-c", "f"]).stdout("a:0\nb:1\n");
     // The next file is read after one that ends in the middle of a line.
     let lengths = place.bloomline(&["dedup", "-q", "--length", "3", "odd", "no"]).assert().code(2);
-    lengths.stdout("bee").stderr(contains("odd: the last line has 1 of 3 bytes").and(contains("no: No such")));
+    lengths
+        .stdout("bee")
+        .stderr(contains("odd: the last line has 1 of 3 bytes").and(contains("no: No such")));
     // A filter without the keys of one file would call them absent.
     for more in [&[][..], &["--keys", "9"], &["--like", "f"]] {
         assert!(error(&place, &[&["build", "-o", "g"], more, &files].concat()).contains("no: No such file"));
@@ -297,11 +308,19 @@ fn names_of_files_are_read_from_a_list() {
     place.bloomline(&["dedup", "-q", "--files0-from", "list"]).assert().success().stdout(both);
     place.bloomline(&["dedup", "-q", "--files0-from", "unended"]).assert().success().stdout(both);
     let find = "find . -name '*[wb]r*' -print0 | sort -z | $b";
-    place.shell(&format!("{find} dedup -q --files0-from -")).assert().success().stdout(both.replace("ant\n", ""));
+    place
+        .shell(&format!("{find} dedup -q --files0-from -"))
+        .assert()
+        .success()
+        .stdout(both.replace("ant\n", ""));
     place.shell(&format!("{find} build -q -o f --files0-from -; $b check f 'two words'")).assert().code(1);
-    place.bloomline(&["check", "-c", "f", "--files0-from", "list"]).assert().stdout(contains("two words:0\n"));
+    place
+        .bloomline(&["check", "-c", "f", "--files0-from", "list"])
+        .assert()
+        .stdout(contains("two words:0\n"));
     // No files are not standard input.
-    let none = place.shell("find . -name none -print0 | $b dedup --files0-from -").assert().success().stdout("");
+    let none =
+        place.shell("find . -name none -print0 | $b dedup --files0-from -").assert().success().stdout("");
     none.stderr("bloomline: 0 lines, 0 printed, 0 dropped (FPR now 0%)\n");
     place.write("empty", "\0");
     place.write("stdin", "-\0");
@@ -312,7 +331,12 @@ fn names_of_files_are_read_from_a_list() {
     ] {
         assert!(error(&place, &[&["dedup"], arguments].concat()).contains(text));
     }
-    place.bloomline(&["dedup", "-q", "--files0-from", "stdin"]).write_stdin(both).assert().success().stdout(both);
+    place
+        .bloomline(&["dedup", "-q", "--files0-from", "stdin"])
+        .write_stdin(both)
+        .assert()
+        .success()
+        .stdout(both);
     let stdin = place.shell("printf '%s\\0' - | $b dedup --files0-from -").assert().code(2);
     stdin.stderr(contains("cannot both come from standard input"));
 }

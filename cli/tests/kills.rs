@@ -109,8 +109,7 @@ fn an_interrupted_build_leaves_nothing() {
 
 #[test]
 fn an_interrupted_dedup_remembers_what_it_printed() {
-    let cases =
-        [("INT", &["--keys", "100000"][..]), ("INT", &["--grow"]), ("HUP", &["--keys", "100000"])];
+    let cases = [("INT", &["--keys", "100000"][..]), ("INT", &["--grow"]), ("HUP", &["--keys", "100000"])];
     for (name, more) in cases.into_iter().filter(|(name, _)| ends(name)) {
         let place = Place::new();
         let arguments = [&["dedup", "--state", "s"], more].concat();

@@ -15,7 +15,7 @@ use crate::input::KeyRule;
 use crate::numbers::{self, counted, percent};
 use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
-use crate::state::{Filter, State};
+use crate::state::{Filter, State, grow_command};
 
 /// Merge filters into one that has all their keys
 #[derive(Args)]
@@ -137,10 +137,11 @@ impl Merged {
             (ours, _) => {
                 let is_fixed = matches!(ours, Filter::Fixed(_));
                 let (fixed, growing) = if is_fixed { (first, name) } else { (name, first) };
-                bail!(
-                    "{fixed}: of fixed size, and {growing} grows: they cannot be merged (make it grow first, with \
-                     `bloomline grow {fixed}`)"
-                );
+                let remedy = match &self.made {
+                    Some(_) => format!("first run `{}`", grow_command(Path::new(fixed), None, None)),
+                    None => "keep both".into(),
+                };
+                bail!("{fixed}: of fixed size, and {growing} grows: they cannot be merged ({remedy})");
             }
         }
         self.files.push((name.clone(), part.n_blocks()));
@@ -164,13 +165,13 @@ impl Merged {
                 (factor > 1).then_some((name, factor))
             })
             .collect();
-        let mut is_overfull = false;
+        let (mut is_overfull, mut enough) = (false, None);
         match made.clone() {
             Some(Made { capacity, keys, fpr, rule }) => {
                 (kind, requested) = ("state", Some(fpr));
                 let state = State { filter, capacity, keys, fpr, rule };
                 output.write(|file| state.write_to(file))?;
-                is_overfull = state.is_overfull();
+                (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
             }
             None => output.write(|file| match &filter {
                 Filter::Fixed(filter) => filter.write_standalone(file),
@@ -197,15 +198,15 @@ impl Merged {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }
-            let lines =
-                made.map_or(String::new(), |made| format!("at most {}, ", counted(made.keys, "key")));
+            let lines = made.map_or(String::new(), |made| format!("at most {}, ", counted(made.keys, "key")));
             let requested = requested.map_or(String::new(), |fpr| format!(", requested {}", percent(fpr)));
             note(format_args!("{name}: {lines}FPR {}{requested}", percent(fpr)));
         }
         if is_overfull {
-            note(format_args!(
-                "{name}: more keys than it takes at the requested FPR (make room with `bloomline grow --fpr FPR {name}`)"
-            ));
+            let remedy = enough.map_or("keep both".into(), |fpr| {
+                format!("make room with `{}`", grow_command(&arguments.output.path, None, Some(fpr)))
+            });
+            note(format_args!("{name}: more keys than it takes at the requested FPR ({remedy})"));
         }
         Ok(ExitCode::SUCCESS)
     }

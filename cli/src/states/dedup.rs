@@ -22,7 +22,7 @@ use crate::output::{
     FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stream, leads_to, note, write_error,
 };
 use crate::signals::{self, lock};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 use crate::states::grow;
 
 /// Print each distinct line once, where it occurs first
@@ -189,7 +189,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(summary) = &mut summary {
         let n_dropped = n_lines - n_printed;
-        let text = json!({"lines": n_lines, "printed": n_printed, "dropped": n_dropped, "false_positive_rate": fpr});
+        let text =
+            json!({"lines": n_lines, "printed": n_printed, "dropped": n_dropped, "false_positive_rate": fpr});
         summary.write(format!("{text:#}\n"))?;
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
@@ -256,7 +257,7 @@ fn saved(path: &Path, arguments: &Arguments, input: &Input) -> Result<Option<Sta
     ensure!(
         !arguments.grow || matches!(state.filter, Filter::Growing(_)),
         "{name}: of fixed size, for {n_keys} keys (first run `{}`)",
-        grow::command(path, None, None)
+        grow_command(path, None, None)
     );
     Ok(Some(state))
 }
@@ -329,7 +330,9 @@ fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
         Err(TryLockError::WouldBlock) => {
             if !quiet {
-                note(format_args!("{name}: saved once output is written; a second signal ends without saving"));
+                note(format_args!(
+                    "{name}: saved once output is written; a second signal ends without saving"
+                ));
             }
             seen.lock().unwrap_or_else(PoisonError::into_inner)
         }
@@ -358,15 +361,17 @@ fn full(arguments: &Arguments, state: &State) -> Error {
     };
     let name = path.display();
     if state.is_overfull() {
-        return match grow::enough(state) {
-            Some(fpr) => anyhow!("{name}: {most} (run `{}`, then dedup again)", grow::command(path, None, Some(fpr))),
+        return match state.enough_to_grow() {
+            Some(fpr) => {
+                anyhow!("{name}: {most} (run `{}`, then dedup again)", grow_command(path, None, Some(fpr)))
+            }
             None => anyhow!("{name}: {most} (begin another state)"),
         };
     }
     let again = if arguments.fpr.is_some() { "again without --fpr" } else { "again" };
     anyhow!(
         "{name}: {most}; the lines printed are recorded (run `{}`, then dedup {again})",
-        grow::command(path, None, None)
+        grow_command(path, None, None)
     )
 }
 

@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
-use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note, typed};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State};
+use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note};
+use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]
@@ -107,13 +107,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command to be run, for a state or a filter of this name.
-pub fn command(source: &Path, output: Option<&Path>, fpr: Option<f64>) -> String {
-    let output = output.map_or(String::new(), |output| format!("-o {} ", typed(output)));
-    let fpr = fpr.map_or(String::new(), |fpr| format!("--fpr {} ", percent(fpr)));
-    format!("bloomline grow {output}{fpr}{}", typed(source))
-}
-
 /// The error for a filter that is given as a state, with the command that makes a state of it.
 pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     let name = &file.name;
@@ -123,26 +116,11 @@ pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     };
     let output = path.with_extension("state");
     let output = if output == path { path.with_extension("dedup.state") } else { output };
-    let fpr = enough(&state).filter(|&fpr| !state.requests(fpr));
+    let fpr = state.enough_to_grow().filter(|&fpr| !state.requests(fpr));
     anyhow!(
         "{name}: a filter, not a state of dedup (make one by `{}`, and use that)",
-        command(path, Some(&output), fpr)
+        grow_command(path, Some(&output), fpr)
     )
-}
-
-/// The rate at which a state can grow, if it is worth it: the requested one unless the filter has used too much of it.
-pub fn enough(state: &State) -> Option<f64> {
-    let Filter::Fixed(filter) = &state.filter else { return Some(state.fpr) };
-    let rate = filter.estimated_fpr();
-    // The lowest for an empty filter is in the error for a rate of 0.
-    let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
-    let lowest = match ScalableBloomFilter::from_filter(empty, 1, 0.0) {
-        Err(SizingError::Fpr { lowest, .. }) => rate + lowest,
-        _ => rate,
-    };
-    let is_enough = rate <= 0.15 * state.fpr && lowest <= state.fpr;
-    let fpr = if is_enough { state.fpr } else { 2.0 * state.fpr.max(lowest) };
-    (fpr < 1.0).then_some(fpr)
 }
 
 /// The state of a filter that is none.
@@ -162,7 +140,7 @@ fn state_of(file: &FilterFile) -> Result<State> {
 
 fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> {
     let name = arguments.state.display();
-    let (is_overfull, enough) = (state.is_overfull(), enough(&state));
+    let (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
     let filter = match state.filter {
         Filter::Fixed(filter) => filter,
         Filter::Growing(_) => {
@@ -176,7 +154,7 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
     };
     let rate = percent(filter.estimated_fpr());
     let remedy = enough.map_or("begin another state".into(), |fpr| {
-        format!("run `{}`", command(&arguments.state, arguments.output.as_deref(), Some(fpr)))
+        format!("run `{}`", grow_command(&arguments.state, arguments.output.as_deref(), Some(fpr)))
     });
     let fpr = match (arguments.fpr, enough) {
         (Some(fpr), _) => fpr,
@@ -187,7 +165,10 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
     let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
         SizingError::Fpr { value, lowest, .. } if value < lowest => {
-            anyhow!("{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})", percent(lowest))
+            anyhow!(
+                "{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})",
+                percent(lowest)
+            )
         }
         _ => Error::new(error).context(name.to_string()),
     })?;
