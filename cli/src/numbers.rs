@@ -85,6 +85,11 @@ pub fn at_most(keys: KeyEstimate) -> Option<u64> {
     Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64)
 }
 
+/// The estimate less four standard errors: almost never more than there are.
+pub fn at_least(keys: KeyEstimate) -> Option<u64> {
+    Some(keys.keys()?.saturating_sub((4.0 * keys.standard_error()?).ceil() as u64))
+}
+
 /// 1241728 as 1.24 MB.
 pub fn size(bytes: u64) -> String {
     scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])

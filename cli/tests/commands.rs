@@ -11,6 +11,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
+use serde_json::Value;
 
 use common::{Place, lines};
 
@@ -192,16 +193,115 @@ fn without_keys_the_filter_fits() {
 }
 
 #[test]
-fn too_many_keys_are_reported() {
+fn too_full_a_filter_is_not_written() {
     let place = Place::new();
-    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "1000"]);
-    build
-        .write_stdin(lines(0..3000))
+    let build = |more: &[&str], input: String| {
+        let mut build = place.bloomline(&[&["build", "-o", "f"], more].concat());
+        build.write_stdin(input).assert()
+    };
+    let remedy = "; nothing was written (raise --keys, or give --allow-overfull)\n";
+    for more in [&["--keys", "1000"][..], &["-q", "--json", "--keys", "1000", "--bits-per-key", "9.94"]] {
+        let text = if more.len() == 2 { "not the requested 1 %" } else { "% that it was sized for" };
+        let says = contains("f: 3,000 keys read, an FPR of ").and(contains(text)).and(contains(remedy));
+        build(more, lines(0..3000)).code(2).stdout("").stderr(says.and(contains("\n").count(1)));
+        assert!(place.files().is_empty());
+    }
+    // Too many to estimate; and a file that is there stays.
+    place.write("f", "old");
+    build(&["--keys", "1000"], lines(0..100_000))
+        .code(2)
+        .stderr(contains("FPR of 100 %").and(contains(remedy)));
+    assert_eq!(place.read("f"), b"old");
+    let all = ["--keys", "1000", "--allow-overfull"];
+    build(&all, lines(0..3000)).success().stderr(contains("not the requested 1 % (raise --keys)"));
+    assert!(
+        place.read("f")
+            == filter_of(
+                BloomFilter::with_fpr(1000, 0.01).unwrap(),
+                lines(0..3000).lines().map(str::as_bytes)
+            )
+    );
+    build(&[&all[..], &["-q"]].concat(), lines(0..3000)).success().stderr("");
+    build(&["--keys", "3000"], lines(0..3000)).success().stderr(contains("requested").not());
+    // Repeated lines do not count.
+    build(&["--keys", "1000"], lines(0..1000).repeat(9)).success();
+}
+
+/// Which bits the keys set must not matter, only how many keys there are.
+#[test]
+fn a_filter_of_as_many_keys_as_expected_is_written() {
+    let place = Place::new();
+    for fpr in ["0.9", "0.5", "0.1", "1%", "1e-6"] {
+        for n in (1..20).chain([31, 51, 52, 102, 103, 155, 206, 500, 1000, 5000, 30_000]) {
+            let keys = n.to_string();
+            let input = lines(7 * n..8 * n);
+            for input in [input.repeat(2), input] {
+                place.write("keys", &input);
+                let build = ["build", "-q", "-o", "f", "--keys", &keys, "--fpr", fpr, "keys"];
+                place.bloomline(&build).assert().success().stderr("");
+            }
+            place.bloomline(&["build", "-q", "-o", "g", "--fpr", fpr, "keys"]).assert().success().stderr("");
+            place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "keys"]).assert().success().stderr("");
+        }
+    }
+}
+
+#[test]
+fn a_filter_like_another_is_not_written_if_it_is_too_full() {
+    let place = Place::new();
+    place.write("many", lines(0..30_000));
+    for (keys, fpr) in [("10000", "1%"), ("10000", "1e-4"), ("900", "20%")] {
+        place
+            .bloomline(&["build", "-q", "-o", "like", "--keys", keys, "--fpr", fpr])
+            .write_stdin("")
+            .assert()
+            .success();
+        let build = ["build", "-q", "-o", "f", "--like", "like", "many"];
+        let says = contains("; nothing was written (give --like a larger filter, or give --allow-overfull)");
+        place.bloomline(&build).assert().code(2).stderr(says.and(contains("requested").not()));
+        assert!(!place.path("f").exists());
+        place.bloomline(&[&build[..], &["--allow-overfull"]].concat()).assert().success();
+        // One more like a filter that is as full.
+        place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "many"]).assert().success();
+        std::fs::remove_file(place.path("f")).unwrap();
+    }
+    // 8.316 bits per key are the fewest that k = 6 is for: 1.9 times 5,000 keys at 16 bits would need k = 9.
+    place
+        .bloomline(&["build", "-q", "-o", "like", "--keys", "5000", "--bits-per-key", "10"])
+        .write_stdin("")
         .assert()
-        .success()
-        .stderr(contains("not the requested 1 % (raise --keys)"));
-    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "3000"]);
-    build.write_stdin(lines(0..3000)).assert().success().stderr(contains("requested").not());
+        .success();
+    let build =
+        |n| place.bloomline(&["build", "-q", "-o", "f", "--like", "like"]).write_stdin(lines(0..n)).assert();
+    build(6000).success();
+    build(6800).code(2);
+}
+
+#[test]
+fn files_that_grow_while_they_are_read() {
+    let place = Place::new();
+    place.write("log", lines(0..50_000));
+    place.write("more", lines(0..1000));
+    let line = "(i=0; while [ $i -lt 500 ]; do i=$((i+1)); sed s/^/$i/ more >>log; done) & \
+                i=0; while [ $i -lt 5 ]; do i=$((i+1)); $b build --json -o f log 2>>errors >>out; \
+                $b build -q --json --allow-overfull -o f log >>all; done; wait";
+    place.shell(line).assert().success();
+    // A filter of the lines that were counted, or an error: which one depends on who is faster.
+    let errors = String::from_utf8(place.read("errors")).unwrap();
+    let remedy = "; nothing was written (the files have grown: build again, or give --allow-overfull)";
+    assert!(errors.lines().all(|error| error.ends_with(remedy)), "{errors}");
+    let built = |name| {
+        let bytes = place.read(name);
+        let objects = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+        objects.map(Result::unwrap).collect::<Vec<_>>()
+    };
+    assert_eq!(built("out").len() + errors.lines().count(), 5);
+    for built in built("out") {
+        assert!(built["false_positive_rate"].as_f64().unwrap() < 0.012, "{built}");
+    }
+    for built in built("all") {
+        assert!(built["known_keys"].as_u64().is_none_or(|known| known == built["keys"]), "{built}");
+    }
 }
 
 #[test]

@@ -61,10 +61,13 @@ pub struct Arguments {
     /// Take the number of blocks, k and seed from FILTER, so that both can be merged
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key"])]
     like: Option<PathBuf>,
+    /// Write the filter even if it has too many keys for its false-positive rate
+    #[arg(long)]
+    allow_overfull: bool,
     /// Print the summary as JSON, on standard output
     #[arg(long)]
     json: bool,
-    /// Do not print the summary and its warning
+    /// Do not print the summary
     #[arg(short, long)]
     quiet: bool,
 }
@@ -74,9 +77,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let bits_per_key = arguments.bits_per_key.map_or_else(|| sizing::bits_per_key(arguments.fpr), Ok)?;
     let sizing_for = |keys| Sizing::for_bits_per_key(keys, bits_per_key);
     sizing_for(0)?;
-    let empty = match (&arguments.like, arguments.keys) {
+    // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
+    let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
+    let rate_for = |keys, sizing: Sizing| requested.max(sizing.fpr(keys));
+    let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
-        (None, Some(keys)) => Some(BloomFilter::with_sizing(sizing_for(keys)?.foldable())?),
+        (None, Some(keys)) => {
+            let sizing = sizing_for(keys)?.foldable();
+            Some((BloomFilter::with_sizing(sizing)?, rate_for(keys, sizing)))
+        }
         (None, None) => None,
     };
     check_json(arguments.json, &arguments.output)?;
@@ -89,51 +98,68 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     input.check()?;
     let output = NewFile::create(&arguments.output)?;
-    let (filter, n_keys, known_keys) = if let Some(empty) = empty {
-        insert_all(input, empty, None)?
+    let built = if let Some((empty, rate)) = sized {
+        insert_all(arguments, empty, rate)?
     } else if input.is_of_files() {
         let (distinct, read) = distinct::count(input);
-        read?;
-        let (known_keys, at_most) = (distinct.known(), distinct.at_most());
-        insert_all(input, BloomFilter::with_sizing(sizing_for(at_most)?)?, known_keys)?
+        let n_counted = read?;
+        let sizing = sizing_for(distinct.at_most())?;
+        let rate = rate_for(distinct.at_most(), sizing);
+        let built = insert_all(arguments, BloomFilter::with_sizing(sizing)?, rate)?;
+        // Files may have grown.
+        let known_keys = distinct.known().filter(|_| built.n_keys == n_counted);
+        Built { known_keys, ..built }
     } else {
-        collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?)?
+        collect(arguments, FilterBuilder::with_bits_per_key(bits_per_key)?)?
     };
-    output.write(|file| filter.write_standalone(file))?;
-    let built = Built { arguments, filter, n_keys, known_keys };
+    let overfull = built.overfull();
+    if let Some(overfull) = overfull.as_ref().filter(|_| !arguments.allow_overfull) {
+        bail!("{overfull}; nothing was written ({}, or give --allow-overfull)", built.remedy());
+    }
+    output.write(|file| built.filter.write_standalone(file))?;
     if arguments.json {
         Printer::new().print(built.json())?;
     } else if !arguments.quiet {
         built.say();
     }
-    if !arguments.quiet {
-        built.warn();
+    if let Some(overfull) = overfull.filter(|_| !arguments.quiet) {
+        note(format_args!("{overfull} ({})", built.remedy()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn empty_like(path: &Path) -> Result<BloomFilter> {
+/// An empty filter of this one's shape, and the rate up to which it may be filled: its own, or the highest that its k is
+/// for.
+fn empty_like(path: &Path) -> Result<(BloomFilter, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
-    Ok(BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed())?)
+    let empty = BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed())?;
+    Ok((empty, highest_rate(like.k())?.max(like.estimated_fpr())))
 }
 
-/// The filter, the number of keys, and if known the number of distinct ones.
-type Filled = (BloomFilter, u64, Option<u64>);
+/// At the fewest bits per key for which this k is the best.
+fn highest_rate(k: u32) -> Result<f64> {
+    let (mut too_few, mut enough) = (1.0 / 64.0, sizing::MAX_BITS_PER_KEY);
+    while enough - too_few > 1e-9 * enough {
+        let middle = (too_few + enough) / 2.0;
+        *(if sizing::best_k(middle)? < k { &mut too_few } else { &mut enough }) = middle;
+    }
+    Ok(sizing::fpr(enough, k)?)
+}
 
-fn insert_all(input: &Input, mut filter: BloomFilter, known_keys: Option<u64>) -> Result<Filled> {
-    let keys = Keys::new(input, "building");
+fn insert_all(arguments: &Arguments, mut filter: BloomFilter, rate: f64) -> Result<Built<'_>> {
+    let keys = Keys::new(&arguments.input, "building");
     let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
-    Ok((filter, n_keys, known_keys))
+    Ok(Built { arguments, filter, n_keys, known_keys: None, rate })
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
-fn collect(input: &Input, mut builder: FilterBuilder) -> Result<Filled> {
-    let keys = Keys::new(input, "reading");
+fn collect(arguments: &Arguments, mut builder: FilterBuilder) -> Result<Built<'_>> {
+    let keys = Keys::new(&arguments.input, "reading");
     let n_keys = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();
-    Ok((filter, n_keys, known_keys))
+    Ok(Built { arguments, filter, n_keys, known_keys, rate: 1.0 })
 }
 
 struct Built<'a> {
@@ -143,9 +169,37 @@ struct Built<'a> {
     n_keys: u64,
     /// Distinct ones.
     known_keys: Option<u64>,
+    /// The false-positive rate that the filter was sized for.
+    rate: f64,
 }
 
 impl Built<'_> {
+    /// That more keys were inserted than the filter takes, if that is sure.
+    fn overfull(&self) -> Option<String> {
+        let filter = &self.filter;
+        // A small filter's own rate is above the model's by chance half the time.
+        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).expect("a filter's");
+        let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_keys);
+        let is_overfull = sizing.fpr(least as usize) > 1.1 * self.rate;
+        is_overfull.then(|| {
+            let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
+            let rate = match self.requested() {
+                Some(requested) if requested == self.rate => format!("requested {rate}"),
+                _ => format!("{rate} that it was sized for"),
+            };
+            let (name, keys) = (self.arguments.output.display(), counted(self.n_keys, "key"));
+            format!("{name}: {keys} read, an FPR of {fpr}, not the {rate}")
+        })
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self.arguments {
+            Arguments { like: Some(_), .. } => "give --like a larger filter",
+            Arguments { keys: Some(_), .. } => "raise --keys",
+            _ => "the files have grown: build again",
+        }
+    }
+
     fn say(&self) {
         let filter = &self.filter;
         let distinct = self.known_keys.map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
@@ -181,16 +235,5 @@ impl Built<'_> {
     fn requested(&self) -> Option<f64> {
         let is_requested = self.arguments.bits_per_key.is_none() && self.arguments.like.is_none();
         is_requested.then_some(self.arguments.fpr)
-    }
-
-    fn warn(&self) {
-        let fpr = self.filter.estimated_fpr();
-        if let Some(requested) = self.requested().filter(|requested| fpr > 1.1 * requested) {
-            let [fpr, requested] = [fpr, requested].map(percent);
-            note(format_args!(
-                "{}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)",
-                self.arguments.output.display()
-            ));
-        }
     }
 }
