@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bloomline::bank::BankView;
-use bloomline::sstable::PartitionIndex;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
@@ -36,7 +35,6 @@ pub enum Content<'a> {
     State(State),
     Frontier(Frontier<Vec<u8>>),
     Bank(BankView<&'a [u8]>),
-    PartitionIndex(PartitionIndex<&'a [u8]>),
 }
 
 /// What can be united and compared.
@@ -79,7 +77,6 @@ impl Content<'_> {
             Self::State(_) => "a state of dedup",
             Self::Frontier(_) => "a frontier",
             Self::Bank(_) => "a filter bank",
-            Self::PartitionIndex(_) => "a partition index",
         }
     }
 }
@@ -123,12 +120,7 @@ impl FilterFile {
             }
             Some(StandaloneKind::Frontier) => Frontier::from_standalone(bytes).map(Content::Frontier),
             Some(StandaloneKind::Bank) => BankView::from_standalone_unverified(bytes).map(Content::Bank),
-            // An index has no magic, but a checksum.
-            None => match PartitionIndex::new(bytes) {
-                Ok(index) => Ok(Content::PartitionIndex(index)),
-                Err(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
-            },
-            Some(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
+            _ => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
         };
         content.map_err(|error| self.error(error))
     }
