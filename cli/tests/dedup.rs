@@ -40,7 +40,7 @@ fn too_many_lines_are_an_error() {
     let too_many = "more than 1,0";
     for more in [&[][..], &["many"], &["-q"]] {
         let dedup = [&["dedup", "--keys", "1000"], more].concat();
-        refuses(&place, &dedup, &many, &[too_many, "0.0001 %", "raise --keys, or use --scalable"]);
+        refuses(&place, &dedup, &many, &[too_many, "0.0001%", "raise --keys, or use --scalable"]);
         // There is no state yet that could be made to grow.
         let dedup = [&["dedup", "--state", "s", "--keys", "1000"], more].concat();
         refuses(&place, &dedup, &many, &["s: ", too_many, "nothing was saved", "raise --keys"]);
@@ -106,7 +106,7 @@ fn no_false_alarm() {
         assert_eq!(summary.lines().count(), 1, "{summary}");
         let fpr = summary.split("FPR now ").nth(1).unwrap().split(')').next().unwrap();
         let fpr =
-            fpr.strip_suffix(" %").map_or_else(|| fpr.parse(), |fpr| fpr.parse().map(|fpr: f64| fpr / 100.0));
+            fpr.strip_suffix('%').map_or_else(|| fpr.parse(), |fpr| fpr.parse().map(|fpr: f64| fpr / 100.0));
         assert!(fpr.unwrap() <= 1e-6 + 1e-12, "{summary}");
         place.bloomline(&["dedup", "-q", "f"]).assert().success().stderr("");
     }
@@ -117,8 +117,7 @@ fn more_lines_are_taken_when_allowed() {
     let place = Place::new();
     let many = lines(0..20_000);
     let dedup = ["dedup", "-q", "--allow-overfull", "--state", "s", "--keys", "1000"];
-    let warning =
-        || contains("more distinct lines than expected: FPR now 99.4 %, not the requested 0.0001 %");
+    let warning = || contains("more distinct lines than expected: FPR now 99.4%, not the requested 0.0001%");
     let allowed = place.bloomline(&dedup).write_stdin(&many[..]).assert().success().stderr(warning());
     assert!(allowed.get_output().stdout.len() < many.len());
     assert_eq!(allowed.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1);
@@ -209,10 +208,10 @@ fn a_state_knows_what_it_was_asked_for() {
         refuses(&place, &[&["dedup", "--state"], arguments].concat(), "new\n", texts);
     };
     refused(&["s", "--keys", "5000"], &["s: ", "1,000 lines", "5,000", "omit --keys"]);
-    refused(&["s", "--fpr", "1e-6"], &["s: ", "0.01 %", "0.0001 %", "omit --fpr"]);
+    refused(&["s", "--fpr", "1e-6"], &["s: ", "0.01%", "0.0001%", "omit --fpr"]);
     refused(&["s", "--scalable"], &["s: ", "fixed size", "1,000", "--scalable", "`bloomline grow s`"]);
     refused(&["g", "--keys", "1000"], &["g: ", "20 lines", "1,000"]);
-    refused(&["g", "--fpr", "1%"], &["g: ", "0.0001 %", "1 %"]);
+    refused(&["g", "--fpr", "1%"], &["g: ", "0.0001%", "1%"]);
     refused(&["default", "--keys", "1e9"], &["1,000,000", "1,000,000,000"]);
 }
 
@@ -417,7 +416,7 @@ fn a_state_is_written_as_specified() {
 #[test]
 fn a_full_state_is_made_to_grow() {
     // Nearly empty, so that the rate stays; nearly full; full.
-    for (held, fpr) in [(10, "0.0001 %"), (700, "0.0001 %"), (990, "0.0002 %"), (1000, "0.0002 %")] {
+    for (held, fpr) in [(10, "0.0001%"), (700, "0.0001%"), (990, "0.0002%"), (1000, "0.0002%")] {
         let place = Place::new();
         let cron = ["dedup", "-q", "--state", "s", "--keys", "1000"];
         place.bloomline(&cron).write_stdin(lines(0..held)).assert().success();
@@ -429,7 +428,7 @@ fn a_full_state_is_made_to_grow() {
             first.ends_with(&format!("takes any number from now on at an FPR of at most {fpr}")),
             "{said}"
         );
-        assert_eq!(said.contains("the FPR was 0.0001 %"), fpr != "0.0001 %", "{said}");
+        assert_eq!(said.contains("the FPR was 0.0001%"), fpr != "0.0001%", "{said}");
         // The same command as ever, and what was printed stays so.
         let printed = place.bloomline(&cron).write_stdin(lines(0..30_000)).assert().success().stderr("");
         assert!(printed.get_output().stdout == lines(held..30_000).as_bytes());
@@ -441,7 +440,7 @@ fn a_full_state_is_made_to_grow() {
         place.bloomline(&["grow", "s"]).assert().success();
         refuses(&place, &["grow", "--fpr", "1%", "s"], "", &["s: grows already", fpr]);
         place.bloomline(&["dedup", "-q", "--state", "s", "--scalable"]).write_stdin("").assert().success();
-        let fpr = if fpr == "0.0001 %" { "1e-6" } else { "2e-6" };
+        let fpr = if fpr == "0.0001%" { "1e-6" } else { "2e-6" };
         place.bloomline(&["dedup", "-q", "--state", "s", "--fpr", fpr]).write_stdin("").assert().success();
         assert_eq!(place.files(), ["s"]);
     }

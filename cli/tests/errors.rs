@@ -391,10 +391,7 @@ fn pipes_that_are_closed() {
         let assert = place.shell(&closed).assert().success().stdout("");
         let error = std::str::from_utf8(&assert.get_output().stderr).unwrap();
         // Small output may be written before the reader is gone.
-        assert!(
-            ["141\n", "0\n"].contains(&error) || error.ends_with("(FPR now 0 %)\n0\n"),
-            "{line}: {error}"
-        );
+        assert!(["141\n", "0\n"].contains(&error) || error.ends_with("(FPR now 0%)\n0\n"), "{line}: {error}");
         assert!(!line.contains("many") || error == "141\n", "{line}: {error}");
     }
     // How many lines were read is unknown, so none counts as printed.

@@ -74,7 +74,7 @@ fn info_says_what_a_file_is() {
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
         (
             "scalable",
-            &["scalable filter", "capacity         300 keys at first", "requested FPR    1 %", "3 filters"],
+            &["scalable filter", "capacity         300 keys at first", "requested FPR    1%", "3 filters"],
         ),
         ("frontier", &["frontier", "995, exact", "996, exact", "1,000 items"]),
         ("growing", &["frontier", "capacity         grows"]),
@@ -371,7 +371,7 @@ fn scalable_filters_are_merged_and_compared() {
     };
     place.write("a", scalable(100, 0..600));
     place.write("b", scalable(200, 400..1000));
-    place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("requested 2 %"));
+    place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("requested 2%"));
     let both = ScalableBloomFilter::from_standalone(&place.read("both")).unwrap();
     assert!(lines(0..1000).lines().all(|line| both.contains(line)));
     assert!((both.fpr() - 0.02).abs() < 1e-9 && both.estimated_fpr() < 0.02);
@@ -417,6 +417,61 @@ fn charts_are_svg() {
 }
 
 #[test]
+fn standard_output_has_one_format() {
+    let place = Place::new();
+    place.write("f", blocks(60, 0..500).to_standalone());
+    let plan = &["plan", "--keys", "9", "--fpr", "1%"][..];
+    for command in [plan, &["info", "f"]] {
+        place
+            .bloomline(&[command, &["--plot", "p.svg"]].concat())
+            .assert()
+            .success()
+            .stdout(contains("k = 6").or(contains("k, probes")));
+        let chart = place.read("p.svg");
+        for output in ["-", "/dev/stdout"] {
+            let plot = [command, &["--plot", output]].concat();
+            assert!(place.bloomline(&plot).assert().success().stderr("").get_output().stdout == chart);
+            let error = error(&place, &[&plot[..], &["--json"]].concat());
+            assert!(
+                error.contains("--json: standard output is for the chart (write the chart to a file)"),
+                "{error}"
+            );
+        }
+        json(&place, &[command, &["--json", "--plot", "p.svg"]].concat());
+    }
+}
+
+/// What is printed is typed back, as it is.
+#[test]
+fn printed_numbers_are_read() {
+    let place = Place::new();
+    for keys in ["77,777", "1e6", "1.23G"] {
+        let arguments = ["plan", "--keys", keys, "--fpr", "0.012%"];
+        let plan = json(&place, &[&arguments[..], &["--json"]].concat());
+        let output = place.bloomline(&arguments).assert().success().get_output().stdout.clone();
+        let text = String::from_utf8(output).unwrap();
+        let printed = |row: &str| -> String {
+            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(row)).expect("a row");
+            line.trim().split("  ").next().unwrap().into()
+        };
+        let (keys, bytes) = (printed("keys"), printed("bytes"));
+        let count = format!("{keys} keys");
+        let again = json(&place, &["plan", "--json", "--keys", &keys, "--bytes", &bytes]);
+        assert_eq!((&again["keys"], &again["bytes"]), (&plan["keys"], &plan["bytes"]), "{text}");
+        let again = json(&place, &["plan", "--json", "--keys", &keys, "--fpr", &printed(&count)]);
+        let ratio = again["bytes"].as_f64().unwrap() / plan["bytes"].as_f64().unwrap();
+        assert!((0.99..1.01).contains(&ratio), "{text}");
+        let again = json(&place, &["plan", "--json", "--keys", &keys, "--bytes", &printed("size")]);
+        let ratio = again["bytes"].as_f64().unwrap() / plan["bytes"].as_f64().unwrap();
+        assert!((0.99..1.01).contains(&ratio), "{text}");
+    }
+    assert!(
+        error(&place, &["plan", "--bytes", "64M", "--keys", "9"])
+            .contains("give MB for powers of 1,000, or MiB")
+    );
+}
+
+#[test]
 fn plan_prints_json() {
     let place = Place::new();
     let plan = json(&place, &["plan", "--json", "--keys", "1e6", "--bytes", "1241728"]);
@@ -452,7 +507,7 @@ fn states_are_described_queried_and_merged() {
         dedup(&place, "a", more, lines(0..500));
         dedup(&place, "b", more, lines(300..900));
         let text = contains(kind).and(contains(shape)).and(contains("lines            at most 500\n"));
-        let text = text.and(contains("requested FPR    0.01 %")).and(contains("checksum         valid"));
+        let text = text.and(contains("requested FPR    0.01%")).and(contains("checksum         valid"));
         place.bloomline(&["info", "a"]).assert().success().stdout(text);
         let info = json(&place, &["info", "--json", "a"]);
         let is_growing = kind.ends_with("grows");
@@ -498,13 +553,13 @@ fn states_are_described_queried_and_merged() {
         .bloomline(&["merge", "-o", "a", "a", "none"])
         .assert()
         .success()
-        .stderr(contains("requested 0.02 %"));
+        .stderr(contains("requested 0.02%"));
     // Rates that add up to more than 1.
     for name in ["half", "more"] {
         dedup(&place, name, &["--scalable", "--keys", "9", "--fpr", "0.6"], lines(0..9));
     }
     place.bloomline(&["merge", "-o", "half", "half", "more"]).assert().success();
-    place.bloomline(&["info", "half"]).assert().success().stdout(contains("requested FPR    100 %"));
+    place.bloomline(&["info", "half"]).assert().success().stdout(contains("requested FPR    100%"));
     // More lines than a fixed state takes: dedup refuses it, and merge says so before.
     for (name, range) in [("c", 0..900), ("d", 900..1800)] {
         dedup(&place, name, &["--keys", "1000"], lines(range));

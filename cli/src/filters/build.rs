@@ -21,11 +21,11 @@ use crate::output::{NewFile, Printer, check_json, note};
 #[command(after_help = "\
 Without --keys, the filter is sized for the distinct keys in the input. Files
 are read twice, the first time to count the distinct keys: exactly up to
-262,144, then to 0.2 %. A pipe is read once, and 8 bytes per key are kept in
+262,144, then to 0.2%. A pipe is read once, and 8 bytes per key are kept in
 memory until its end.
 
 With --keys, input is read once, and memory use is the filter and a few
-megabytes. The size is rounded up, by 1 % or one block at most, to one that
+megabytes. The size is rounded up, by 1% or one block at most, to one that
 `bloomline fold` can divide. With --like, input is read once too, and the filter
 can be merged and compared with FILTER.
 

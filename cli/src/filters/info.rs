@@ -13,7 +13,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
-use crate::filters::chart::{Axis, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
 use crate::input::is_same_file;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, note};
@@ -66,6 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             filters[0].display()
         );
     }
+    chart::is_printed(plot.as_ref(), arguments.json)?;
     let (mut printer, mut failed, mut is_first) = (Printer::new(), None, true);
     for path in filters {
         let error = match FilterFile::open(path) {
@@ -106,9 +107,11 @@ fn describe(
         printer.print(format!("{separator}{}:\n", file.name))?;
     }
     *is_first = false;
-    printer.print(about.text(arguments.json))?;
+    if !chart::is_printed(arguments.plot.as_ref(), arguments.json)? {
+        printer.print(about.text(arguments.json))?;
+    }
     if let Some((path, blocks)) = plot.zip(blocks) {
-        chart(blocks, about.k, about.estimated_keys, path)?;
+        plot_fill(blocks, about.k, about.estimated_keys, path)?;
     }
     Ok(about.damage)
 }
@@ -338,7 +341,7 @@ impl<'a> About<'a> {
 
 const BLOCK_BITS: usize = 512;
 
-fn chart(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -> Result<()> {
+fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -> Result<()> {
     let mut counts = vec![0_u64; BLOCK_BITS + 1];
     for block in blocks {
         counts[block.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()] += 1;

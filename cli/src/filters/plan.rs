@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::filters::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
@@ -21,7 +21,7 @@ use crate::output::Printer;
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to get the third. The
 standard filter, whose probes go anywhere, is shown for comparison: with the
 same target false-positive rate if --fpr is given, else of the same size. A size for
---keys is what `build --keys` makes: at most 1 % more than needed, so that the
+--keys is what `build --keys` makes: at most 1% more than needed, so that the
 filter can be folded.
 
 The JSON object has keys, blocks, bytes, bits_per_key, k, false_positive_rate
@@ -58,6 +58,7 @@ const BLOCK_BITS: u64 = 512;
 const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
     let standard = match arguments.fpr {
@@ -72,7 +73,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         table(keys, sizing, standard)
     };
-    Printer::new().print(text)?;
+    if !is_chart_printed {
+        Printer::new().print(text)?;
+    }
     if let Some(path) = &arguments.plot {
         plot(keys, sizing, standard, path)?;
     }
