@@ -164,7 +164,12 @@ impl FilterFile {
         let name = &self.name;
         match error {
             DecodeError::TooShort { .. } | DecodeError::Magic { .. } => {
-                anyhow!("{name}: {error} (create one with `bloomline build`)")
+                anyhow!("{name}: not a bloomline file, or cut short (create one with `bloomline build`)")
+            }
+            DecodeError::FooterChecksum { .. }
+            | DecodeError::BodyChecksum { .. }
+            | DecodeError::RegionChecksum { .. } => {
+                anyhow!("{name}: the file is damaged: checksum mismatch (rebuild it, or fetch it again)")
             }
             // `main` says what helps.
             DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),

@@ -178,14 +178,18 @@ fn without_keys_the_filter_fits() {
     for arguments in [&["once"][..], &["twice"], &["once", "twice"]] {
         let say =
             place.bloomline(&[&["build", "-o", "f", "--fpr", "0.1%"], arguments].concat()).assert().success();
-        say.stderr(contains(" distinct; 5").and(contains("FPR 0.")));
+        say.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
         assert!(place.read("f") == expected);
     }
     let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
     builder.extend(text.lines());
     let expected = builder.finish().unwrap().to_standalone();
     let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001"]);
-    build.write_stdin(text.repeat(2)).assert().success().stderr(contains("60,000 keys, 30,000 distinct"));
+    build
+        .write_stdin(text.repeat(2))
+        .assert()
+        .success()
+        .stderr(contains("60,000 lines, 30,000 distinct keys;"));
     assert!(place.read("f") == expected);
     // Without keys, the filter is empty.
     place.bloomline(&["build", "-q", "-o", "f"]).write_stdin("").assert().success().stderr("");
@@ -202,7 +206,7 @@ fn too_full_a_filter_is_not_written() {
     let remedy = "; nothing was written (raise --keys, or give --allow-overfull)\n";
     for more in [&["--keys", "1000"][..], &["-q", "--json", "--keys", "1000", "--bits-per-key", "9.94"]] {
         let text = if more.len() == 2 { "not the requested 1%" } else { "% that it was sized for" };
-        let says = contains("f: 3,000 keys read, an FPR of ").and(contains(text)).and(contains(remedy));
+        let says = contains("f: 3,000 lines read, an FPR of ").and(contains(text)).and(contains(remedy));
         build(more, lines(0..3000)).code(2).stdout("").stderr(says.and(contains("\n").count(1)));
         assert!(place.files().is_empty());
     }
@@ -213,6 +217,8 @@ fn too_full_a_filter_is_not_written() {
         .stderr(contains("FPR of 100%").and(contains(remedy)));
     assert_eq!(place.read("f"), b"old");
     let all = ["--keys", "1000", "--allow-overfull"];
+    let says = contains("f: 100,000 lines, too many distinct keys to estimate; 1.28 kB, FPR 100%\n");
+    build(&all, lines(0..100_000)).success().stderr(says);
     build(&all, lines(0..3000)).success().stderr(contains("not the requested 1% (raise --keys)"));
     assert!(
         place.read("f")
@@ -300,7 +306,7 @@ fn files_that_grow_while_they_are_read() {
         assert!(built["false_positive_rate"].as_f64().unwrap() < 0.012, "{built}");
     }
     for built in built("all") {
-        assert!(built["known_keys"].as_u64().is_none_or(|known| known == built["keys"]), "{built}");
+        assert!(built["known_keys"].as_u64().is_none_or(|known| known == built["lines"]), "{built}");
     }
 }
 

@@ -171,7 +171,8 @@ fn banks_are_described_and_not_used_as_filters() {
     bytes[100] ^= 1;
     place.write("damaged", &bytes);
     let remedy = || {
-        contains("damaged: the bank's region 0 is damaged").and(contains("(rebuild it, or fetch it again)"))
+        contains("damaged: the file is damaged: checksum mismatch")
+            .and(contains("(rebuild it, or fetch it again)"))
     };
     let text = contains("INVALID: the file is damaged").and(contains("per slot, exact"));
     place.bloomline(&["info", "damaged"]).assert().code(2).stdout(text).stderr(remedy());
@@ -263,7 +264,7 @@ fn a_filter_may_come_from_standard_input() {
     place.shell("$b info --json - <f").assert().success().stdout(contains("\"standard input\""));
     place.shell("cat f | $b fold --factor 4 -o g -").assert().success();
     assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
-    let both = "the filter and the keys cannot both come from standard input (name the keys' files)";
+    let both = "the filter and the lines cannot both come from standard input (name the file of one)";
     for keys in ["", "-", "keys -"] {
         place.shell(&format!("$b check - {keys} <f")).assert().code(2).stdout("").stderr(contains(both));
     }
@@ -319,14 +320,14 @@ fn fold_says_what_can_be_had() {
     let place = Place::new();
     place.write("f", blocks(60, 0..500).to_standalone());
     place.write("prime", blocks(97, 0..500).to_standalone());
-    let factors = "(give --factor 2 for 1.92 kB, 3 for 1.28 kB, 4 for 960 B, 5 for 768 B,";
+    let factors = "(give --fpr, or --factor 2 for 1.92 kB, 3 for 1.28 kB, 4 for 960 B, 5 for 768 B,";
     for wrong in ["7", "0", "61"] {
         let error = error(&place, &["fold", "-o", "g", "--factor", wrong, "f"]);
         assert!(error.contains(factors), "{error}");
     }
     assert!(
         error(&place, &["fold", "-o", "g", "f"])
-            .contains("how far to fold it? (give --fpr, or --factor 2 for")
+            .contains("f: say how far to fold (give --fpr, or --factor 2 for")
     );
     // Of many, those near the one requested.
     for (n_blocks, wrong, first, last) in [
@@ -343,7 +344,12 @@ fn fold_says_what_can_be_had() {
         assert!(error.contains(first) && error.ends_with(last), "{error}");
     }
     let error = error(&place, &["fold", "-o", "g", "--factor", "2", "prime"]);
-    assert!(error.contains("(give --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
+    assert!(error.contains("(give --fpr, or --factor 97 for 64 B; ") && error.contains("--keys"), "{error}");
+    place.write("one", blocks(1, 0..9).to_standalone());
+    for more in [&[][..], &["--factor", "2"]] {
+        let error = self::error(&place, &[&["fold", "-o", "g", "one"], more].concat());
+        assert!(error.contains("(keep it as it is)"), "{error}");
+    }
     // In place of a fold by 1, what stands in its way.
     let mut fold = place.bloomline(&["fold", "-o", "g", "--fpr", "1%", "prime"]);
     fold.assert().success().stderr(contains("g: not folded: by 97, the least factor").and(contains("FPR ")));

@@ -83,7 +83,7 @@ fn progress_is_shown_on_a_terminal_wherever_the_output_goes() {
     }
     assert!(place.read("once") == keys.as_bytes());
     let shown = on_a_terminal(&place, "$b build -o g keys");
-    assert!(left_on_the_screen(&shown).starts_with("bloomline: g: 100,000 keys, "), "{shown}");
+    assert!(left_on_the_screen(&shown).starts_with("bloomline: g: 100,000 lines, "), "{shown}");
     // None over what is being typed, and none where the cursor stays in the last line of output.
     for command in ["$b dedup -q", "echo ant | $b dedup -q -0", "$b dedup -q --length 3 short"] {
         let shown = on_a_terminal(&place, command);
@@ -105,11 +105,11 @@ fn threads_make_the_filter_of_one() {
     texts.iter().flat_map(|text| text.lines()).for_each(|key| _ = expected.insert(key));
     for _ in 0..5 {
         let mut build = place.bloomline(&["build", "-o", "f", "--keys", "300k", "a", "b"]);
-        build.assert().success().stderr(contains("f: 300,000 keys, "));
+        build.assert().success().stderr(contains("f: 300,000 lines, "));
         assert!(place.read("f") == expected.to_standalone());
     }
     let build = place.bloomline(&["build", "-o", "f", "a", "b"]).assert().success();
-    build.stderr(contains("f: 300,000 keys, 250,000 distinct; "));
+    build.stderr(contains("f: 300,000 lines, 250,000 distinct keys; "));
     let expected = Sizing::for_bits_per_key(250_000, bits_per_key).unwrap();
     assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), expected.n_blocks());
 }
@@ -330,7 +330,7 @@ fn a_filter_like_another_can_be_merged() {
     }
     assert!(
         error(&place, &["build", "-o", "g", "--like", "monday", "tuesday"])
-            .contains("monday: not a filter's standalone bytes")
+            .contains("monday: not a bloomline file")
     );
     assert!(error(&place, &["build", "-o", "g", "--like", "no", "tuesday"]).contains("no: No such file"));
 }
@@ -341,16 +341,16 @@ fn figures_of_build() {
     place.write("keys", lines(0..3000).repeat(2));
     place.write("one", "ant\n");
     let build = place.bloomline(&["build", "-o", "f", "one"]).assert().success();
-    build.stderr(contains("f: 1 key, 1 distinct; 64 B, FPR "));
+    build.stderr(contains("f: 1 line, 1 distinct key; 64 B, FPR "));
     // Counted exactly, and said so.
     let build = place.bloomline(&["build", "-o", "f", "keys"]).assert().success();
-    build.stderr(contains("f: 6,000 keys, 3,000 distinct; "));
+    build.stderr(contains("f: 6,000 lines, 3,000 distinct keys; "));
     let figures = json(&place, &["build", "--json", "-o", "f", "--fpr", "0.1%", "keys"]);
     let bytes = place.read("f");
     let filter = BloomFilter::from_standalone(&bytes).unwrap();
     assert_eq!((&figures["file"], &figures["bytes"]), (&"f".into(), &bytes.len().into()));
     assert_eq!((&figures["blocks"], &figures["k"]), (&filter.n_blocks().into(), &filter.k().into()));
-    assert_eq!((&figures["keys"], &figures["known_keys"]), (&6000.into(), &3000.into()));
+    assert_eq!((&figures["lines"], &figures["known_keys"]), (&6000.into(), &3000.into()));
     assert_eq!(figures["estimated_keys"], filter.estimated_keys().keys().unwrap());
     let fpr = figures["false_positive_rate"].as_f64().unwrap();
     assert!((fpr / filter.estimated_fpr() - 1.0).abs() < 1e-12, "{fpr}");
@@ -362,8 +362,8 @@ fn figures_of_build() {
     let build = ["build", "--json", "-o", "f", "--keys", "9", "--allow-overfull", "keys"];
     let build = place.bloomline(&build).assert().success();
     build
-        .stdout(contains("\"keys\": 6000"))
-        .stderr(contains("raise --keys").and(contains("distinct;").not()));
+        .stdout(contains("\"lines\": 6000"))
+        .stderr(contains("raise --keys").and(contains("distinct").not()));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use crate::distinct;
 use crate::filter_file::FilterFile;
 use crate::input::Input;
 use crate::keys::Keys;
-use crate::numbers::{self, counted, grouped, percent, size};
+use crate::numbers::{self, counted, percent, size};
 use crate::output::{NewFile, Printer, check_json, note};
 
-/// Build a filter from keys
+/// Build a filter of the keys in lines
 #[derive(Args)]
 #[command(after_help = "\
 Without --keys, the filter is sized for the distinct keys in the input. Files
@@ -30,9 +30,9 @@ megabytes. The size is rounded up, by 1% or one block at most, to one that
 can be merged and compared with FILTER.
 
 The file is written under a temporary name and then renamed: it appears whole
-or not at all. --json prints one object: file, bytes, blocks, k, seed, keys
-(those read), known_keys (how many are distinct, or null if that was not
-counted), estimated_keys, standard_error, fill_ratio, false_positive_rate and
+or not at all. --json prints one object: file, bytes, blocks, k, seed, lines
+(those read), known_keys (the distinct ones, or null if they were not counted),
+estimated_keys, standard_error, fill_ratio, false_positive_rate and
 requested_false_positive_rate.
 
 Examples:
@@ -102,12 +102,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         insert_all(arguments, empty, rate)?
     } else if input.is_of_files() {
         let (distinct, read) = distinct::count(input);
-        let n_counted = read?;
+        let n_lines = read?;
         let sizing = sizing_for(distinct.at_most())?;
         let rate = rate_for(distinct.at_most(), sizing);
         let built = insert_all(arguments, BloomFilter::with_sizing(sizing)?, rate)?;
         // Files may have grown.
-        let known_keys = distinct.known().filter(|_| built.n_keys == n_counted);
+        let known_keys = distinct.known().filter(|_| built.n_lines == n_lines);
         Built { known_keys, ..built }
     } else {
         collect(arguments, FilterBuilder::with_bits_per_key(bits_per_key)?)?
@@ -149,25 +149,25 @@ fn highest_rate(k: u32) -> Result<f64> {
 
 fn insert_all(arguments: &Arguments, mut filter: BloomFilter, rate: f64) -> Result<Built<'_>> {
     let keys = Keys::new(&arguments.input, "building");
-    let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
-    Ok(Built { arguments, filter, n_keys, known_keys: None, rate })
+    let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
+    Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
 fn collect(arguments: &Arguments, mut builder: FilterBuilder) -> Result<Built<'_>> {
     let keys = Keys::new(&arguments.input, "reading");
-    let n_keys = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
+    let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();
-    Ok(Built { arguments, filter, n_keys, known_keys, rate: 1.0 })
+    Ok(Built { arguments, filter, n_lines, known_keys, rate: 1.0 })
 }
 
 struct Built<'a> {
     arguments: &'a Arguments,
     filter: BloomFilter,
-    /// As they were read.
-    n_keys: u64,
-    /// Distinct ones.
+    /// Those that were read.
+    n_lines: u64,
+    /// The distinct ones, if they were counted.
     known_keys: Option<u64>,
     /// The false-positive rate that the filter was sized for.
     rate: f64,
@@ -179,7 +179,7 @@ impl Built<'_> {
         let filter = &self.filter;
         // A small filter's own rate is above the model's by chance half the time.
         let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).expect("a filter's");
-        let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_keys);
+        let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_lines);
         let is_overfull = sizing.fpr(least as usize) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
@@ -187,8 +187,8 @@ impl Built<'_> {
                 Some(requested) if requested == self.rate => format!("requested {rate}"),
                 _ => format!("{rate} that it was sized for"),
             };
-            let (name, keys) = (self.arguments.output.display(), counted(self.n_keys, "key"));
-            format!("{name}: {keys} read, an FPR of {fpr}, not the {rate}")
+            let (name, lines) = (self.arguments.output.display(), counted(self.n_lines, "line"));
+            format!("{name}: {lines} read, an FPR of {fpr}, not the {rate}")
         })
     }
 
@@ -202,11 +202,15 @@ impl Built<'_> {
 
     fn say(&self) {
         let filter = &self.filter;
-        let distinct = self.known_keys.map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
+        let keys = match (self.known_keys, filter.estimated_keys()) {
+            (Some(keys), _) => counted(keys, "distinct key"),
+            (None, estimate) if estimate.keys().is_none() => "too many distinct keys to estimate".into(),
+            (None, estimate) => numbers::estimate(estimate) + " distinct keys",
+        };
         note(format_args!(
-            "{}: {}, {distinct} distinct; {}, FPR {}",
+            "{}: {}, {keys}; {}, FPR {}",
             self.arguments.output.display(),
-            counted(self.n_keys, "key"),
+            counted(self.n_lines, "line"),
             size(filter.byte_len() as u64),
             percent(filter.estimated_fpr())
         ));
@@ -221,7 +225,7 @@ impl Built<'_> {
             "blocks": filter.n_blocks(),
             "k": filter.k(),
             "seed": filter.seed(),
-            "keys": self.n_keys,
+            "lines": self.n_lines,
             "known_keys": self.known_keys,
             "estimated_keys": estimated.keys(),
             "standard_error": estimated.standard_error(),

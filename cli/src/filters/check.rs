@@ -15,7 +15,7 @@ use crate::keys::Keys;
 use crate::output::Printer;
 use crate::state::{Filter, State};
 
-/// Print the keys that are possibly in a filter
+/// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
 #[command(after_help = "\
 Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints every
@@ -42,10 +42,10 @@ pub struct Arguments {
     filter: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Print the keys that are definitely absent instead
+    /// Print the lines whose keys are definitely absent instead
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only the number of selected keys, of each file
+    /// Print only the number of selected lines, of each file
     #[arg(short, long)]
     count: bool,
     /// Skip checksum verification
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(
         !is_stdin(&arguments.filter)
             || !input.files.is_empty() && !input.files.iter().any(|file| is_stdin(file)),
-        "the filter and the keys cannot both come from standard input (name the keys' files)"
+        "the filter and the lines cannot both come from standard input (name the file of one)"
     );
     let file = FilterFile::open(&arguments.filter)?;
     let filter: Box<dyn Lookups> = match if arguments.no_verify { file.content()? } else { file.verified()? }
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Prints the selected keys, unless they are only counted, and returns their number.
+/// Prints the selected lines, unless they are only counted, and returns their number.
 fn select(arguments: &Arguments, input: &Input, filter: &dyn Lookups, printer: &mut Printer) -> Result<u64> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
     let mut count = 0;

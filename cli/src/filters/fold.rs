@@ -58,11 +58,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match (arguments.factor, arguments.fpr) {
         (Some(factor), _) if factor == 0 || !before.is_multiple_of(factor) => {
             let blocks = counted(before as u64, "block");
-            bail!("{shown}: {blocks} cannot be folded by {factor} (give {})", sizes(before, factor));
+            bail!("{shown}: {blocks} cannot be folded by {factor} ({})", sizes(before, factor));
         }
         (Some(factor), _) => filter.fold(factor).with_context(|| shown.clone())?,
         (None, Some(fpr)) => filter.shrink_to_fpr(fpr).with_context(|| shown.clone())?,
-        (None, None) => bail!("{shown}: how far to fold it? (give --fpr, or {})", sizes(before, 1)),
+        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(before, 1)),
     }
     progress.add(n_bytes);
     let fpr = filter.estimated_fpr();
@@ -116,8 +116,8 @@ fn sizes(n_blocks: usize, factor: usize) -> String {
     let texts: Vec<_> =
         shown.map(|factor| format!("{factor} for {}", size((n_blocks / factor * 64) as u64))).collect();
     let mut text = match texts.len() {
-        0 => "up: it is one block".into(),
-        _ => format!("--factor {}", texts.join(", ")),
+        0 => "keep it as it is".into(),
+        _ => format!("give --fpr, or --factor {}", texts.join(", ")),
     };
     if factors.len() > SHOWN {
         text += &format!("; {} factors in all, to {n_blocks}", factors.len());
