@@ -255,6 +255,61 @@ fn check_counts_each_file_as_grep_does() {
 }
 
 #[test]
+fn check_counts_as_json() {
+    let place = Place::new();
+    place.write("a", "ant\nbee\nant");
+    place.write("b", "cat\n");
+    place.shell("printf 'ant\\nbee\\n' | $b build -q --fpr 1e-6 -o f").assert().success();
+    let counts = |lines, present| serde_json::json!({"lines": lines, "possibly_present": present, "definitely_absent": lines - present});
+    let with = |mut object: Value, more: Value| {
+        more.as_object().unwrap().iter().for_each(|(name, value)| object[name] = value.clone());
+        object
+    };
+    let (a, b) = (
+        with(serde_json::json!({"file": "a"}), counts(3, 3)),
+        with(serde_json::json!({"file": "b"}), counts(1, 0)),
+    );
+    let expected = with(serde_json::json!({"filter": "f", "files": [a, b]}), counts(4, 3));
+    for more in [&[][..], &["-v"]] {
+        assert_eq!(json(&place, &[&["check", "--json", "f", "a", "b"], more].concat()), expected);
+    }
+    // The status is that of the selection.
+    place.bloomline(&["check", "--json", "f", "b"]).assert().code(1).stdout(contains("\"file\": \"b\""));
+    place.bloomline(&["check", "--json", "-v", "f", "a"]).assert().code(1);
+    let mut check = place.bloomline(&["check", "--json", "f"]);
+    check.write_stdin("ant\n").assert().success().stdout(contains("\"file\": \"standard input\""));
+    for options in [["-q", "--json"], ["-c", "--json"]] {
+        let error = error(&place, &[&["check", "f", "a"], &options[..]].concat());
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
+#[test]
+fn a_quiet_check_stops_at_the_first_line() {
+    let place = Place::new();
+    place.write("a", "cat\r\nant\n");
+    place.write("b", "ant\n");
+    place.shell("printf 'ant\\n' | $b build -q --fpr 1e-6 -o f").assert().success();
+    let check = |arguments: &[&str]| {
+        place.bloomline(&[&["check", "-q", "f"], arguments].concat()).assert().stdout("").stderr("")
+    };
+    check(&["a", "b"]).success();
+    check(&["-c", "a", "b"]).success();
+    check(&["-v", "b"]).code(1);
+    check(&["-v", "a"]).success();
+    // What comes later is not read, and an error before the first line is one.
+    place.write("cut.gz", b"\x1f\x8b\x08\0");
+    check(&["b", "cut.gz"]).success();
+    assert!(error(&place, &["check", "-q", "f", "cut.gz", "b"]).contains("cut.gz: "));
+    // Of input that does not end.
+    place
+        .shell("mkfifo in; $b check -q f <in & exec 3>in; echo ant >&3; wait $!")
+        .assert()
+        .success()
+        .stdout("");
+}
+
+#[test]
 fn a_filter_may_come_from_standard_input() {
     let place = Place::new();
     place.write("f", blocks(64, 0..500).to_standalone());

@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView};
 use clap::Args;
+use serde_json::{Value, json};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::input::{Input, is_stdin};
@@ -25,7 +26,9 @@ only lines that are definitely absent from the keys, all but that fraction of
 them.
 
 The filter may be of any kind, and a state of dedup too. With -c and several
-files, each count follows the name of its file.
+files, each count follows the name of its file. --json prints one object:
+filter, files (for each file, an object of file, lines, possibly_present and
+definitely_absent), and the totals: lines, possibly_present, definitely_absent.
 
 The whole filter is read first to verify its checksum. With --no-verify, a
 blocked filter, as build makes it, is not. Exit status: 0 if a line was
@@ -48,6 +51,12 @@ pub struct Arguments {
     /// Print only the number of selected lines, of each file
     #[arg(short, long)]
     count: bool,
+    /// Print counts for each file as JSON, instead of lines
+    #[arg(long, conflicts_with = "count")]
+    json: bool,
+    /// Print nothing; stop at the first selected line
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
     /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
@@ -76,7 +85,7 @@ macro_rules! lookups {
 lookups!(BloomView<'_>, BloomFilter, StandardBloomFilter, CountingBloomFilter, ScalableBloomFilter);
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let input = &arguments.input;
+    let Arguments { ref input, invert_match, count, json, quiet, .. } = *arguments;
     ensure!(
         !is_stdin(&arguments.filter)
             || !input.files.is_empty() && !input.files.iter().any(|file| is_stdin(file)),
@@ -93,39 +102,80 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Content::State(State { filter: Filter::Growing(filter), .. }) => Box::new(filter),
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
-    let mut printer = Printer::new();
-    let mut count = 0;
-    if arguments.count && input.files.len() > 1 {
-        for file in &input.files {
-            let only = Input { files: vec![file.clone()], ..input.clone() };
-            let of_file = select(arguments, &only, &*filter, &mut printer)?;
-            let name = if is_stdin(file) { "(standard input)".into() } else { file.display().to_string() };
-            printer.print(format!("{name}:{of_file}\n"))?;
-            count += of_file;
+    // grep -c counts each of several files.
+    let counts_files = json || count && input.files.len() > 1;
+    let inputs = match &input.files[..] {
+        files @ [_, ..] if counts_files => {
+            files.iter().map(|file| Input { files: vec![file.clone()], ..input.clone() }).collect()
         }
-    } else {
-        count = select(arguments, input, &*filter, &mut printer)?;
-        if arguments.count {
-            printer.print(format!("{count}\n"))?;
+        _ => vec![input.clone()],
+    };
+    let (mut printer, mut files, mut total) = (Printer::new(), Vec::new(), Counts::default());
+    for input in &inputs {
+        let counts = select(arguments, input, &*filter, &mut printer)?;
+        total.lines += counts.lines;
+        total.selected += counts.selected;
+        let name = input.name(0);
+        if json {
+            files.push(counts.json(json!({"file": name}), invert_match));
+        } else if counts_files && !quiet {
+            let name = if is_stdin(&input.files[0]) { "(standard input)" } else { &name };
+            printer.print(format!("{name}:{}\n", counts.selected))?;
         }
     }
-    Ok(if count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    if json {
+        let text = total.json(json!({"filter": file.name, "files": files}), invert_match);
+        printer.print(format!("{text:#}\n"))?;
+    } else if count && !counts_files && !quiet {
+        printer.print(format!("{}\n", total.selected))?;
+    }
+    Ok(if total.selected > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Prints the selected lines, unless they are only counted, and returns their number.
-fn select(arguments: &Arguments, input: &Input, filter: &dyn Lookups, printer: &mut Printer) -> Result<u64> {
+#[derive(Default)]
+struct Counts {
+    lines: u64,
+    selected: u64,
+}
+
+impl Counts {
+    /// Adds the counts to `object`.
+    fn json(&self, mut object: Value, invert_match: bool) -> Value {
+        let others = self.lines - self.selected;
+        let (present, absent) = if invert_match { (others, self.selected) } else { (self.selected, others) };
+        object["lines"] = self.lines.into();
+        object["possibly_present"] = present.into();
+        object["definitely_absent"] = absent.into();
+        object
+    }
+}
+
+/// Prints the selected lines, unless only counts are wanted.
+fn select(
+    arguments: &Arguments,
+    input: &Input,
+    filter: &dyn Lookups,
+    printer: &mut Printer,
+) -> Result<Counts> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
-    let mut count = 0;
+    let prints = !(arguments.count || arguments.json || arguments.quiet);
+    let mut counts = Counts::default();
     let mut keys = Keys::new(input, "checking");
+    if arguments.quiet {
+        keys = keys.without_notes();
+    }
     while let Some(chunk) = keys.next_chunk()? {
         chunk.hash(filter.seed(), &mut hashes)?;
         found.resize(hashes.len(), false);
         filter.contains_batch(&hashes, &mut found);
         selected.clear();
-        count += chunk.select(|i| found[i] != arguments.invert_match, &mut selected)? as u64;
-        if !arguments.count {
+        counts.lines += hashes.len() as u64;
+        counts.selected += chunk.select(|i| found[i] != arguments.invert_match, &mut selected)? as u64;
+        if prints {
             printer.print(&selected)?;
+        } else if arguments.quiet && counts.selected > 0 {
+            break;
         }
     }
-    Ok(count)
+    Ok(counts)
 }
