@@ -560,24 +560,91 @@ fn filters_are_merged_folded_and_compared() {
     assert!(shrunk.n_blocks() < 64);
 }
 
+/// What a command prints.
+fn text(place: &Place, arguments: &[&str]) -> String {
+    let output = place.bloomline(arguments).assert().success().stderr("").get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+/// The names of all commands, as the help lists them.
+fn commands(place: &Place) -> Vec<String> {
+    let help = text(place, &["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.map_while(|line| line.split_whitespace().next());
+    let commands: Vec<_> = commands.filter(|&command| command != "help").map(str::to_owned).collect();
+    assert_eq!(commands.len(), 11, "{commands:?}");
+    commands
+}
+
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new();
-    let help = place.bloomline(&["--help"]).assert().success().get_output().stdout.clone();
-    let help = String::from_utf8(help).unwrap();
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<_> = commands.map_while(|line| line.split_whitespace().next()).collect();
-    assert_eq!(commands.len(), 12, "{commands:?}");
-    for command in commands.into_iter().filter(|&command| command != "help") {
-        let text = contains(format!("bloomline {command}"));
-        place.bloomline(&[command, "--help"]).assert().success().stdout(text);
-        let page = contains(format!(".TH bloomline-{command} 1"));
-        place.bloomline(&["man", command]).assert().success().stdout(page);
+    for command in &commands(&place) {
+        assert!(text(&place, &[command, "--help"]).contains(&format!("bloomline {command}")));
+        assert!(text(&place, &["man", command]).contains(&format!(".TH bloomline-{command} 1")));
     }
-    place.bloomline(&["man"]).assert().success().stdout(contains(".TH bloomline 1"));
+    assert!(text(&place, &["man"]).contains(".TH bloomline 1"));
+    assert!(text(&place, &["man", "help"]).contains(".TH bloomline-help 1"));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        place.bloomline(&["completions", shell]).assert().success().stdout(contains("dedup"));
+        assert!(text(&place, &["completions", shell]).contains("dedup"));
     }
-    place.bloomline(&["--version"]).assert().success().stdout(contains("bloomline 0."));
+    assert!(text(&place, &["--version"]).contains("bloomline 0."));
     place.bloomline(&[]).assert().code(2).stderr(contains("Usage"));
+}
+
+#[test]
+fn help_is_short_or_long_and_fits_a_terminal() {
+    let place = Place::new();
+    let all = commands(&place);
+    let all = all.iter().map(|command| vec![command.as_str()]).chain([vec![]]);
+    for command in all {
+        let command = &command[..];
+        let short = text(&place, &[command, &["-h"]].concat());
+        let long = text(&place, &[command, &["--help"]].concat());
+        assert_eq!(text(&place, &[&["help"], command].concat()), long);
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+        }
+        assert!(long.contains("\nExample"), "{long}");
+        // These two have one text.
+        if !matches!(command, ["dedup" | "grow"]) {
+            assert!(!short.contains("\nExample") && short.lines().count() <= 30, "{short}");
+        }
+    }
+}
+
+/// What `man` shows of a page, if there is a formatter.
+fn formatted(page: &str) -> Option<String> {
+    use std::process::{Command, Stdio};
+    let mut groff = Command::new("groff");
+    let groff =
+        groff.args(["-man", "-Tascii", "-P-cbou", "-rLL=80n"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut groff = groff.spawn().ok()?;
+    groff.stdin.take()?.write_all(page.as_bytes()).ok()?;
+    Some(String::from_utf8(groff.wait_with_output().ok()?.stdout).unwrap())
+}
+
+#[test]
+fn examples_and_tables_are_not_reflowed_in_manual_pages() {
+    let place = Place::new();
+    for command in &commands(&place) {
+        let help = text(&place, &["help", command]);
+        let page = text(&place, &["man", command]);
+        assert_eq!(page.matches("\n.nf\n").count(), page.matches("\n.fi\n").count());
+        let (description, examples) = page.split_once(".SH EXAMPLES\n.nf\n").expect("examples");
+        assert!(examples.starts_with("  ") && examples.trim_end().ends_with("\n.fi"), "{examples}");
+        assert!(!description.contains("Example"), "{description}");
+        // Indented by two blanks, or more; options have six and more.
+        let is_table =
+            |line: &&str| line.starts_with("  ") && !line.trim_start().starts_with(['-', '<', '[']);
+        let tables = help.lines().skip_while(|line| !line.contains("Print help")).skip(2).filter(is_table);
+        let Some(shown) = formatted(&page) else { return };
+        for line in tables {
+            let trimmed = line.trim_end();
+            assert!(
+                shown.lines().any(|shown| shown.trim_end() == format!("       {trimmed}")),
+                "{line}\n{shown}"
+            );
+        }
+    }
 }

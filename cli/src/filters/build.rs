@@ -18,22 +18,26 @@ use crate::output::{NewFile, Printer, check_json, note};
 
 /// Build a filter of the keys in lines
 #[derive(Args)]
-#[command(after_help = "\
-Without --keys, the filter is sized for the distinct keys in the input. Files
-are read twice, the first time to count the distinct keys: exactly up to
-262,144, then to 0.2%. A pipe is read once, and 8 bytes per key are kept in
-memory until its end.
+#[command(after_long_help = "\
+Without --keys, the filter is sized for the distinct keys of its input.
+Files are read twice, first to count these keys: exactly up to 262,144,
+then to 0.2%. A pipe is read once, and takes 8 bytes of memory per line.
 
-With --keys, input is read once, and memory use is the filter and a few
-megabytes. The size is rounded up, by 1% or one block at most, to one that
-`bloomline fold` can divide. With --like, input is read once too, and the filter
-can be merged and compared with FILTER.
+With --keys or --like, input is read once, and memory is the filter and
+a few megabytes. The size for --keys is rounded up, by 1% or one block
+at most, to one that `bloomline fold` can divide. With --like, the
+filter has the number of blocks, k and seed of FILTER, so that both can
+be merged and compared.
 
-The file is written under a temporary name and then renamed: it appears whole
-or not at all. --json prints one object: file, bytes, blocks, k, seed, lines
-(those read), known_keys (the distinct ones, or null if they were not counted),
-estimated_keys, standard_error, fill_ratio, false_positive_rate and
-requested_false_positive_rate.
+If the keys are too many, so that the false-positive rate is surely more
+than 1.1 times the requested one, nothing is written, and the exit
+status is 2, unless you give --allow-overfull. With --like, the limit is
+the highest rate that the k of FILTER is made for, or the rate of FILTER.
+
+The file appears whole or not at all. The JSON object has file, bytes,
+blocks, k, seed, lines (those read), known_keys (the distinct ones, or
+null if they were not counted), estimated_keys, standard_error,
+fill_ratio, false_positive_rate and requested_false_positive_rate.
 
 Examples:
   bloomline build -o keys.bloom keys.txt.gz
@@ -49,22 +53,22 @@ pub struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Size the filter for N distinct keys, e.g. 1e9 or 250M, instead of counting them
+    /// Size the filter for N distinct keys, e.g. 250M
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate, e.g. 1%
+    /// Target false-positive rate
     #[arg(long, value_name = "FPR", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
     /// Bits per key, instead of --fpr
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
-    /// Take the number of blocks, k and seed from FILTER, so that both can be merged
+    /// Make a filter that can be merged with FILTER
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key"])]
     like: Option<PathBuf>,
-    /// Write the filter even if it has too many keys for its false-positive rate
+    /// Write the filter even if it has too many keys
     #[arg(long)]
     allow_overfull: bool,
-    /// Print the summary as JSON, on standard output
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
     /// Do not print the summary

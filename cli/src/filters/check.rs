@@ -18,40 +18,41 @@ use crate::state::{Filter, State};
 
 /// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
-#[command(after_help = "\
-Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints every
-line that is among the keys, and some that are not: a fraction of them equal to
-the filter's false-positive rate, which `bloomline info` shows. With -v, prints
-only lines that are definitely absent from the keys, all but that fraction of
-them.
+#[command(after_long_help = "\
+Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints
+every line whose key is in the filter, and some others: a fraction of
+them equal to the filter's false-positive rate, which `bloomline info`
+shows. With -v, every line printed is definitely not in the filter.
 
-The filter may be of any kind, and a state of dedup too. With -c and several
-files, each count follows the name of its file. --json prints one object:
-filter, files (for each file, an object of file, lines, possibly_present and
-definitely_absent), and the totals: lines, possibly_present, definitely_absent.
+The filter may be of any kind, or a state of dedup. Its checksum is
+verified first, by reading it whole; --no-verify skips this for filters
+that build made. With -c and several files, each count follows the name
+of its file. Exit status: 0 if a line was selected, 1 if none was, 2 on
+error.
 
-The whole filter is read first to verify its checksum. With --no-verify, a
-blocked filter, as build makes it, is not. Exit status: 0 if a line was
-selected, 1 if none was, 2 on error.
+The JSON object has filter, lines, possibly_present, definitely_absent
+and files, an array of objects of file, lines, possibly_present and
+definitely_absent.
 
 Examples:
   bloomline check keys.bloom lines.txt
-  bloomline check -v seen.bloom today.txt.zst >new.txt
+  bloomline check -v keys.bloom today.txt.zst >new.txt
   bloomline check --integers ids.bloom ids.txt
+  echo alice | bloomline check -q users.bloom && echo maybe
   cut -f1 events.tsv | bloomline check -c banned.bloom")]
 pub struct Arguments {
-    /// Filter to look keys up in; standard input if -
+    /// Filter to look up keys in; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// Print the lines whose keys are definitely absent instead
+    /// Print the lines that are definitely absent
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only the number of selected lines, of each file
+    /// Print only the number of selected lines
     #[arg(short, long)]
     count: bool,
-    /// Print counts for each file as JSON, instead of lines
+    /// Print counts as JSON, in place of lines
     #[arg(long, conflicts_with = "count")]
     json: bool,
     /// Print nothing; stop at the first selected line

@@ -15,26 +15,26 @@ use crate::progress::Progress;
 
 /// Shrink a filter without its keys
 #[derive(Args)]
-#[command(after_help = "\
-The result is, bit for bit, the filter built from the same keys with 1/N of the
-blocks. A size from `build --keys` can be folded by 2 and by more; one from
-counted keys is exact, and may be a prime number of blocks. Without --factor and
---fpr, the error lists the factors and sizes that can be had.
+#[command(after_long_help = "\
+The result is, bit for bit, the filter of the same keys with 1/N of the
+blocks. A size from `build --keys` can be folded by 2 and by more; one
+from counted keys is exact, and may be a prime number of blocks. Without
+--factor and --fpr, the error lists the factors that there are.
 
 The JSON object has file, factor, blocks, bytes (of the file), k and
 false_positive_rate.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
-  bloomline fold -o keys.bloom --fpr 1% keys.bloom      in place")]
+  bloomline fold -o keys.bloom --fpr 1% keys.bloom")]
 pub struct Arguments {
     /// Filter file to write; may be the filter itself
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Fold to 1/N of the size; N must divide the number of blocks
+    /// Fold to 1/N of the size
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     factor: Option<usize>,
-    /// Fold as far as the false-positive rate stays at or below FPR, e.g. 1%
+    /// Fold as far as the rate stays below FPR, e.g. 1%
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
     /// Print the result as JSON

@@ -21,29 +21,33 @@ use crate::state::{Filter, State};
 
 /// Describe filter files and verify their checksums
 #[derive(Args)]
-#[command(after_help = "\
-Recognises what bloomline and its library write to files: blocked, standard,
-counting and scalable filters, filter banks, states of dedup and frontiers. The
-whole file is read to verify its checksum. Exit status: 2 if a file is damaged,
-after all files have been described.
+#[command(after_long_help = "\
+Recognises the files that bloomline and its library write. Each file is
+read whole to verify its checksum. A file that is missing or damaged is
+reported on standard error, and the others are described; the exit
+status is then 2. With `--plot -`, only the chart is printed.
 
-With --json, an object for each file has, as far as they apply:
-  all             file, bytes, kind, is_intact
-  filters         blocks, k, seed, hash, version, fill_ratio, known_keys (null
-                  if unknown), estimated_keys (null if too many), standard_error,
-                  false_positive_rate (of the bits that are set now)
-  standard        bits instead of blocks
-  counting        saturated_counters
-  scalable        filters, initial_capacity, inserted_keys,
-                  requested_false_positive_rate
-  filter bank     slots, known_keys (one number for each slot), blocks (of each)
-  state           lines, capacity, is_growing, requested_false_positive_rate
-  frontier        queued_items, accepted_items, capacity (null if it grows)
+With --json, each file has an object, with fields that depend on kind:
+  all kinds    file, bytes, kind, is_intact
+  filters      k, seed, fill_ratio, false_positive_rate (of the bits
+               set now), hash and version (of the format); known_keys
+               (null if not counted), estimated_keys (null if too
+               many), standard_error
+  blocked      blocks
+  standard     bits
+  counting     blocks, saturated_counters
+  scalable     blocks, filters, initial_capacity, inserted_keys,
+               requested_false_positive_rate
+  bank         blocks (of each slot), slots, known_keys (of each slot)
+  state        blocks, lines, capacity, is_growing,
+               requested_false_positive_rate
+  frontier     queued_items, accepted_items, capacity (null if it
+               grows)
 
 Examples:
   bloomline info keys.bloom
   bloomline info --json *.bloom | jq .false_positive_rate
-  bloomline info --plot blocks.svg keys.bloom       plot how full the blocks are")]
+  bloomline info --plot blocks.svg keys.bloom")]
 pub struct Arguments {
     /// Files to describe; standard input if -
     #[arg(value_name = "FILTER", required = true)]
@@ -51,7 +55,7 @@ pub struct Arguments {
     /// Print as JSON, one object per file
     #[arg(long)]
     json: bool,
-    /// Plot how many blocks have how many bits set, and what the model predicts
+    /// Plot how full the blocks are, and the model
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
 }

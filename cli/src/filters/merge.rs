@@ -17,19 +17,20 @@ use crate::state::{Filter, State};
 
 /// Merge filters into one that has all their keys
 #[derive(Args)]
-#[command(after_help = "\
-Blocked filters must have the same k and seed, and sizes that fold to the
-smallest of them: build them with the same --keys and --fpr, or with --like. The
-result is, bit for bit, the filter built from all their keys. Scalable filters
-must have the same k and seed. The result's false-positive rate is at most the
-sum of those requested. States of dedup become a state.
+#[command(after_long_help = "\
+Filters that build made must have the same k and seed, and sizes that
+fold to the smallest of them: build them with the same --keys and --fpr,
+or with --like. The result is, bit for bit, the filter of all their keys.
+Scalable filters must have the same k and seed; the false-positive rate
+is at most the sum of those requested. States of dedup become a state.
 
-The JSON object has file, kind, blocks, k, false_positive_rate and folded, an
-array of objects of file and factor; capacity and lines of a state, and
-requested_false_positive_rate of a state or a scalable filter.
+The JSON object has file, kind, blocks, k, false_positive_rate and
+folded, an array of objects of file and factor. A state also has
+capacity and lines; a state and a scalable filter have
+requested_false_positive_rate.
 
 Example:
-  bloomline merge -o week.bloom monday.bloom tuesday.bloom wednesday.bloom")]
+  bloomline merge -o week.bloom monday.bloom tuesday.bloom")]
 pub struct Arguments {
     /// Filter file to write; may be one of the filters
     #[arg(short, long, value_name = "FILE")]

@@ -15,22 +15,23 @@ use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
-/// Compute a filter's size or its false-positive rate
+/// Compute the size of a filter, its rate, or how many keys it takes
 #[derive(Args)]
-#[command(after_help = "\
-Give two of --keys, --fpr (or --bits-per-key) and --bytes to get the third. The
-standard filter, whose probes go anywhere, is shown for comparison: with the
-same target false-positive rate if --fpr is given, else of the same size. A size for
---keys is what `build --keys` makes: at most 1% more than needed, so that the
-filter can be folded.
+#[command(after_long_help = "\
+Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
+third. A standard filter, whose probes go anywhere, is shown for
+comparison: for the same --fpr, or else of the same size. A size for
+--keys is the size that `build --keys` makes.
 
-The JSON object has keys, blocks, bytes, bits_per_key, k, false_positive_rate
-and standard: an object of bits, bytes, bits_per_key, k and false_positive_rate.
+The JSON object has keys, blocks, bytes, bits_per_key, k,
+false_positive_rate and standard, an object of bits, bytes,
+bits_per_key, k and false_positive_rate. With `--plot -`, only the chart
+is printed.
 
 Examples:
-  bloomline plan --keys 1e9 --fpr 0.01             how many bytes?
-  bloomline plan --keys 1e9 --bytes 2GiB           what false-positive rate?
-  bloomline plan --bytes 2GiB --fpr 0.1%           how many keys?
+  bloomline plan --keys 1e9 --fpr 0.01     how many bytes?
+  bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
+  bloomline plan --bytes 2GiB --fpr 0.1%   how many keys?
   bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
@@ -48,7 +49,7 @@ pub struct Arguments {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Plot the false-positive rate against the number of keys
+    /// Plot the false-positive rate by number of keys
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
 }
