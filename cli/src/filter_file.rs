@@ -128,13 +128,18 @@ impl FilterFile {
     /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
     pub fn verified(&self) -> Result<Content<'_>> {
         let content = self.content()?;
-        let verified = match &content {
+        self.verify(&content)?;
+        Ok(content)
+    }
+
+    /// Verifies the checksums that [`content`](Self::content) does not.
+    pub fn verify(&self, content: &Content) -> Result<()> {
+        let verified = match content {
             Content::Blocked(view) => view.verify(),
             Content::Bank(bank) => bank.verify(),
             _ => Ok(()),
         };
-        verified.map_err(|error| self.error(error))?;
-        Ok(content)
+        verified.map_err(|error| self.error(error))
     }
 
     /// The blocked filter in the file, with only its footer checked.

@@ -617,8 +617,11 @@ fn help_is_short_or_long_and_fits_a_terminal() {
 fn formatted(page: &str) -> Option<String> {
     use std::process::{Command, Stdio};
     let mut groff = Command::new("groff");
-    let groff =
-        groff.args(["-man", "-Tascii", "-P-cbou", "-rLL=80n"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let groff = groff
+        .args(["-man", "-Tascii", "-P-cbou", "-rLL=80n"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut groff = groff.spawn().ok()?;
     groff.stdin.take()?.write_all(page.as_bytes()).ok()?;
     Some(String::from_utf8(groff.wait_with_output().ok()?.stdout).unwrap())

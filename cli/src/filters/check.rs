@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -63,27 +61,8 @@ pub struct Arguments {
     no_verify: bool,
 }
 
-/// What every kind of filter can do, by hash.
-trait Lookups {
-    fn seed(&self) -> u64;
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
-}
-
-macro_rules! lookups {
-    ($($filter:ty),*) => {
-        $(impl Lookups for $filter {
-            fn seed(&self) -> u64 {
-                self.seed()
-            }
-
-            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                self.contains_batch(hashes, found);
-            }
-        })*
-    };
-}
-
-lookups!(BloomView<'_>, BloomFilter, StandardBloomFilter, CountingBloomFilter, ScalableBloomFilter);
+/// Looks up hashes in a filter of any kind.
+type Lookup<'a> = Box<dyn Fn(&[u64], &mut [bool]) + 'a>;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { ref input, invert_match, count, json, quiet, .. } = *arguments;
@@ -93,14 +72,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         "the filter and the lines cannot both come from standard input (name the file of one)"
     );
     let file = FilterFile::open(&arguments.filter)?;
-    let filter: Box<dyn Lookups> = match if arguments.no_verify { file.content()? } else { file.verified()? }
-    {
-        Content::Blocked(view) => Box::new(view),
-        Content::Standard(filter) => Box::new(filter),
-        Content::Counting(filter) => Box::new(filter),
-        Content::Scalable(filter) => Box::new(filter),
-        Content::State(State { filter: Filter::Fixed(filter), .. }) => Box::new(filter),
-        Content::State(State { filter: Filter::Growing(filter), .. }) => Box::new(filter),
+    let content = if arguments.no_verify { file.content()? } else { file.verified()? };
+    let filter: (u64, Lookup) = match content {
+        Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Counting(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Scalable(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::State(State { filter, .. }) => match filter {
+            Filter::Fixed(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+            Filter::Growing(it) => {
+                (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
+            }
+        },
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
     // grep -c counts each of several files.
@@ -113,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let (mut printer, mut files, mut total) = (Printer::new(), Vec::new(), Counts::default());
     for input in &inputs {
-        let counts = select(arguments, input, &*filter, &mut printer)?;
+        let counts = select(arguments, input, &filter, &mut printer)?;
         total.lines += counts.lines;
         total.selected += counts.selected;
         let name = input.name(0);
@@ -155,7 +138,7 @@ impl Counts {
 fn select(
     arguments: &Arguments,
     input: &Input,
-    filter: &dyn Lookups,
+    (seed, lookup): &(u64, Lookup),
     printer: &mut Printer,
 ) -> Result<Counts> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,9 +149,9 @@ fn select(
         keys = keys.without_notes();
     }
     while let Some(chunk) = keys.next_chunk()? {
-        chunk.hash(filter.seed(), &mut hashes)?;
+        chunk.hash(*seed, &mut hashes)?;
         found.resize(hashes.len(), false);
-        filter.contains_batch(&hashes, &mut found);
+        lookup(&hashes, &mut found);
         selected.clear();
         counts.lines += hashes.len() as u64;
         counts.selected += chunk.select(|i| found[i] != arguments.invert_match, &mut selected)? as u64;

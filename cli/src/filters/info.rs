@@ -138,11 +138,7 @@ impl<'a> About<'a> {
         let (mut about, content, bytes) = (Self::default(), file.content()?, file.bytes());
         about.set("file", &*file.name);
         about.set("bytes", bytes.len());
-        match &content {
-            Content::Blocked(view) => about.damage = view.verify().err().map(|error| file.error(error)),
-            Content::Bank(bank) => about.damage = bank.verify().err().map(|error| file.error(error)),
-            _ => (),
-        }
+        about.damage = file.verify(&content).err();
         let (kind, text) = match &content {
             Content::Blocked(_) => ("blocked", "blocked filter"),
             Content::Standard(_) => ("standard", "standard filter"),

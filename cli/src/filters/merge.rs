@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
         merged = Some(match merged {
-            None => Merged::new(&file, &content)?,
+            None => Merged::new(&file, content)?,
             Some(merged) => merged.with(&file, &content)?,
         });
         progress.add(file.bytes().len() as u64);
@@ -64,69 +64,59 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     merged.expect("clap requires two").finish(arguments, output)
 }
 
-/// The filters so far.
+/// The files so far.
 struct Merged {
-    filter: Filter,
-    /// If they are states.
-    made: Option<Made>,
-    /// Names of the files, with the number of blocks of each that is a blocked filter.
+    /// Where they are filters, only its filter counts.
+    state: State,
+    are_states: bool,
+    /// Their names, with the number of blocks of each that is a blocked filter.
     files: Vec<(String, Option<usize>)>,
 }
 
-/// What a state was made for, as in [`State`].
-#[derive(Clone, Copy)]
-struct Made {
-    capacity: u64,
-    lines: u64,
-    fpr: f64,
-}
-
-impl Made {
-    fn of(state: &State) -> Self {
-        let State { capacity, lines, fpr, .. } = *state;
-        Self { capacity, lines, fpr }
-    }
-}
-
 impl Merged {
-    fn new(file: &FilterFile, content: &Content) -> Result<Self> {
-        let (part, state) = part(file, content)?;
-        let filter = match part {
-            Part::Fixed(view) => Filter::Fixed(view.to_filter().with_context(|| file.name.clone())?),
-            Part::Growing(filter) => Filter::Growing(filter.clone()),
+    fn new(file: &FilterFile, content: Content) -> Result<Self> {
+        let (part, state) = part(file, &content)?;
+        let (n_blocks, are_states) = (part.n_blocks(), state.is_some());
+        let of_filter = |filter| State { filter, capacity: 1, lines: 0, fpr: 1.0 };
+        let state = match content {
+            Content::Blocked(view) => of_filter(Filter::Fixed(view.to_filter().context(file.name.clone())?)),
+            Content::Scalable(filter) => of_filter(Filter::Growing(filter)),
+            Content::State(state) => state,
+            _ => unreachable!("a part"),
         };
-        Ok(Self { filter, made: state.map(Made::of), files: vec![(file.name.clone(), part.n_blocks())] })
+        Ok(Self { state, are_states, files: vec![(file.name.clone(), n_blocks)] })
     }
 
     fn with(mut self, file: &FilterFile, content: &Content) -> Result<Self> {
-        let (part, state) = part(file, content)?;
+        let (part, theirs) = part(file, content)?;
         let (name, first) = (&file.name, &self.files[0].0);
-        let (filter, a_state) = if state.is_some() { (first, name) } else { (name, first) };
+        let (filter, a_state) = if self.are_states { (name, first) } else { (first, name) };
         ensure!(
-            state.is_some() == self.made.is_some(),
+            theirs.is_some() == self.are_states,
             "{filter}: not a state of dedup, as {a_state} is (make one of it with `bloomline grow -o STATE {filter}`)"
         );
-        match (&mut self.filter, &part) {
+        let made = &mut self.state;
+        match (&mut made.filter, &part) {
             (Filter::Fixed(ours), Part::Fixed(view)) => {
                 let smallest = name_of(&self.files, ours.n_blocks());
                 check_match((smallest, &ours.as_view()), (name, view))?;
                 let is_smaller = view.n_blocks() < ours.n_blocks();
                 unite(ours, view)?;
-                self.made = self.made.zip(state).map(|(made, theirs)| {
-                    let lines = lines_in_both(ours, made.lines, theirs.lines);
-                    Made { lines, ..if is_smaller { Made::of(theirs) } else { made } }
-                });
+                if let Some(theirs) = theirs {
+                    made.lines = lines_in_both(ours, made.lines, theirs.lines);
+                    if is_smaller {
+                        (made.capacity, made.fpr) = (theirs.capacity, theirs.fpr);
+                    }
+                }
             }
-            (Filter::Growing(ours), Part::Growing(theirs)) => {
+            (Filter::Growing(ours), Part::Growing(view)) => {
                 let failed = |error| anyhow!("{name}: not merged with {first}: {error} (or keep both)");
-                ours.union_with(theirs).map_err(failed)?;
+                ours.union_with(view).map_err(failed)?;
                 // As in the filter: nothing comes with an empty one, and a rate is below 1.
-                let theirs = state.filter(|theirs| theirs.lines > 0);
-                self.made = self.made.map(|made| Made {
-                    lines: made.lines.saturating_add(theirs.map_or(0, |theirs| theirs.lines)),
-                    fpr: (made.fpr + theirs.map_or(0.0, |theirs| theirs.fpr)).min(1.0 - f64::EPSILON),
-                    ..made
-                });
+                if let Some(theirs) = theirs.filter(|theirs| theirs.lines > 0) {
+                    made.lines = made.lines.saturating_add(theirs.lines);
+                    made.fpr = (made.fpr + theirs.fpr).min(1.0 - f64::EPSILON);
+                }
             }
             (ours, _) => {
                 let is_fixed = matches!(ours, Filter::Fixed(_));
@@ -142,39 +132,25 @@ impl Merged {
     }
 
     fn finish(self, arguments: &Arguments, output: NewFile) -> Result<ExitCode> {
-        let Self { filter, made, files } = self;
-        let fpr = filter.estimated_fpr();
-        let (mut kind, n_blocks, k, mut requested) = match &filter {
+        let Self { state, are_states, files } = self;
+        let fpr = state.filter.estimated_fpr();
+        let (kind, n_blocks, k, requested) = match &state.filter {
             Filter::Fixed(filter) => ("blocked", filter.n_blocks(), filter.k(), None),
             Filter::Growing(filter) => {
                 let k = filter.filters().first().map_or(0, BloomFilter::k);
                 ("scalable", filter.byte_len() / 64, k, Some(filter.fpr()))
             }
         };
-        let folded: Vec<_> = files
-            .iter()
-            .filter_map(|(name, blocks)| {
-                let factor = blocks.map_or(1, |blocks| blocks / n_blocks);
-                (factor > 1).then_some((name, factor))
-            })
-            .collect();
-        let mut is_overfull = false;
-        match made {
-            Some(Made { capacity, lines, fpr }) => {
-                (kind, requested) = ("state", Some(fpr));
-                let state = State { filter, capacity, lines, fpr };
-                output.write(|file| state.write_to(file))?;
-                is_overfull = state.is_overfull();
-            }
-            None => output.write(|file| match &filter {
-                Filter::Fixed(filter) => filter.write_standalone(file),
-                Filter::Growing(filter) => filter.write_standalone(file),
-            })?,
-        }
+        let (kind, requested) = if are_states { ("state", Some(state.fpr)) } else { (kind, requested) };
+        output.write(|file| match &state.filter {
+            _ if are_states => state.write_to(file),
+            Filter::Fixed(filter) => filter.write_standalone(file),
+            Filter::Growing(filter) => filter.write_standalone(file),
+        })?;
+        let factors = files.iter().map(|(name, blocks)| (name, blocks.map_or(1, |blocks| blocks / n_blocks)));
+        let folded = factors.filter(|(_, factor)| *factor > 1);
         let name = arguments.output.display();
         if arguments.json {
-            let folded: Vec<_> =
-                folded.iter().map(|(name, factor)| json!({"file": name, "factor": factor})).collect();
             let text = json!({
                 "file": name.to_string(),
                 "kind": kind,
@@ -182,21 +158,21 @@ impl Merged {
                 "k": k,
                 "false_positive_rate": fpr,
                 "requested_false_positive_rate": requested,
-                "capacity": made.map(|made| made.capacity),
-                "lines": made.map(|made| made.lines),
-                "folded": folded,
+                "capacity": are_states.then_some(state.capacity),
+                "lines": are_states.then_some(state.lines),
+                "folded": folded.map(|(file, factor)| json!({"file": file, "factor": factor})).collect::<Vec<_>>(),
             });
             Printer::new().print(format!("{text:#}\n"))?;
         } else {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }
-            let lines =
-                made.map_or(String::new(), |made| format!("at most {}, ", counted(made.lines, "line")));
+            let lines = format!("at most {}, ", counted(state.lines, "line"));
+            let lines = if are_states { &lines } else { "" };
             let requested = requested.map_or(String::new(), |fpr| format!(", requested {}", percent(fpr)));
             note(format_args!("{name}: {lines}FPR {}{requested}", percent(fpr)));
         }
-        if is_overfull {
+        if are_states && state.is_overfull() {
             note(format_args!(
                 "{name}: more lines than it takes at the requested FPR (make room with `bloomline grow --fpr FPR {name}`)"
             ));
