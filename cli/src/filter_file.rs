@@ -54,19 +54,6 @@ impl Part<'_> {
 }
 
 impl Content<'_> {
-    /// The filter, and the state around it; `None` for what cannot be united.
-    pub fn part(&self) -> Option<(Part<'_>, Option<&State>)> {
-        match self {
-            Self::Blocked(view) => Some((Part::Fixed(*view), None)),
-            Self::Scalable(filter) => Some((Part::Growing(filter), None)),
-            Self::State(state) => match &state.filter {
-                Filter::Fixed(filter) => Some((Part::Fixed(filter.as_view()), Some(state))),
-                Filter::Growing(filter) => Some((Part::Growing(filter), Some(state))),
-            },
-            _ => None,
-        }
-    }
-
     /// With its article, for errors.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -158,6 +145,21 @@ impl FilterFile {
         let view = self.view()?;
         view.verify().map_err(|error| self.error(error))?;
         view.to_filter().with_context(|| self.name.clone())
+    }
+
+    /// The filter, and the state around it, of content that can be united.
+    pub fn part<'a>(&self, content: &'a Content, do_this: &str) -> Result<(Part<'a>, Option<&'a State>)> {
+        Ok(match content {
+            Content::Blocked(view) => (Part::Fixed(*view), None),
+            Content::Scalable(filter) => (Part::Growing(filter), None),
+            Content::State(state) => match &state.filter {
+                Filter::Fixed(filter) => (Part::Fixed(filter.as_view()), Some(state)),
+                Filter::Growing(filter) => (Part::Growing(filter), Some(state)),
+            },
+            _ => {
+                return Err(self.cannot(content, do_this, "blocked or scalable filters, or states of dedup"));
+            }
+        })
     }
 
     /// The error for content that a command has no use for.

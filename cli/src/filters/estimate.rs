@@ -91,8 +91,7 @@ impl Side {
     fn open(path: &Path, progress: &Progress) -> Result<Self> {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
-        let remedy = "blocked or scalable filters, or states of dedup";
-        let (part, _) = content.part().ok_or_else(|| file.cannot(&content, "be compared", remedy))?;
+        let (part, _) = file.part(&content, "be compared")?;
         let estimated = |filter: &BloomFilter| Number::Estimated(filter.estimated_keys());
         let (filter, keys) = match part {
             Part::Fixed(view) => {

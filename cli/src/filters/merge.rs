@@ -75,7 +75,7 @@ struct Merged {
 
 impl Merged {
     fn new(file: &FilterFile, content: Content) -> Result<Self> {
-        let (part, state) = part(file, &content)?;
+        let (part, state) = file.part(&content, "be merged")?;
         let (n_blocks, are_states) = (part.n_blocks(), state.is_some());
         let of_filter = |filter| State { filter, capacity: 1, lines: 0, fpr: 1.0 };
         let state = match content {
@@ -88,7 +88,7 @@ impl Merged {
     }
 
     fn with(mut self, file: &FilterFile, content: &Content) -> Result<Self> {
-        let (part, theirs) = part(file, content)?;
+        let (part, theirs) = file.part(content, "be merged")?;
         let (name, first) = (&file.name, &self.files[0].0);
         let (filter, a_state) = if self.are_states { (name, first) } else { (first, name) };
         ensure!(
@@ -179,12 +179,6 @@ impl Merged {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The filter in a file, and the state around it.
-fn part<'a>(file: &FilterFile, content: &'a Content) -> Result<(Part<'a>, Option<&'a State>)> {
-    let remedy = "blocked or scalable filters, or states of dedup";
-    content.part().ok_or_else(|| file.cannot(content, "be merged", remedy))
 }
 
 /// The first of the files with this number of blocks.

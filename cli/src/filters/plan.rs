@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
     let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
-    Ok(match (arguments.keys.map(|keys| keys.max(1)), bits_per_key, arguments.bytes) {
+    Ok(match (arguments.keys, bits_per_key, arguments.bytes) {
         // The size that `build --keys` makes.
         (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?.foldable()),
         (Some(keys), None, Some(bytes)) => {
