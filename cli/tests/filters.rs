@@ -689,6 +689,53 @@ fn forged_numbers_are_no_panic() {
     place.bloomline(&["merge", "-o", "g", "state", "state"]).assert().success();
 }
 
+/// The fields of a JSON value, and of those in it.
+fn fields(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(object) => {
+            object.iter().flat_map(|(name, value)| [vec![&**name], fields(value)].concat()).collect()
+        }
+        Value::Array(values) => values.iter().flat_map(fields).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Fails if the help of a command does not name all fields.
+#[track_caller]
+fn are_documented(place: &Place, command: &str, json: &Value) {
+    let help = place.bloomline(&["help", command]).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, help) = help.split_once("Print help").unwrap();
+    let words: HashSet<_> =
+        help.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').collect();
+    fields(json).iter().for_each(|field| assert!(words.contains(field), "{command}: {field}"));
+}
+
+#[test]
+fn fields_of_json_are_documented() {
+    let place = Place::new();
+    place.write("keys", lines(0..9));
+    place.write("f", blocks(4, 0..9).to_standalone());
+    place.write("g", blocks(2, 0..9).to_standalone());
+    for more in [&["--keys", "10"][..], &["--scalable"]] {
+        dedup(&place, "s", more, lines(0..9));
+        are_documented(&place, "info", &json(&place, &["info", "--json", "s"]));
+        std::fs::remove_file(place.path("s")).unwrap();
+    }
+    for line in [
+        "build -o h keys",
+        "check f keys",
+        "estimate f g",
+        "fold -o h --factor 2 f",
+        "info f",
+        "merge -o h f g",
+        "plan --keys 9 --fpr 1%",
+    ] {
+        let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
+        are_documented(&place, arguments[0], &json(&place, &arguments));
+    }
+}
+
 #[test]
 fn goldens_are_described() {
     let place = Place::new();
@@ -704,6 +751,7 @@ fn goldens_are_described() {
         assert_eq!(info["kind"], if kind == "standalone" { "blocked" } else { kind }, "{name}");
         assert_eq!(info["false_positive_rate"].is_number(), kind != "bank", "{info}");
         assert_eq!(info["is_intact"], true, "{info}");
+        are_documented(&place, "info", &info);
         kinds.insert(kind.to_owned());
         n += 1;
     }

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Fold to 1/N of the size
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     factor: Option<usize>,
-    /// Fold as far as the rate stays below FPR, e.g. 1%
+    /// Fold as far as the rate stays within FPR, e.g. 1%
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
     /// Print the result as JSON

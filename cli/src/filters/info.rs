@@ -27,22 +27,25 @@ read whole to verify its checksum. A file that is missing or damaged is
 reported on standard error, and the others are described; the exit
 status is then 2. With `--plot -`, only the chart is printed.
 
-With --json, each file has an object, with fields that depend on kind:
-  all kinds    file, bytes, kind, is_intact
-  filters      k, seed, fill_ratio, false_positive_rate (of the bits
-               set now), hash and version (of the format); known_keys
-               (null if not counted), estimated_keys (null if too
-               many), standard_error
-  blocked      blocks
-  standard     bits
-  counting     blocks, saturated_counters
-  scalable     blocks, filters, initial_capacity, inserted_keys,
-               requested_false_positive_rate
-  bank         blocks (of each slot), slots, known_keys (of each slot)
-  state        blocks, lines, capacity, is_growing,
-               requested_false_positive_rate
-  frontier     queued_items, accepted_items, capacity (null if it
-               grows)
+With --json, each file has an object. Its fields depend on the kind:
+  all              file, bytes, kind, is_intact, seed
+  all but bank     false_positive_rate (of the bits set now)
+  all but frontier k
+  blocked, standard, counting, and a state that does not grow:
+                   fill_ratio, known_keys (null if not counted),
+                   estimated_keys (null if too many), standard_error,
+                   version (of the format), hash
+  blocked          blocks
+  standard         bits
+  counting         blocks, saturated_counters
+  scalable         blocks, filters, inserted_keys, initial_capacity,
+                   requested_false_positive_rate
+  bank             blocks (of each slot), slots, known_keys (of each)
+  state            blocks, lines, capacity, is_growing,
+                   requested_false_positive_rate; if it grows,
+                   filters and inserted_keys
+  frontier         queued_items, accepted_items, capacity (null if it
+                   grows)
 
 Examples:
   bloomline info keys.bloom
