@@ -157,18 +157,14 @@ mod tests {
 
     #[test]
     fn counts_are_read() {
-        let read = |text| count(text).ok();
-        assert_eq!(read("1000000"), Some(1_000_000));
-        assert_eq!(read("1_000_000"), Some(1_000_000));
-        assert_eq!(read("1.5e3"), Some(1_500));
-        assert_eq!(read("18446744073709551615"), Some(usize::MAX));
-        assert_eq!((read("1M"), read("2.5k"), read("4.35M")), (Some(1_000_000), Some(2500), Some(4_350_000)));
-        assert_eq!((read("1,000,000"), read("12,000k")), (Some(1_000_000), Some(12_000_000)));
-        for wrong in ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        for text in ["1000000", "1_000_000", "1,000,000", "1e6", "1M", "1.0M", "1000k", "1,000k"] {
+            assert_eq!(count(text), Ok(1_000_000), "{text}");
         }
-        for wrong in ["1,5", "1,0000", "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        assert_eq!((count("4.35M"), count("18446744073709551615")), (Ok(4_350_000), Ok(usize::MAX)));
+        let wrong = ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m"];
+        let ungrouped = ["1,5", "1,0000", "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5"];
+        for wrong in wrong.into_iter().chain(ungrouped) {
+            assert!(count(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -184,14 +180,13 @@ mod tests {
 
     #[test]
     fn bytes_are_read() {
-        let read = |text| bytes(text).ok();
-        assert_eq!(read("4096"), Some(4096));
-        assert_eq!(read("1e3"), Some(1000));
-        assert_eq!(read("1.2GB"), Some(1_200_000_000));
-        assert_eq!(read("64 MiB"), Some(64 << 20));
-        assert_eq!((read("1,950,720"), read("1,950 kB")), (Some(1_950_720), Some(1_950_000)));
+        for (text, number) in [("4096", 4096), ("1e3", 1000), ("1.2GB", 1_200_000_000), ("64 MiB", 64 << 20)]
+        {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        assert_eq!((bytes("1,950,720"), bytes("1,950 kB")), (Ok(1_950_720), Ok(1_950_000)));
         for wrong in ["", "MB", "1XB", "-1", "1e40", "1,95", "1,0000"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
         for unit in ["k", "K", "M", "G", "T"] {
             let error = bytes(&format!("64{unit}")).unwrap_err();
@@ -225,33 +220,13 @@ mod tests {
 
     #[test]
     fn numbers_are_written() {
-        assert_eq!(
-            (grouped(0), grouped(999), grouped(1_234_567)),
-            ("0".into(), "999".into(), "1,234,567".into())
-        );
-        assert_eq!(
-            (size(64), size(999_999), size(1_241_728)),
-            ("64 B".into(), "1 MB".into(), "1.24 MB".into())
-        );
-        assert_eq!((counted(1, "key"), counted(2000, "key")), ("1 key".into(), "2,000 keys".into()));
-        let percents: [(f64, &str); 13] = [
-            (0.01, "1%"),
-            (0.00972, "0.972%"),
-            (0.0088, "0.88%"),
-            (0.009_999_9, "1%"),
-            (0.123_456, "12.3%"),
-            (0.39, "39%"),
-            (0.000_999_99, "0.1%"),
-            (1.0, "100%"),
-            (0.0, "0%"),
-            (1e-6, "0.0001%"),
-            (1.234e-7, "1.23e-7"),
-            (1.1e-7, "1.1e-7"),
-            (1e-8, "1e-8"),
-        ];
-        for (share, text) in percents {
-            assert_eq!(percent(share), text);
-        }
-        assert_eq!((short(51.2e6), short(12.0), short(1.8e9)), ("51.2M".into(), "12".into(), "1.8G".into()));
+        assert_eq!([0, 999, 1_234_567].map(grouped).join(" "), "0 999 1,234,567");
+        assert_eq!([64, 999_999, 1_241_728].map(size).join(", "), "64 B, 1 MB, 1.24 MB");
+        assert_eq!([1, 2000].map(|number| counted(number, "key")).join(", "), "1 key, 2,000 keys");
+        assert_eq!([51.2e6, 12.0, 1.8e9].map(short).join(" "), "51.2M 12 1.8G");
+        let shares = [0.01, 0.00972, 0.0088, 0.009_999_9, 0.123_456, 0.39, 0.000_999_99, 1.0, 0.0];
+        assert_eq!(shares.map(percent).join(" "), "1% 0.972% 0.88% 1% 12.3% 39% 0.1% 100% 0%");
+        let small = [1e-6, 1.234e-7, 1.1e-7, 1e-8];
+        assert_eq!(small.map(percent).join(" "), "0.0001% 1.23e-7 1.1e-7 1e-8");
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use bloomline::{BloomFilter, FilterBuilder, Sizing, sizing};
 use clap::Args;
 use serde_json::json;
@@ -94,12 +94,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     check_json(arguments.json, &arguments.output)?;
     let input = &arguments.input;
-    if input.has(&arguments.output) {
-        bail!(
-            "{}: is an input, and the filter would replace it (choose another output)",
-            arguments.output.display()
-        );
-    }
+    let name = arguments.output.display();
+    ensure!(
+        !input.has(&arguments.output),
+        "{name}: is an input, and the filter would replace it (choose another output)"
+    );
     input.check()?;
     let output = NewFile::create(&arguments.output)?;
     let built = if let Some((empty, rate)) = sized {
