@@ -83,13 +83,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     sizing_for(0)?;
     // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
     let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
-    let rate_for = |keys, sizing: Sizing| requested.max(sizing.fpr(keys));
+    let empty = |keys, sizing: Sizing| {
+        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys))))
+    };
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
-        (None, Some(keys)) => {
-            let sizing = sizing_for(keys)?.foldable();
-            Some((BloomFilter::with_sizing(sizing)?, rate_for(keys, sizing)))
-        }
+        (None, Some(keys)) => Some(empty(keys, sizing_for(keys)?.foldable())?),
         (None, None) => None,
     };
     check_json(arguments.json, &arguments.output)?;
@@ -101,14 +100,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     input.check()?;
     let output = NewFile::create(&arguments.output)?;
-    let built = if let Some((empty, rate)) = sized {
-        insert_all(arguments, empty, rate)?
+    let built = if let Some(sized) = sized {
+        insert_all(arguments, sized)?
     } else if input.is_of_files() {
         let (distinct, read) = distinct::count(input);
-        let n_lines = read?;
-        let sizing = sizing_for(distinct.at_most())?;
-        let rate = rate_for(distinct.at_most(), sizing);
-        let built = insert_all(arguments, BloomFilter::with_sizing(sizing)?, rate)?;
+        let (n_lines, keys) = (read?, distinct.at_most());
+        let built = insert_all(arguments, empty(keys, sizing_for(keys)?)?)?;
         // Files may have grown.
         let known_keys = distinct.known().filter(|_| built.n_lines == n_lines);
         Built { known_keys, ..built }
@@ -150,7 +147,8 @@ fn highest_rate(k: u32) -> Result<f64> {
     Ok(sizing::fpr(enough, k)?)
 }
 
-fn insert_all(arguments: &Arguments, mut filter: BloomFilter, rate: f64) -> Result<Built<'_>> {
+/// `rate` is that of the full filter.
+fn insert_all(arguments: &Arguments, (mut filter, rate): (BloomFilter, f64)) -> Result<Built<'_>> {
     let keys = Keys::new(&arguments.input, "building");
     let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
     Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
