@@ -260,7 +260,10 @@ fn check_counts_as_json() {
     place.write("a", "ant\nbee\nant");
     place.write("b", "cat\n");
     place.shell("printf 'ant\\nbee\\n' | $b build -q --fpr 1e-6 -o f").assert().success();
-    let counts = |lines, present| serde_json::json!({"lines": lines, "possibly_present": present, "definitely_absent": lines - present});
+    let counts = |lines, present| {
+        let absent = lines - present;
+        serde_json::json!({"lines": lines, "possibly_present": present, "definitely_absent": absent})
+    };
     let with = |mut object: Value, more: Value| {
         more.as_object().unwrap().iter().for_each(|(name, value)| object[name] = value.clone());
         object

@@ -128,8 +128,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An empty filter of this one's shape, and the rate up to which it may be filled: its own, or the highest that its k is
-/// for.
+/// An empty filter of the shape of the file's, and the rate up to which it may be filled: that of the file's filter, or
+/// the highest that its k is made for.
 fn empty_like(path: &Path) -> Result<(BloomFilter, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
