@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bloomline::bank::BankView;
-use bloomline::sstable::PartitionIndex;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
@@ -36,7 +35,6 @@ pub enum Content<'a> {
     State(State),
     Frontier(Frontier<Vec<u8>>),
     Bank(BankView<&'a [u8]>),
-    PartitionIndex(PartitionIndex<&'a [u8]>),
 }
 
 /// What can be united and compared.
@@ -56,19 +54,6 @@ impl Part<'_> {
 }
 
 impl Content<'_> {
-    /// The filter, and the state around it; `None` for what cannot be united.
-    pub fn part(&self) -> Option<(Part<'_>, Option<&State>)> {
-        match self {
-            Self::Blocked(view) => Some((Part::Fixed(*view), None)),
-            Self::Scalable(filter) => Some((Part::Growing(filter), None)),
-            Self::State(state) => match &state.filter {
-                Filter::Fixed(filter) => Some((Part::Fixed(filter.as_view()), Some(state))),
-                Filter::Growing(filter) => Some((Part::Growing(filter), Some(state))),
-            },
-            _ => None,
-        }
-    }
-
     /// With its article, for errors.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -79,7 +64,6 @@ impl Content<'_> {
             Self::State(_) => "a state of dedup",
             Self::Frontier(_) => "a frontier",
             Self::Bank(_) => "a filter bank",
-            Self::PartitionIndex(_) => "a partition index",
         }
     }
 }
@@ -123,12 +107,7 @@ impl FilterFile {
             }
             Some(StandaloneKind::Frontier) => Frontier::from_standalone(bytes).map(Content::Frontier),
             Some(StandaloneKind::Bank) => BankView::from_standalone_unverified(bytes).map(Content::Bank),
-            // An index has no magic, but a checksum.
-            None => match PartitionIndex::new(bytes) {
-                Ok(index) => Ok(Content::PartitionIndex(index)),
-                Err(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
-            },
-            Some(_) => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
+            _ => BloomView::from_standalone_unverified(bytes).map(Content::Blocked),
         };
         content.map_err(|error| self.error(error))
     }
@@ -136,13 +115,18 @@ impl FilterFile {
     /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
     pub fn verified(&self) -> Result<Content<'_>> {
         let content = self.content()?;
-        let verified = match &content {
+        self.verify(&content)?;
+        Ok(content)
+    }
+
+    /// Verifies the checksums that [`content`](Self::content) does not.
+    pub fn verify(&self, content: &Content) -> Result<()> {
+        let verified = match content {
             Content::Blocked(view) => view.verify(),
             Content::Bank(bank) => bank.verify(),
             _ => Ok(()),
         };
-        verified.map_err(|error| self.error(error))?;
-        Ok(content)
+        verified.map_err(|error| self.error(error))
     }
 
     /// The blocked filter in the file, with only its footer checked.
@@ -163,6 +147,21 @@ impl FilterFile {
         view.to_filter().with_context(|| self.name.clone())
     }
 
+    /// The filter, and the state around it, of content that can be united.
+    pub fn part<'a>(&self, content: &'a Content, do_this: &str) -> Result<(Part<'a>, Option<&'a State>)> {
+        Ok(match content {
+            Content::Blocked(view) => (Part::Fixed(*view), None),
+            Content::Scalable(filter) => (Part::Growing(filter), None),
+            Content::State(state) => match &state.filter {
+                Filter::Fixed(filter) => (Part::Fixed(filter.as_view()), Some(state)),
+                Filter::Growing(filter) => (Part::Growing(filter), Some(state)),
+            },
+            _ => {
+                return Err(self.cannot(content, do_this, "blocked or scalable filters, or states of dedup"));
+            }
+        })
+    }
+
     /// The error for content that a command has no use for.
     pub fn cannot(&self, content: &Content, do_this: &str, remedy: &str) -> Error {
         anyhow!("{}: {} cannot {do_this} (give {remedy})", self.name, content.kind())
@@ -172,7 +171,12 @@ impl FilterFile {
         let name = &self.name;
         match error {
             DecodeError::TooShort { .. } | DecodeError::Magic { .. } => {
-                anyhow!("{name}: {error} (create one with `bloomline build`)")
+                anyhow!("{name}: not a bloomline file, or cut short (create one with `bloomline build`)")
+            }
+            DecodeError::FooterChecksum { .. }
+            | DecodeError::BodyChecksum { .. }
+            | DecodeError::RegionChecksum { .. } => {
+                anyhow!("{name}: the file is damaged: checksum mismatch (rebuild it, or fetch it again)")
             }
             // `main` says what helps.
             DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),

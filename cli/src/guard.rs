@@ -14,7 +14,7 @@ use crate::state::State;
 
 #[derive(Args)]
 pub struct Output {
-    /// Filter file to write; may be one that is read
+    /// File to write; may be one that is read
     #[arg(id = "output", short, long, value_name = "FILE")]
     pub path: PathBuf,
     /// Replace FILE even if it is a state of dedup

@@ -13,13 +13,13 @@ use crate::output::io_error;
 
 #[derive(Args)]
 pub struct InputArguments {
-    /// Files of lines, plain, gzip or zstd; standard input if none or -
+    /// Files of lines, plain, gzip or zstd; stdin if none or -
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Read the files' names from LIST, each ended by NUL, as by `find -print0`
+    /// Read the names of files from LIST, ended by NUL
     #[arg(long, value_name = "LIST", conflicts_with = "files")]
     files0_from: Option<PathBuf>,
-    /// Treat input as uncompressed, even if it begins like gzip or zstd
+    /// Treat input as uncompressed, whatever it begins with
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
@@ -35,10 +35,10 @@ pub struct KeyRule {
     /// Lines are N bytes each, with nothing between them
     #[arg(long, value_name = "N", conflicts_with = "null")]
     pub length: Option<NonZeroUsize>,
-    /// Lines may end with CR LF; the CR is not part of the key
+    /// The CR of CR LF is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
     pub crlf: bool,
-    /// Keys are decimal integers, as in a filter of an integer column
+    /// Keys are decimal integers, not text
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
     /// The key is the N-th field of the line, counted from 1

@@ -48,14 +48,17 @@ use states::{dedup, grow};
 #[command(
     name = "bloomline",
     version,
-    after_help = "Examples:
-  bloomline plan --keys 1e9 --fpr 1%                how large is a filter of a billion keys?
-  bloomline build -o keys.bloom keys.txt            build a filter from the lines of keys.txt
-  bloomline check keys.bloom lines.txt              print the lines that are possibly among those keys
-  bloomline dedup log.txt                           print each distinct line once
+    max_term_width = 80,
+    after_long_help = "\
+`bloomline help COMMAND` describes each command. Exit status: 0 on
+success; 2 on error, with one line on standard error; 1 from check if it
+selected no line, as from grep.
 
-`bloomline help COMMAND` describes each command. Exit status: 0 on success, 2 on error, with one line on standard
-error; check, like grep, exits with 1 if it selected no line."
+Examples:
+  bloomline plan --keys 1e9 --fpr 1%       how large is such a filter?
+  bloomline build -o keys.bloom keys.txt   a filter of the lines
+  bloomline check keys.bloom lines.txt     lines possibly among keys.txt
+  bloomline dedup log.txt                  each distinct line once"
 )]
 struct Arguments {
     #[command(subcommand)]

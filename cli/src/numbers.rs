@@ -5,19 +5,23 @@ use bloomline::KeyEstimate;
 
 /// A count: `1000000`, `1_000_000`, `1,000,000`, `1e6` or `1M`.
 pub fn count(text: &str) -> Result<usize, String> {
-    let units = [('k', "e3"), ('K', "e3"), ('M', "e6"), ('G', "e9"), ('T', "e12")];
+    let units =
+        [("k", "e3"), ("K", "e3"), ("M", "e6"), ("G", "e9"), ("T", "e12"), ("P", "e15"), ("E", "e18")];
     let with_unit = units.iter().find_map(|&(unit, power)| Some((text.strip_suffix(unit)?, power)));
     let (digits, power) = with_unit.unwrap_or((text, ""));
-    let groups: Vec<_> = digits.split(',').collect();
-    // A comma is no decimal point.
-    let is_grouped =
-        groups[1..].iter().all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()))
-            && (groups.len() == 1 || (1..=3).contains(&groups[0].len()));
-    let number = is_grouped.then(|| groups.concat().replace('_', "") + power).and_then(|digits| {
+    let number = ungrouped(digits).map(|digits| digits + power).and_then(|digits| {
         let whole = || digits.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
         digits.parse().ok().or_else(|| whole().and_then(in_range))
     });
     number.ok_or_else(|| "give a whole number, such as 1000000, 1e6 or 1M".into())
+}
+
+/// Without the commas between groups of three digits, and without underscores. A comma is no decimal point.
+fn ungrouped(digits: &str) -> Option<String> {
+    let groups: Vec<_> = digits.split(',').collect();
+    let is_group = |group: &&str| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
+    let is_grouped = groups[1..].iter().all(is_group) && (1..=3).contains(&groups[0].len());
+    (groups.len() == 1 || is_grouped).then(|| groups.concat().replace('_', ""))
 }
 
 /// A count of at least one.
@@ -41,7 +45,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bytes: `4096`, `64MiB` or `1.2GB`.
+/// Bytes: `4096`, `1,950,720`, `64MiB` or `1.2 GB`.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() && letter != 'e');
     let factor = match &text[digits.len()..] {
@@ -50,14 +54,26 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         "MB" => 1e6,
         "GB" => 1e9,
         "TB" => 1e12,
-        "KiB" | "K" => 1024.0,
-        "MiB" | "M" => 1024.0 * 1024.0,
-        "GiB" | "G" => 1024.0 * 1024.0 * 1024.0,
-        "TiB" | "T" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err("give bytes, such as 4096, 64MiB or 1.2GB".into()),
+        "PB" => 1e15,
+        "EB" => 1e18,
+        "KiB" => 1024.0,
+        "MiB" => 1024_f64.powi(2),
+        "GiB" => 1024_f64.powi(3),
+        "TiB" => 1024_f64.powi(4),
+        // A count's letters are powers of 1,000; other programs' are powers of 1,024.
+        unit @ ("k" | "K" | "M" | "G" | "T") => {
+            let unit = unit.to_uppercase();
+            return Err(format!(
+                "{unit} is ambiguous: give {unit}B for powers of 1,000, or {unit}iB for powers of 1,024"
+            ));
+        }
+        _ => f64::NAN,
     };
-    let number = digits.trim_end().parse::<f64>().ok().map(|number| (number * factor).round());
-    number.and_then(in_range).ok_or_else(|| "give bytes, such as 4096, 64MiB or 1.2GB".into())
+    let number = ungrouped(digits.trim_end()).and_then(|digits| {
+        let scaled = || digits.parse::<f64>().ok().map(|number| (number * factor).round());
+        digits.parse().ok().filter(|_| factor == 1.0).or_else(|| scaled().and_then(in_range))
+    });
+    number.ok_or_else(|| "give bytes, such as 4096, 64MiB or 1.2GB".into())
 }
 
 /// 1234567 as 1,234,567.
@@ -85,14 +101,19 @@ pub fn at_most(keys: KeyEstimate) -> Option<u64> {
     Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64)
 }
 
+/// The estimate less four standard errors: almost never more than there are.
+pub fn at_least(keys: KeyEstimate) -> Option<u64> {
+    Some(keys.keys()?.saturating_sub((4.0 * keys.standard_error()?).ceil() as u64))
+}
+
 /// 1241728 as 1.24 MB.
 pub fn size(bytes: u64) -> String {
     scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
 }
 
-/// 1241728 as 1.24 M.
+/// 1241728 as 1.24M.
 pub fn short(number: f64) -> String {
-    scaled(number, &["", "k", "M", "G", "T", "P", "E"]).trim_end().into()
+    scaled(number, &["", "k", "M", "G", "T", "P", "E"]).replace(' ', "")
 }
 
 fn scaled(mut number: f64, units: &[&str]) -> String {
@@ -106,24 +127,28 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
     format!("{} {unit}", significant(number))
 }
 
-/// A fraction in per cent, or with a power of ten if that would be mostly zeros.
+/// A fraction in per cent, or with a power of ten if that would be mostly zeros; [`share`] reads both.
 pub fn percent(share: f64) -> String {
-    if share != 0.0 && share < 1e-6 {
-        format!("{share:.2e}").replace(".00e", "e")
-    } else {
-        format!("{}%", significant(100.0 * share))
+    if share == 0.0 || share >= 1e-6 {
+        return significant(100.0 * share) + "%";
     }
+    let scientific = format!("{share:.2e}");
+    let (digits, exponent) = scientific.split_once('e').expect("scientific notation");
+    format!("{}e{exponent}", without_zeros(digits))
 }
 
-/// Three significant digits; whole numbers have no decimals.
+/// At most three significant digits.
 fn significant(number: f64) -> String {
     // The exponent after rounding: 0.9999 has that of 1.
     let scientific = format!("{number:.2e}");
-    let (digits, exponent) = scientific.split_once('e').expect("scientific notation");
+    let (_, exponent) = scientific.split_once('e').expect("scientific notation");
     let decimals = (2 - exponent.parse::<i32>().expect("an exponent")).max(0) as usize;
-    let zeros = if digits.ends_with(".00") { 2 } else { 0 };
-    let decimals = if number.fract() == 0.0 { 0 } else { decimals.saturating_sub(zeros) };
-    format!("{number:.decimals$}")
+    without_zeros(&format!("{number:.decimals$}")).into()
+}
+
+/// The digits without zeros that end their fraction.
+fn without_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
 #[cfg(test)]
@@ -132,18 +157,14 @@ mod tests {
 
     #[test]
     fn counts_are_read() {
-        let read = |text| count(text).ok();
-        assert_eq!(read("1000000"), Some(1_000_000));
-        assert_eq!(read("1_000_000"), Some(1_000_000));
-        assert_eq!(read("1.5e3"), Some(1_500));
-        assert_eq!(read("18446744073709551615"), Some(usize::MAX));
-        assert_eq!((read("1M"), read("2.5k"), read("4.35M")), (Some(1_000_000), Some(2500), Some(4_350_000)));
-        assert_eq!((read("1,000,000"), read("12,000k")), (Some(1_000_000), Some(12_000_000)));
-        for wrong in ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        for text in ["1000000", "1_000_000", "1,000,000", "1e6", "1M", "1.0M", "1000k", "1,000k"] {
+            assert_eq!(count(text), Ok(1_000_000), "{text}");
         }
-        for wrong in ["1,5", "1,0000", "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        assert_eq!((count("4.35M"), count("18446744073709551615")), (Ok(4_350_000), Ok(usize::MAX)));
+        let wrong = ["", "-1", "1.5", "1e30", "nan", "inf", "ten", "1e6keys", "M", "1e3M", "1MB", "1m"];
+        let ungrouped = ["1,5", "1,0000", "1000,000", ",000", "1,", ",", "1,0e3", "1,000.5"];
+        for wrong in wrong.into_iter().chain(ungrouped) {
+            assert!(count(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -159,35 +180,53 @@ mod tests {
 
     #[test]
     fn bytes_are_read() {
-        let read = |text| bytes(text).ok();
-        assert_eq!(read("4096"), Some(4096));
-        assert_eq!(read("1e3"), Some(1000));
-        assert_eq!(read("1.2GB"), Some(1_200_000_000));
-        assert_eq!(read("64 MiB"), Some(64 << 20));
-        for wrong in ["", "MB", "1XB", "-1", "1e40"] {
-            assert_eq!(read(wrong), None, "{wrong}");
+        for (text, number) in [("4096", 4096), ("1e3", 1000), ("1.2GB", 1_200_000_000), ("64 MiB", 64 << 20)]
+        {
+            assert_eq!(bytes(text), Ok(number), "{text}");
+        }
+        assert_eq!((bytes("1,950,720"), bytes("1,950 kB")), (Ok(1_950_720), Ok(1_950_000)));
+        for wrong in ["", "MB", "1XB", "-1", "1e40", "1,95", "1,0000"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        for unit in ["k", "K", "M", "G", "T"] {
+            let error = bytes(&format!("64{unit}")).unwrap_err();
+            assert!(
+                error.contains(&format!("give {0}B", unit.to_uppercase())) && error.contains("iB "),
+                "{error}"
+            );
         }
     }
 
     #[test]
+    fn what_is_written_can_be_read() {
+        let is_close = |read: usize, number: f64| (read as f64 / number - 1.0).abs() <= 0.005;
+        for i in 0..20_000 {
+            // Of every order of magnitude.
+            let number = bloomline::mix(i) >> (i % 64);
+            let read = number as usize;
+            assert_eq!((count(&grouped(number)), bytes(&grouped(number))), (Ok(read), Ok(read)));
+            if number < 18_440_000_000_000_000_000 {
+                let (size, short) = (size(number), short(number as f64));
+                assert!(number == 0 || is_close(bytes(&size).unwrap(), number as f64), "{number}: {size}");
+                assert!(number == 0 || is_close(count(&short).unwrap(), number as f64), "{number}: {short}");
+            }
+            let rate = (number.max(1) as f64) / 2_f64.powi(64);
+            let text = percent(rate);
+            let read = share(&text).unwrap();
+            assert!((read / rate - 1.0).abs() <= 0.005 && !text.contains(' '), "{rate}: {text}");
+        }
+        assert_eq!((share(&percent(0.0)), count(&short(0.0)), bytes(&size(0))), (Ok(0.0), Ok(0), Ok(0)));
+    }
+
+    #[test]
     fn numbers_are_written() {
-        assert_eq!(
-            (grouped(0), grouped(999), grouped(1_234_567)),
-            ("0".into(), "999".into(), "1,234,567".into())
-        );
-        assert_eq!(
-            (size(64), size(999_999), size(1_241_728)),
-            ("64 B".into(), "1 MB".into(), "1.24 MB".into())
-        );
-        assert_eq!((counted(1, "key"), counted(2000, "key")), ("1 key".into(), "2,000 keys".into()));
-        assert_eq!((percent(0.01), percent(0.00972)), ("1 %".into(), "0.972 %".into()));
-        assert_eq!((percent(0.009_999_9), percent(0.123_456)), ("1 %".into(), "12.3 %".into()));
-        assert_eq!((percent(0.000_999_99), percent(0.5)), ("0.1 %".into(), "50 %".into()));
-        assert_eq!(
-            (percent(1.0), percent(0.0), percent(1.234e-7)),
-            ("100 %".into(), "0 %".into(), "1.23e-7".into())
-        );
-        assert_eq!((percent(1e-8), percent(1e-6)), ("1e-8".into(), "0.0001 %".into()));
-        assert_eq!((short(51.2e6), short(12.0)), ("51.2 M".into(), "12".into()));
+        assert_eq!([0, 999, 1_234_567].map(grouped).join(" "), "0 999 1,234,567");
+        assert_eq!([64, 999_999, 1_241_728].map(size).join(", "), "64 B, 1 MB, 1.24 MB");
+        assert_eq!([1, 2000].map(|number| counted(number, "key")).join(", "), "1 key, 2,000 keys");
+        assert_eq!([51.2e6, 12.0, 1.8e9].map(short).join(" "), "51.2M 12 1.8G");
+        let shares = [0.01, 0.00972, 0.0088, 0.009_999_9, 0.123_456, 0.39, 0.000_999_99, 1.0, 0.0];
+        assert_eq!(shares.map(percent).join(" "), "1% 0.972% 0.88% 1% 12.3% 39% 0.1% 100% 0%");
+        let small = [1e-6, 1.234e-7, 1.1e-7, 1e-8];
+        assert_eq!(small.map(percent).join(" "), "0.0001% 1.23e-7 1.1e-7 1e-8");
     }
 }

@@ -141,14 +141,15 @@ impl State {
     pub fn enough_to_grow(&self) -> Option<f64> {
         let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
         let rate = filter.estimated_fpr();
-        // The lowest for an empty filter is in the error for a rate of 0.
+        // The lowest for an empty filter is in the error for too low a rate.
         let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
-        let lowest = match ScalableBloomFilter::from_filter(empty, 1, 0.0) {
+        let lowest = match ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE) {
             Err(SizingError::Fpr { lowest, .. }) => rate + lowest,
             _ => rate,
         };
         let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;
-        let fpr = if is_enough { self.fpr } else { 2.0 * self.fpr.max(lowest) };
+        let twice = 2.0 * self.fpr.max(rate);
+        let fpr = if is_enough { self.fpr } else { twice.max(1.1 * lowest) };
         (fpr < 1.0).then_some(fpr)
     }
 

@@ -11,6 +11,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
+use serde_json::Value;
 
 use common::{Place, lines};
 
@@ -177,14 +178,18 @@ fn without_keys_the_filter_fits() {
     for arguments in [&["once"][..], &["twice"], &["once", "twice"]] {
         let say =
             place.bloomline(&[&["build", "-o", "f", "--fpr", "0.1%"], arguments].concat()).assert().success();
-        say.stderr(contains(" distinct; 5").and(contains("FPR 0.")));
+        say.stderr(contains(" distinct keys; 5").and(contains("FPR 0.")));
         assert!(place.read("f") == expected);
     }
     let mut builder = FilterBuilder::with_fpr(0.001).unwrap();
     builder.extend(text.lines());
     let expected = builder.finish().unwrap().to_standalone();
     let mut build = place.bloomline(&["build", "-o", "f", "--fpr", "0.001"]);
-    build.write_stdin(text.repeat(2)).assert().success().stderr(contains("60,000 keys, 30,000 distinct"));
+    build
+        .write_stdin(text.repeat(2))
+        .assert()
+        .success()
+        .stderr(contains("60,000 lines, 30,000 distinct keys;"));
     assert!(place.read("f") == expected);
     // Without keys, the filter is empty.
     place.bloomline(&["build", "-q", "-o", "f"]).write_stdin("").assert().success().stderr("");
@@ -192,16 +197,117 @@ fn without_keys_the_filter_fits() {
 }
 
 #[test]
-fn too_many_keys_are_reported() {
+fn too_full_a_filter_is_not_written() {
     let place = Place::new();
-    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "1000"]);
-    build
-        .write_stdin(lines(0..3000))
+    let build = |more: &[&str], input: String| {
+        let mut build = place.bloomline(&[&["build", "-o", "f"], more].concat());
+        build.write_stdin(input).assert()
+    };
+    let remedy = "; nothing was written (raise --keys, or give --allow-overfull)\n";
+    for more in [&["--keys", "1000"][..], &["-q", "--json", "--keys", "1000", "--bits-per-key", "9.94"]] {
+        let text = if more.len() == 2 { "not the requested 1%" } else { "% that it was sized for" };
+        let says = contains("f: 3,000 lines read, an FPR of ").and(contains(text)).and(contains(remedy));
+        build(more, lines(0..3000)).code(2).stdout("").stderr(says.and(contains("\n").count(1)));
+        assert!(place.files().is_empty());
+    }
+    // Too many to estimate; and a file that is there stays.
+    place.write("f", "old");
+    build(&["--keys", "1000"], lines(0..100_000))
+        .code(2)
+        .stderr(contains("FPR of 100%").and(contains(remedy)));
+    assert_eq!(place.read("f"), b"old");
+    let all = ["--keys", "1000", "--allow-overfull"];
+    let says = contains("f: 100,000 lines, too many distinct keys to estimate; 1.28 kB, FPR 100%\n");
+    build(&all, lines(0..100_000)).success().stderr(says);
+    build(&all, lines(0..3000)).success().stderr(contains("not the requested 1% (raise --keys)"));
+    assert!(
+        place.read("f")
+            == filter_of(
+                BloomFilter::with_fpr(1000, 0.01).unwrap(),
+                lines(0..3000).lines().map(str::as_bytes)
+            )
+    );
+    build(&[&all[..], &["-q"]].concat(), lines(0..3000)).success().stderr("");
+    build(&["--keys", "3000"], lines(0..3000)).success().stderr(contains("requested").not());
+    // Repeated lines do not count.
+    build(&["--keys", "1000"], lines(0..1000).repeat(9)).success();
+}
+
+/// Which bits the keys set must not matter, only how many keys there are.
+#[test]
+fn a_filter_of_as_many_keys_as_expected_is_written() {
+    let place = Place::new();
+    for fpr in ["0.9", "0.5", "0.1", "1%", "1e-6"] {
+        for n in (1..20).chain([31, 51, 52, 102, 103, 155, 206, 500, 1000, 5000, 30_000]) {
+            let keys = n.to_string();
+            let input = lines(7 * n..8 * n);
+            for input in [input.repeat(2), input] {
+                place.write("keys", &input);
+                let build = ["build", "-q", "-o", "f", "--keys", &keys, "--fpr", fpr, "keys"];
+                place.bloomline(&build).assert().success().stderr("");
+            }
+            place.bloomline(&["build", "-q", "-o", "g", "--fpr", fpr, "keys"]).assert().success().stderr("");
+            place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "keys"]).assert().success().stderr("");
+        }
+    }
+}
+
+#[test]
+fn a_filter_like_another_is_not_written_if_it_is_too_full() {
+    let place = Place::new();
+    place.write("many", lines(0..30_000));
+    for (keys, fpr) in [("10000", "1%"), ("10000", "1e-4"), ("900", "20%")] {
+        place
+            .bloomline(&["build", "-q", "-o", "like", "--keys", keys, "--fpr", fpr])
+            .write_stdin("")
+            .assert()
+            .success();
+        let build = ["build", "-q", "-o", "f", "--like", "like", "many"];
+        let says = contains("; nothing was written (give --like a larger filter, or give --allow-overfull)");
+        place.bloomline(&build).assert().code(2).stderr(says.and(contains("requested").not()));
+        assert!(!place.path("f").exists());
+        place.bloomline(&[&build[..], &["--allow-overfull"]].concat()).assert().success();
+        // One more like a filter that is as full.
+        place.bloomline(&["build", "-q", "-o", "g", "--like", "f", "many"]).assert().success();
+        std::fs::remove_file(place.path("f")).unwrap();
+    }
+    // 8.316 bits per key are the fewest that k = 6 is for: 1.9 times 5,000 keys at 16 bits would need k = 9.
+    place
+        .bloomline(&["build", "-q", "-o", "like", "--keys", "5000", "--bits-per-key", "10"])
+        .write_stdin("")
         .assert()
-        .success()
-        .stderr(contains("not the requested 1 % (raise --keys)"));
-    let mut build = place.bloomline(&["build", "-o", "f", "--keys", "3000"]);
-    build.write_stdin(lines(0..3000)).assert().success().stderr(contains("requested").not());
+        .success();
+    let build =
+        |n| place.bloomline(&["build", "-q", "-o", "f", "--like", "like"]).write_stdin(lines(0..n)).assert();
+    build(6000).success();
+    build(6800).code(2);
+}
+
+#[test]
+fn files_that_grow_while_they_are_read() {
+    let place = Place::new();
+    place.write("log", lines(0..50_000));
+    place.write("more", lines(0..1000));
+    let line = "(i=0; while [ $i -lt 500 ]; do i=$((i+1)); sed s/^/$i/ more >>log; done) & \
+                i=0; while [ $i -lt 5 ]; do i=$((i+1)); $b build --json -o f log 2>>errors >>out; \
+                $b build -q --json --allow-overfull -o f log >>all; done; wait";
+    place.shell(line).assert().success();
+    // A filter of the lines that were counted, or an error: which one depends on who is faster.
+    let errors = String::from_utf8(place.read("errors")).unwrap();
+    let remedy = "; nothing was written (the files have grown: build again, or give --allow-overfull)";
+    assert!(errors.lines().all(|error| error.ends_with(remedy)), "{errors}");
+    let built = |name| {
+        let bytes = place.read(name);
+        let objects = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+        objects.map(Result::unwrap).collect::<Vec<_>>()
+    };
+    assert_eq!(built("out").len() + errors.lines().count(), 5);
+    for built in built("out") {
+        assert!(built["false_positive_rate"].as_f64().unwrap() < 0.012, "{built}");
+    }
+    for built in built("all") {
+        assert!(built["known_keys"].as_u64().is_none_or(|known| known == built["lines"]), "{built}");
+    }
 }
 
 #[test]
@@ -273,7 +379,11 @@ fn dedup_prints_each_line_once() {
     }
     place.bloomline(&["dedup", "-q"]).write_stdin(&text[..]).assert().stdout(once.clone()).stderr("");
     // At a visible false-positive rate: up to half of the new lines are dropped, none is printed twice.
-    let output = place.bloomline(&["dedup", "--fpr", "0.5", "text"]).output().unwrap().stdout;
+    let output = place
+        .bloomline(&["dedup", "--fpr", "0.5", "--keys", &seen.len().to_string(), "text"])
+        .output()
+        .unwrap()
+        .stdout;
     let output = std::str::from_utf8(&output).unwrap();
     let printed: HashSet<_> = output.lines().collect();
     assert_eq!(printed.len(), output.lines().count());
@@ -356,15 +466,15 @@ fn plan_computes_the_third() {
     assert_eq!((blocks, blocks % 5040), (19_514_880, 0));
     assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,248,952,320", "1,199,119,568"]);
     assert_eq!(words(&by_rate, "bits per key"), ["bits", "per", "key", "9.99", "9.59"]);
-    assert_eq!(words(&by_rate, "1,000,000,000 keys")[2..], ["0.976", "%", "1", "%"]);
+    assert_eq!(words(&by_rate, "1,000,000,000 keys")[2..], ["0.976%", "1%"]);
     let by_bytes = plan(&["--bytes", "1241679232", "--fpr", "1%"]);
     assert!(words(&by_bytes, "keys")[1].starts_with("1,000,000,0"), "{by_bytes}");
     let by_keys = plan(&["--bytes", "1241679232", "--keys", "1_000_000_000"]);
-    assert_eq!(words(&by_keys, "1,000,000,000 keys")[2..4], ["1", "%"]);
-    assert_eq!(words(&plan(&["--bits-per-key", "10", "--keys", "1e6"]), "1,000,000 keys")[2], "0.967");
+    assert_eq!(words(&by_keys, "1,000,000,000 keys")[2], "1%");
+    assert_eq!(words(&plan(&["--bits-per-key", "10", "--keys", "1e6"]), "1,000,000 keys")[2], "0.967%");
     place.bloomline(&["plan", "--keys", "1e6", "--fpr", "0.1%", "--plot", "p.svg"]).assert().success();
     let plot = String::from_utf8(place.read("p.svg")).unwrap();
-    for text in ["distinct keys", "false-positive rate", "standard filter", "bloomline", "planned", "0.1 %"] {
+    for text in ["distinct keys", "false-positive rate", "standard filter", "bloomline", "planned", "0.1%"] {
         assert!(plot.contains(text), "{text}");
     }
     place
@@ -454,24 +564,91 @@ fn filters_are_merged_folded_and_compared() {
     assert!(shrunk.n_blocks() < 64);
 }
 
+/// What a command prints.
+fn text(place: &Place, arguments: &[&str]) -> String {
+    let output = place.bloomline(arguments).assert().success().stderr("").get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+/// The names of all commands, as the help lists them.
+fn commands(place: &Place) -> Vec<String> {
+    let help = text(place, &["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.map_while(|line| line.split_whitespace().next());
+    let commands: Vec<_> = commands.filter(|&command| command != "help").map(str::to_owned).collect();
+    assert_eq!(commands.len(), 11, "{commands:?}");
+    commands
+}
+
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new();
-    let help = place.bloomline(&["--help"]).assert().success().get_output().stdout.clone();
-    let help = String::from_utf8(help).unwrap();
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let commands: Vec<_> = commands.map_while(|line| line.split_whitespace().next()).collect();
-    assert_eq!(commands.len(), 12, "{commands:?}");
-    for command in commands.into_iter().filter(|&command| command != "help") {
-        let text = contains(format!("bloomline {command}"));
-        place.bloomline(&[command, "--help"]).assert().success().stdout(text);
-        let page = contains(format!(".TH bloomline-{command} 1"));
-        place.bloomline(&["man", command]).assert().success().stdout(page);
+    for command in &commands(&place) {
+        assert!(text(&place, &[command, "--help"]).contains(&format!("bloomline {command}")));
+        assert!(text(&place, &["man", command]).contains(&format!(".TH bloomline-{command} 1")));
     }
-    place.bloomline(&["man"]).assert().success().stdout(contains(".TH bloomline 1"));
+    assert!(text(&place, &["man"]).contains(".TH bloomline 1"));
+    assert!(text(&place, &["man", "help"]).contains(".TH bloomline-help 1"));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        place.bloomline(&["completions", shell]).assert().success().stdout(contains("dedup"));
+        assert!(text(&place, &["completions", shell]).contains("dedup"));
     }
-    place.bloomline(&["--version"]).assert().success().stdout(contains("bloomline 0."));
+    assert!(text(&place, &["--version"]).contains("bloomline 0."));
     place.bloomline(&[]).assert().code(2).stderr(contains("Usage"));
+}
+
+#[test]
+fn help_is_short_or_long_and_fits_a_terminal() {
+    let place = Place::new();
+    let all = commands(&place);
+    let all = all.iter().map(|command| vec![command.as_str()]).chain([vec![]]);
+    for command in all {
+        let command = &command[..];
+        let short = text(&place, &[command, &["-h"]].concat());
+        let long = text(&place, &[command, &["--help"]].concat());
+        assert_eq!(text(&place, &[&["help"], command].concat()), long);
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+        }
+        assert!(long.contains("\nExample"), "{long}");
+        assert!(!short.contains("\nExample") && short.lines().count() <= 30, "{short}");
+    }
+}
+
+/// What `man` shows of a page, if there is a formatter.
+fn formatted(page: &str) -> Option<String> {
+    use std::process::{Command, Stdio};
+    let mut groff = Command::new("groff");
+    let groff = groff
+        .args(["-man", "-Tascii", "-P-cbou", "-rLL=80n"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut groff = groff.spawn().ok()?;
+    groff.stdin.take()?.write_all(page.as_bytes()).ok()?;
+    Some(String::from_utf8(groff.wait_with_output().ok()?.stdout).unwrap())
+}
+
+#[test]
+fn examples_and_tables_are_not_reflowed_in_manual_pages() {
+    let place = Place::new();
+    for command in &commands(&place) {
+        let help = text(&place, &["help", command]);
+        let page = text(&place, &["man", command]);
+        assert_eq!(page.matches("\n.nf\n").count(), page.matches("\n.fi\n").count());
+        let (description, examples) = page.split_once(".SH EXAMPLES\n.nf\n").expect("examples");
+        assert!(examples.starts_with("  ") && examples.trim_end().ends_with("\n.fi"), "{examples}");
+        assert!(!description.contains("Example"), "{description}");
+        // Indented by two blanks, or more; options have six and more.
+        let is_table =
+            |line: &&str| line.starts_with("  ") && !line.trim_start().starts_with(['-', '<', '[']);
+        let tables = help.lines().skip_while(|line| !line.contains("Print help")).skip(2).filter(is_table);
+        let Some(shown) = formatted(&page) else { return };
+        for line in tables {
+            let trimmed = line.trim_end();
+            assert!(
+                shown.lines().any(|shown| shown.trim_end() == format!("       {trimmed}")),
+                "{line}\n{shown}"
+            );
+        }
+    }
 }

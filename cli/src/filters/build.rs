@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use bloomline::{BloomFilter, FilterBuilder, Sizing, sizing};
 use clap::Args;
 use serde_json::json;
@@ -14,27 +14,31 @@ use crate::filter_file::FilterFile;
 use crate::guard::Output;
 use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
-use crate::numbers::{self, counted, grouped, percent, size};
+use crate::numbers::{self, counted, percent, size};
 use crate::output::{Printer, check_json, note};
 
-/// Build a filter from keys
+/// Build a filter of the keys in lines
 #[derive(Args)]
-#[command(after_help = "\
-Without --keys, the filter is sized for the distinct keys in the input. Files
-are read twice, the first time to count the distinct keys: exactly up to
-262,144, then to 0.2 %. A pipe is read once, and 8 bytes per key are kept in
-memory until its end.
+#[command(after_long_help = "\
+Without --keys, the filter is sized for the distinct keys of its input.
+Files are read twice, first to count these keys: exactly up to 262,144,
+then to 0.2%. A pipe is read once, and takes 8 bytes of memory per line.
 
-With --keys, input is read once, and memory use is the filter and a few
-megabytes. The size is rounded up, by 1 % or one block at most, to one that
-`bloomline fold` can divide. With --like, input is read once too, and the filter
-can be merged and compared with FILTER.
+With --keys or --like, input is read once, and memory is the filter and
+a few megabytes. The size for --keys is rounded up, by 1% or one block
+at most, to one that `bloomline fold` can divide. With --like, the
+filter has the number of blocks, k and seed of FILTER, so that both can
+be merged and compared.
 
-The file is written under a temporary name and then renamed: it appears whole
-or not at all. --json prints one object: file, bytes, blocks, k, seed, keys
-(those read), known_keys (how many are distinct, or null if that was not
-counted), estimated_keys, standard_error, fill_ratio, false_positive_rate and
-requested_false_positive_rate.
+If the keys are too many, so that the false-positive rate is surely more
+than 1.1 times the requested one, nothing is written, and the exit
+status is 2, unless you give --allow-overfull. With --like, the limit is
+the highest rate that the k of FILTER is made for, or the rate of FILTER.
+
+The file appears whole or not at all. The JSON object has file, bytes,
+blocks, k, seed, lines (those read), known_keys (the distinct ones, or
+null if they were not counted), estimated_keys, standard_error,
+fill_ratio, false_positive_rate and requested_false_positive_rate.
 
 Examples:
   bloomline build -o keys.bloom keys.txt.gz
@@ -49,22 +53,25 @@ pub struct Arguments {
     output: Output,
     #[command(flatten)]
     input: InputArguments,
-    /// Size the filter for N distinct keys, e.g. 1e9 or 250M, instead of counting them
+    /// Size the filter for N distinct keys, e.g. 250M
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
-    /// Target false-positive rate, e.g. 1%
+    /// Target false-positive rate
     #[arg(long, value_name = "FPR", default_value = "1%", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: f64,
     /// Bits per key, instead of --fpr
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
-    /// Take the number of blocks, k and seed from FILTER, so that both can be merged
+    /// Make a filter that can be merged with FILTER
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["keys", "fpr", "bits_per_key"])]
     like: Option<PathBuf>,
-    /// Print the summary as JSON, on standard output
+    /// Write the filter even if it has too many keys
+    #[arg(long)]
+    allow_overfull: bool,
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    /// Do not print the summary and its warning
+    /// Do not print the summary
     #[arg(short, long)]
     quiet: bool,
 }
@@ -74,91 +81,142 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let bits_per_key = arguments.bits_per_key.map_or_else(|| sizing::bits_per_key(arguments.fpr), Ok)?;
     let sizing_for = |keys| Sizing::for_bits_per_key(keys, bits_per_key);
     sizing_for(0)?;
-    let empty = match (&arguments.like, arguments.keys) {
+    // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
+    let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
+    let empty = |keys, sizing: Sizing| {
+        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys))))
+    };
+    let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
-        (None, Some(keys)) => Some(BloomFilter::with_sizing(sizing_for(keys)?.foldable())?),
+        (None, Some(keys)) => Some(empty(keys, sizing_for(keys)?.foldable())?),
         (None, None) => None,
     };
     check_json(arguments.json, &arguments.output.path)?;
-    let (input, quiet) = (&arguments.input.resolve()?, arguments.quiet);
-    if input.has(&arguments.output.path) {
-        bail!(
-            "{}: is an input, and the filter would replace it (choose another output)",
-            arguments.output.path.display()
-        );
-    }
+    let input = &arguments.input.resolve()?;
+    let name = arguments.output.path.display();
+    ensure!(
+        !input.has(&arguments.output.path),
+        "{name}: is an input, and the filter would replace it (choose another output)"
+    );
     // A filter without the keys of one file would call them absent.
     input.check()?;
     let output = arguments.output.create(&arguments.like)?;
-    let (filter, n_keys, known_keys) = if let Some(empty) = empty {
-        insert_all(input, empty, None, quiet)?
+    let built = if let Some(sized) = sized {
+        insert_all(arguments, input, sized)?
     } else if input.is_of_files() {
-        let (distinct, read) = distinct::count(input, quiet);
-        read?;
-        let (known_keys, at_most) = (distinct.known(), distinct.at_most());
-        insert_all(input, BloomFilter::with_sizing(sizing_for(at_most)?)?, known_keys, quiet)?
+        let (distinct, read) = distinct::count(input, arguments.quiet);
+        let (n_lines, keys) = (read?, distinct.at_most());
+        let built = insert_all(arguments, input, empty(keys, sizing_for(keys)?)?)?;
+        // Files may have grown.
+        let known_keys = distinct.known().filter(|_| built.n_lines == n_lines);
+        Built { known_keys, ..built }
     } else {
-        collect(input, FilterBuilder::with_bits_per_key(bits_per_key)?, quiet)?
+        collect(arguments, input, FilterBuilder::with_bits_per_key(bits_per_key)?)?
     };
-    output.write(|file| filter.write_standalone(file))?;
-    let built = Built { arguments, filter, n_keys, known_keys };
+    let overfull = built.overfull();
+    if let Some(overfull) = overfull.as_ref().filter(|_| !arguments.allow_overfull) {
+        bail!("{overfull}; nothing was written ({}, or give --allow-overfull)", built.remedy());
+    }
+    output.write(|file| built.filter.write_standalone(file))?;
     if arguments.json {
         Printer::new().print(built.json())?;
     } else if !arguments.quiet {
         built.say();
     }
-    if !arguments.quiet {
-        built.warn();
+    if let Some(overfull) = overfull.filter(|_| !arguments.quiet) {
+        note(format_args!("{overfull} ({})", built.remedy()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn empty_like(path: &Path) -> Result<BloomFilter> {
+/// An empty filter of the shape of the file's, and the rate up to which it may be filled: that of the file's filter, or
+/// the highest that its k is made for.
+fn empty_like(path: &Path) -> Result<(BloomFilter, f64)> {
     let file = FilterFile::open(path)?;
     let like = file.view()?;
-    Ok(BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed())?)
+    let empty = BloomFilter::with_blocks(like.n_blocks(), like.k())?.with_seed(like.seed())?;
+    Ok((empty, highest_rate(like.k())?.max(like.estimated_fpr())))
 }
 
-/// The filter, the number of keys, and if known the number of distinct ones.
-type Filled = (BloomFilter, u64, Option<u64>);
+/// At the fewest bits per key for which this k is the best.
+fn highest_rate(k: u32) -> Result<f64> {
+    let (mut too_few, mut enough) = (1.0 / 64.0, sizing::MAX_BITS_PER_KEY);
+    while enough - too_few > 1e-9 * enough {
+        let middle = (too_few + enough) / 2.0;
+        *(if sizing::best_k(middle)? < k { &mut too_few } else { &mut enough }) = middle;
+    }
+    Ok(sizing::fpr(enough, k)?)
+}
 
-fn insert_all(
+/// `rate` is that of the full filter.
+fn insert_all<'a>(
+    arguments: &'a Arguments,
     input: &Input,
-    mut filter: BloomFilter,
-    known_keys: Option<u64>,
-    quiet: bool,
-) -> Result<Filled> {
-    let keys = Keys::new(input, "building", quiet);
-    let n_keys = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
-    Ok((filter, n_keys, known_keys))
+    (mut filter, rate): (BloomFilter, f64),
+) -> Result<Built<'a>> {
+    let keys = Keys::new(input, "building", arguments.quiet);
+    let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
+    Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
-fn collect(input: &Input, mut builder: FilterBuilder, quiet: bool) -> Result<Filled> {
-    let keys = Keys::new(input, "reading", quiet);
-    let n_keys = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
+fn collect<'a>(arguments: &'a Arguments, input: &Input, mut builder: FilterBuilder) -> Result<Built<'a>> {
+    let keys = Keys::new(input, "reading", arguments.quiet);
+    let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();
-    Ok((filter, n_keys, known_keys))
+    Ok(Built { arguments, filter, n_lines, known_keys, rate: 1.0 })
 }
 
 struct Built<'a> {
     arguments: &'a Arguments,
     filter: BloomFilter,
-    /// As they were read.
-    n_keys: u64,
-    /// Distinct ones.
+    /// Those that were read.
+    n_lines: u64,
+    /// The distinct ones, if they were counted.
     known_keys: Option<u64>,
+    /// The false-positive rate that the filter was sized for.
+    rate: f64,
 }
 
 impl Built<'_> {
+    /// That more keys were inserted than the filter takes, if that is sure.
+    fn overfull(&self) -> Option<String> {
+        let filter = &self.filter;
+        // A small filter's own rate is above the model's by chance half the time.
+        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).expect("a filter's");
+        let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_lines);
+        let is_overfull = sizing.fpr(least as usize) > 1.1 * self.rate;
+        is_overfull.then(|| {
+            let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
+            let rate = match self.requested() {
+                Some(requested) if requested == self.rate => format!("requested {rate}"),
+                _ => format!("{rate} that it was sized for"),
+            };
+            let (name, lines) = (self.arguments.output.path.display(), counted(self.n_lines, "line"));
+            format!("{name}: {lines} read, an FPR of {fpr}, not the {rate}")
+        })
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self.arguments {
+            Arguments { like: Some(_), .. } => "give --like a larger filter",
+            Arguments { keys: Some(_), .. } => "raise --keys",
+            _ => "the files have grown: build again",
+        }
+    }
+
     fn say(&self) {
         let filter = &self.filter;
-        let distinct = self.known_keys.map_or_else(|| numbers::estimate(filter.estimated_keys()), grouped);
+        let keys = match (self.known_keys, filter.estimated_keys()) {
+            (Some(keys), _) => counted(keys, "distinct key"),
+            (None, estimate) if estimate.keys().is_none() => "too many distinct keys to estimate".into(),
+            (None, estimate) => numbers::estimate(estimate) + " distinct keys",
+        };
         note(format_args!(
-            "{}: {}, {distinct} distinct; {}, FPR {}",
+            "{}: {}, {keys}; {}, FPR {}",
             self.arguments.output.path.display(),
-            counted(self.n_keys, "key"),
+            counted(self.n_lines, "line"),
             size(filter.byte_len() as u64),
             percent(filter.estimated_fpr())
         ));
@@ -173,7 +231,7 @@ impl Built<'_> {
             "blocks": filter.n_blocks(),
             "k": filter.k(),
             "seed": filter.seed(),
-            "keys": self.n_keys,
+            "lines": self.n_lines,
             "known_keys": self.known_keys,
             "estimated_keys": estimated.keys(),
             "standard_error": estimated.standard_error(),
@@ -187,16 +245,5 @@ impl Built<'_> {
     fn requested(&self) -> Option<f64> {
         let is_requested = self.arguments.bits_per_key.is_none() && self.arguments.like.is_none();
         is_requested.then_some(self.arguments.fpr)
-    }
-
-    fn warn(&self) {
-        let fpr = self.filter.estimated_fpr();
-        if let Some(requested) = self.requested().filter(|requested| fpr > 1.1 * requested) {
-            let [fpr, requested] = [fpr, requested].map(percent);
-            note(format_args!(
-                "{}: more keys than expected: FPR {fpr}, not the requested {requested} (raise --keys)",
-                self.arguments.output.path.display()
-            ));
-        }
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -26,6 +26,14 @@ pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
         }
         _ => Ok(path),
     }
+}
+
+/// Whether the chart is printed, in place of text. Fails if JSON would be printed too.
+pub fn is_printed(plot: Option<&PathBuf>, json: bool) -> Result<bool> {
+    let is_printed =
+        plot.is_some_and(|plot| ["-", "/dev/stdout"].iter().any(|name| plot.as_os_str() == *name));
+    ensure!(!json || !is_printed, "--json: standard output is for the chart (write the chart to a file)");
+    Ok(is_printed)
 }
 
 pub struct Axis<'a> {

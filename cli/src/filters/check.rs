@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView};
 use clap::Args;
+use serde_json::{Value, json};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::input::{Input, InputArguments, is_stdin};
@@ -15,128 +14,162 @@ use crate::keys::Keys;
 use crate::output::Printer;
 use crate::state::{Filter, State};
 
-/// Print the keys that are possibly in a filter
+/// Print the lines whose keys are possibly in a filter
 #[derive(Args)]
-#[command(after_help = "\
-Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints every
-line that is among the keys, and some that are not: a fraction of them equal to
-the filter's false-positive rate, which `bloomline info` shows. With -v, prints
-only lines that are definitely absent from the keys, all but that fraction of
-them.
+#[command(after_long_help = "\
+Like `grep -F -x -f KEYS`, with the filter in place of the keys. Prints
+every line whose key is in the filter, and some others: a fraction of
+them equal to the filter's false-positive rate, which `bloomline info`
+shows. With -v, every line printed is definitely not in the filter.
 
-The filter may be of any kind, and a state of dedup too. With -c and several
-files, each count follows the name of its file.
+The filter may be of any kind, or a state of dedup. Its checksum is
+verified first, by reading it whole; --no-verify skips this for filters
+that build made. With -c and several files, each count follows the name
+of its file. Exit status: 0 if a line was selected, 1 if none was, 2 on
+error.
 
-The whole filter is read first to verify its checksum. With --no-verify, a
-blocked filter, as build makes it, is not. Exit status: 0 if a line was
-selected, 1 if none was, 2 on error.
+The JSON object has filter, lines, possibly_present, definitely_absent
+and files, an array of objects of file, lines, possibly_present and
+definitely_absent.
 
 Examples:
   bloomline check keys.bloom lines.txt
-  bloomline check -v seen.bloom today.txt.zst >new.txt
+  bloomline check -v keys.bloom today.txt.zst >new.txt
   bloomline check --integers ids.bloom ids.txt
+  echo alice | bloomline check -q users.bloom && echo maybe
   cut -f1 events.tsv | bloomline check -c banned.bloom")]
 pub struct Arguments {
-    /// Filter to look keys up in; standard input if -
+    /// Filter to look up keys in; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
     #[command(flatten)]
     input: InputArguments,
-    /// Print the keys that are definitely absent instead
+    /// Print the lines that are definitely absent
     #[arg(short = 'v', long)]
     invert_match: bool,
-    /// Print only the number of selected keys, of each file
+    /// Print only the number of selected lines
     #[arg(short, long)]
     count: bool,
+    /// Print counts as JSON, in place of lines
+    #[arg(long, conflicts_with = "count")]
+    json: bool,
+    /// Print nothing; stop at the first selected line
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
     /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
 }
 
-/// What every kind of filter can do, by hash.
-trait Lookups {
-    fn seed(&self) -> u64;
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
-}
-
-macro_rules! lookups {
-    ($($filter:ty),*) => {
-        $(impl Lookups for $filter {
-            fn seed(&self) -> u64 {
-                self.seed()
-            }
-
-            fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-                self.contains_batch(hashes, found);
-            }
-        })*
-    };
-}
-
-lookups!(BloomView<'_>, BloomFilter, StandardBloomFilter, CountingBloomFilter, ScalableBloomFilter);
+/// Looks up hashes in a filter of any kind.
+type Lookup<'a> = Box<dyn Fn(&[u64], &mut [bool]) + 'a>;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let input = &arguments.input.resolve()?;
+    let Arguments { invert_match, count, json, quiet, .. } = *arguments;
+    let input = arguments.input.resolve()?;
     ensure!(
         !is_stdin(&arguments.filter) || !input.files.iter().any(|file| is_stdin(file)),
-        "the filter and the lines cannot both come from standard input (name the files of lines)"
+        "the filter and the lines cannot both come from standard input (name the file of one)"
     );
     let file = FilterFile::open(&arguments.filter)?;
-    let filter: Box<dyn Lookups> = match if arguments.no_verify { file.content()? } else { file.verified()? }
-    {
-        Content::Blocked(view) => Box::new(view),
-        Content::Standard(filter) => Box::new(filter),
-        Content::Counting(filter) => Box::new(filter),
-        Content::Scalable(filter) => Box::new(filter),
-        Content::State(State { filter: Filter::Fixed(filter), .. }) => Box::new(filter),
-        Content::State(State { filter: Filter::Growing(filter), .. }) => Box::new(filter),
+    let content = if arguments.no_verify { file.content()? } else { file.verified()? };
+    let filter: (u64, Lookup) = match content {
+        Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Counting(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Scalable(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::State(State { filter, .. }) => match filter {
+            Filter::Fixed(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+            Filter::Growing(it) => {
+                (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
+            }
+        },
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
-    let mut printer = Printer::new();
-    let (mut count, mut has_failed) = (0, false);
-    if arguments.count && input.files.len() > 1 {
-        for file in &input.files {
-            let only = Input { files: vec![file.clone()], ..input.clone() };
-            let (of_file, is_whole) = select(arguments, &only, &*filter, &mut printer)?;
-            has_failed |= !is_whole;
-            if !is_whole {
-                continue;
-            }
-            let name = if is_stdin(file) { "(standard input)".into() } else { file.display().to_string() };
-            printer.print(format!("{name}:{of_file}\n"))?;
-            count += of_file;
+    // grep -c counts each of several files.
+    let counts_files = json || count && input.files.len() > 1;
+    let inputs = match &input.files[..] {
+        files @ [_, ..] if counts_files => {
+            files.iter().map(|file| Input { files: vec![file.clone()], ..input.clone() }).collect()
         }
-    } else {
-        let (of_all, is_whole) = select(arguments, input, &*filter, &mut printer)?;
-        (count, has_failed) = (of_all, !is_whole);
-        if arguments.count {
-            printer.print(format!("{count}\n"))?;
+        _ => vec![input],
+    };
+    let (mut printer, mut files, mut total) = (Printer::new(), Vec::new(), Counts::default());
+    for input in &inputs {
+        let counts = select(arguments, input, &filter, &mut printer)?;
+        total.lines += counts.lines;
+        total.selected += counts.selected;
+        total.has_failed |= counts.has_failed;
+        if counts_files && counts.has_failed {
+            continue;
+        }
+        let name = input.name(0);
+        if json {
+            files.push(counts.json(json!({"file": name}), invert_match));
+        } else if counts_files && !quiet {
+            let name = if is_stdin(&input.files[0]) { "(standard input)" } else { &name };
+            printer.print(format!("{name}:{}\n", counts.selected))?;
         }
     }
-    Ok(if has_failed { ExitCode::from(2) } else { ExitCode::from(u8::from(count == 0)) })
+    if json {
+        let text = total.json(json!({"filter": file.name, "files": files}), invert_match);
+        printer.print(format!("{text:#}\n"))?;
+    } else if count && !counts_files && !quiet {
+        printer.print(format!("{}\n", total.selected))?;
+    }
+    Ok(match total {
+        Counts { has_failed: true, .. } => ExitCode::from(2),
+        Counts { selected: 0, .. } => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
-/// Prints the selected lines, unless they are only counted. Returns their number, and whether all files could be read.
+#[derive(Default)]
+struct Counts {
+    lines: u64,
+    selected: u64,
+    /// Whether a file could not be read.
+    has_failed: bool,
+}
+
+impl Counts {
+    /// Adds the counts to `object`.
+    fn json(&self, mut object: Value, invert_match: bool) -> Value {
+        let others = self.lines - self.selected;
+        let (present, absent) = if invert_match { (others, self.selected) } else { (self.selected, others) };
+        object["lines"] = self.lines.into();
+        object["possibly_present"] = present.into();
+        object["definitely_absent"] = absent.into();
+        object
+    }
+}
+
+/// Prints the selected lines, unless only counts are wanted.
 fn select(
     arguments: &Arguments,
     input: &Input,
-    filter: &dyn Lookups,
+    (seed, lookup): &(u64, Lookup),
     printer: &mut Printer,
-) -> Result<(u64, bool)> {
+) -> Result<Counts> {
     let (mut hashes, mut found, mut selected) = (Vec::new(), Vec::new(), Vec::new());
-    let mut count = 0;
-    let mut keys = Keys::new(input, "checking", false);
+    let prints = !(arguments.count || arguments.json || arguments.quiet);
+    let mut counts = Counts::default();
+    let mut keys = Keys::new(input, "checking", arguments.quiet);
     while let Some(chunk) = keys.next_chunk() {
-        chunk.hash(filter.seed(), &mut hashes)?;
+        chunk.hash(*seed, &mut hashes)?;
         found.resize(hashes.len(), false);
-        filter.contains_batch(&hashes, &mut found);
+        lookup(&hashes, &mut found);
         let is_selected = !arguments.invert_match;
-        count += found.iter().filter(|&&found| found == is_selected).count() as u64;
-        if !arguments.count {
+        counts.lines += hashes.len() as u64;
+        counts.selected += found.iter().filter(|&&found| found == is_selected).count() as u64;
+        if prints {
             selected.clear();
             chunk.copy(&found, is_selected, &mut selected)?;
             printer.print(&selected)?;
+        } else if arguments.quiet && counts.selected > 0 {
+            break;
         }
     }
-    Ok((count, keys.end()))
+    counts.has_failed = !keys.end();
+    Ok(counts)
 }

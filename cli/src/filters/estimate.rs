@@ -15,21 +15,21 @@ use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
 use crate::progress::Progress;
 
-/// Estimate the number of keys in two filters, their union and their intersection
+/// Estimate how many keys two filters have, alone and in common
 #[derive(Args)]
-#[command(after_help = "\
-The filters must have the same k and seed, and the larger must fold to the size
-of the smaller: build them with the same --keys and --fpr, or with --like. The
-number after ± is the standard error: two times in three, the estimate is off by
-less. Numbers that the files store are exact.
+#[command(after_long_help = "\
+The filters must have the same k and seed, and the larger must fold to
+the size of the smaller: build them with the same --keys and --fpr, or
+with --like. The number after ± is the standard error: two times in
+three, the estimate is off by less. Numbers that files store are exact.
 
-Scalable filters and growing states of dedup can be compared until they have
-grown. After that, keys of both may be in filters of different sizes, and only
-upper bounds are printed.
+Scalable filters and growing states of dedup can be compared until they
+have grown. After that, keys of both may be in filters of different
+sizes, and only upper bounds are printed.
 
-The JSON object has first, second, union and intersection. Each has keys and
-standard_error (0 if exact), or at_most; null is unknown. first and second also
-have file and factor, by which it was folded.
+The JSON object has first, second, union and intersection. Each has keys
+and standard_error (0 if exact), or at_most; null is unknown. first and
+second also have file, and the factor by which it was folded.
 
 Example:
   bloomline estimate monday.bloom tuesday.bloom")]
@@ -91,8 +91,7 @@ impl Side {
     fn open(path: &Path, progress: &Progress) -> Result<Self> {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
-        let remedy = "blocked or scalable filters, or states of dedup";
-        let (part, _) = content.part().ok_or_else(|| file.cannot(&content, "be compared", remedy))?;
+        let (part, _) = file.part(&content, "be compared")?;
         let estimated = |filter: &BloomFilter| Number::Estimated(filter.estimated_keys());
         let (filter, keys) = match part {
             Part::Fixed(view) => {

@@ -16,25 +16,25 @@ use crate::progress::Progress;
 
 /// Shrink a filter without its keys
 #[derive(Args)]
-#[command(after_help = "\
-The result is, bit for bit, the filter built from the same keys with 1/N of the
-blocks. A size from `build --keys` can be folded by 2 and by more; one from
-counted keys is exact, and may be a prime number of blocks. Without --factor and
---fpr, the error lists the factors and sizes that can be had.
+#[command(after_long_help = "\
+The result is, bit for bit, the filter of the same keys with 1/N of the
+blocks. A size from `build --keys` can be folded by 2 and by more; one
+from counted keys is exact, and may be a prime number of blocks. Without
+--factor and --fpr, the error lists the factors that there are.
 
 The JSON object has file, factor, blocks, bytes (of the file), k and
 false_positive_rate.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
-  bloomline fold -o keys.bloom --fpr 1% keys.bloom      in place")]
+  bloomline fold -o keys.bloom --fpr 1% keys.bloom")]
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
-    /// Fold to 1/N of the size; N must divide the number of blocks
+    /// Fold to 1/N of the size
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     factor: Option<usize>,
-    /// Fold as far as the false-positive rate stays at or below FPR, e.g. 1%
+    /// Fold as far as the rate stays within FPR, e.g. 1%
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true, conflicts_with = "factor")]
     fpr: Option<f64>,
     /// Print the result as JSON
@@ -58,11 +58,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match (arguments.factor, arguments.fpr) {
         (Some(factor), _) if factor == 0 || !before.is_multiple_of(factor) => {
             let blocks = counted(before as u64, "block");
-            bail!("{shown}: {blocks} cannot be folded by {factor} (give {})", sizes(before, factor));
+            bail!("{shown}: {blocks} cannot be folded by {factor} ({})", sizes(before, factor));
         }
         (Some(factor), _) => filter.fold(factor).with_context(|| shown.clone())?,
         (None, Some(fpr)) => filter.shrink_to_fpr(fpr).with_context(|| shown.clone())?,
-        (None, None) => bail!("{shown}: how far to fold it? (give --fpr, or {})", sizes(before, 1)),
+        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(before, 1)),
     }
     progress.add(n_bytes);
     let fpr = filter.estimated_fpr();
@@ -116,8 +116,8 @@ fn sizes(n_blocks: usize, factor: usize) -> String {
     let texts: Vec<_> =
         shown.map(|factor| format!("{factor} for {}", size((n_blocks / factor * 64) as u64))).collect();
     let mut text = match texts.len() {
-        0 => "up: it is one block".into(),
-        _ => format!("--factor {}", texts.join(", ")),
+        0 => "keep it as it is".into(),
+        _ => format!("give --fpr, or --factor {}", texts.join(", ")),
     };
     if factors.len() > SHOWN {
         text += &format!("; {} factors in all, to {n_blocks}", factors.len());

@@ -19,19 +19,20 @@ use crate::state::{Filter, State, grow_command};
 
 /// Merge filters into one that has all their keys
 #[derive(Args)]
-#[command(after_help = "\
-Blocked filters must have the same k and seed, and sizes that fold to the
-smallest of them: build them with the same --keys and --fpr, or with --like. The
-result is, bit for bit, the filter built from all their keys. Scalable filters
-must have the same k and seed. The result's false-positive rate is at most the
-sum of those requested. States of dedup become a state.
+#[command(after_long_help = "\
+Filters that build made must have the same k and seed, and sizes that
+fold to the smallest of them: build them with the same --keys and --fpr,
+or with --like. The result is, bit for bit, the filter of all their keys.
+Scalable filters must have the same k and seed; the false-positive rate
+is at most the sum of those requested. States of dedup become a state.
 
-The JSON object has file, kind, blocks, k, false_positive_rate and folded, an
-array of objects of file and factor; capacity and lines of a state, and
-requested_false_positive_rate of a state or a scalable filter.
+The JSON object has file, kind, blocks, k, false_positive_rate and
+folded, an array of objects of file and factor. A state also has
+capacity and keys; a state and a scalable filter have
+requested_false_positive_rate.
 
 Example:
-  bloomline merge -o week.bloom monday.bloom tuesday.bloom wednesday.bloom")]
+  bloomline merge -o week.bloom monday.bloom tuesday.bloom")]
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
         merged = Some(match merged {
-            None => Merged::new(&file, &content)?,
+            None => Merged::new(&file, content)?,
             Some(merged) => merged.with(&file, &content)?,
         });
         progress.add(file.bytes().len() as u64);
@@ -61,83 +62,72 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     merged.expect("clap requires two").finish(arguments, output)
 }
 
-/// The filters so far.
+/// The files so far.
 struct Merged {
-    filter: Filter,
-    /// If they are states.
-    made: Option<Made>,
-    /// Names of the files, with the number of blocks of each that is a blocked filter.
+    /// Where they are filters, only its filter counts.
+    state: State,
+    are_states: bool,
+    /// Their names, with the number of blocks of each that is a blocked filter.
     files: Vec<(String, Option<usize>)>,
 }
 
-/// What a state was made for, as in [`State`].
-#[derive(Clone)]
-struct Made {
-    capacity: u64,
-    keys: u64,
-    fpr: f64,
-    rule: Option<KeyRule>,
-}
-
-impl Made {
-    fn of(state: &State) -> Self {
-        let State { capacity, keys, fpr, ref rule, .. } = *state;
-        Self { capacity, keys, fpr, rule: rule.clone() }
-    }
-}
-
 impl Merged {
-    fn new(file: &FilterFile, content: &Content) -> Result<Self> {
-        let (part, state) = part(file, content)?;
-        let filter = match part {
-            Part::Fixed(view) => Filter::Fixed(view.to_filter().with_context(|| file.name.clone())?),
-            Part::Growing(filter) => Filter::Growing(filter.clone()),
+    fn new(file: &FilterFile, content: Content) -> Result<Self> {
+        let (part, state) = file.part(&content, "be merged")?;
+        let (n_blocks, are_states) = (part.n_blocks(), state.is_some());
+        let of_filter = |filter| State { filter, capacity: 1, keys: 0, fpr: 1.0, rule: None };
+        let state = match content {
+            Content::Blocked(view) => of_filter(Filter::Fixed(view.to_filter().context(file.name.clone())?)),
+            Content::Scalable(filter) => of_filter(Filter::Growing(filter)),
+            Content::State(state) => state,
+            _ => unreachable!("a part"),
         };
-        Ok(Self { filter, made: state.map(Made::of), files: vec![(file.name.clone(), part.n_blocks())] })
+        Ok(Self { state, are_states, files: vec![(file.name.clone(), n_blocks)] })
     }
 
     fn with(mut self, file: &FilterFile, content: &Content) -> Result<Self> {
-        let (part, state) = part(file, content)?;
+        let (part, theirs) = file.part(content, "be merged")?;
         let (name, first) = (&file.name, &self.files[0].0);
-        let (filter, a_state) = if state.is_some() { (first, name) } else { (name, first) };
+        let (filter, a_state) = if self.are_states { (name, first) } else { (first, name) };
         ensure!(
-            state.is_some() == self.made.is_some(),
+            theirs.is_some() == self.are_states,
             "{filter}: not a state of dedup, as {a_state} is (merge states with states, and filters with filters)"
         );
-        if let (Some(ours), Some(theirs)) = (&mut self.made, state) {
-            if let (Some(ours), Some(theirs)) = (&ours.rule, &theirs.rule) {
-                let [a, b] = [theirs, ours].map(KeyRule::options);
-                ensure!(ours == theirs, "{name}: made with {a}, and {first} with {b} (keep both)");
+        let made = &mut self.state;
+        let rules = (&made.rule, theirs.and_then(|theirs| theirs.rule.as_ref()));
+        match rules {
+            (Some(ours), Some(theirs)) if ours != theirs => {
+                let [ours, theirs] = [ours, theirs].map(KeyRule::options);
+                bail!("{name}: made with {theirs}, and {first} with {ours} (keep both)");
             }
-            ours.rule = ours.rule.take().or(theirs.rule.clone());
+            (ours, theirs) => made.rule = ours.as_ref().or(theirs).cloned(),
         }
-        match (&mut self.filter, &part) {
+        match (&mut made.filter, &part) {
             (Filter::Fixed(ours), Part::Fixed(view)) => {
                 let smallest = name_of(&self.files, ours.n_blocks());
                 check_match((smallest, &ours.as_view()), (name, view))?;
                 let is_smaller = view.n_blocks() < ours.n_blocks();
                 unite(ours, view)?;
-                self.made = self.made.zip(state).map(|(made, theirs)| {
-                    let keys = keys_in_both(ours, made.keys, theirs.keys);
-                    let rule = made.rule.clone();
-                    Made { keys, rule, ..if is_smaller { Made::of(theirs) } else { made } }
-                });
+                if let Some(theirs) = theirs {
+                    made.keys = keys_in_both(ours, made.keys, theirs.keys);
+                    if is_smaller {
+                        (made.capacity, made.fpr) = (theirs.capacity, theirs.fpr);
+                    }
+                }
             }
-            (Filter::Growing(ours), Part::Growing(theirs)) => {
+            (Filter::Growing(ours), Part::Growing(view)) => {
                 let failed = |error| anyhow!("{name}: not merged with {first}: {error} (or keep both)");
-                ours.union_with(theirs).map_err(failed)?;
+                ours.union_with(view).map_err(failed)?;
                 // As in the filter: nothing comes with an empty one, and a rate is below 1.
-                let theirs = state.filter(|theirs| theirs.keys > 0);
-                self.made = self.made.map(|made| Made {
-                    keys: made.keys.saturating_add(theirs.map_or(0, |theirs| theirs.keys)),
-                    fpr: (made.fpr + theirs.map_or(0.0, |theirs| theirs.fpr)).min(1.0 - f64::EPSILON),
-                    ..made
-                });
+                if let Some(theirs) = theirs.filter(|theirs| theirs.keys > 0) {
+                    made.keys = made.keys.saturating_add(theirs.keys);
+                    made.fpr = (made.fpr + theirs.fpr).min(1.0 - f64::EPSILON);
+                }
             }
             (ours, _) => {
                 let is_fixed = matches!(ours, Filter::Fixed(_));
                 let (fixed, growing) = if is_fixed { (first, name) } else { (name, first) };
-                let remedy = match &self.made {
+                let remedy = match theirs {
                     Some(_) => format!("first run `{}`", grow_command(Path::new(fixed), None, None)),
                     None => "keep both".into(),
                 };
@@ -149,39 +139,25 @@ impl Merged {
     }
 
     fn finish(self, arguments: &Arguments, output: GuardedFile) -> Result<ExitCode> {
-        let Self { filter, made, files } = self;
-        let fpr = filter.estimated_fpr();
-        let (mut kind, n_blocks, k, mut requested) = match &filter {
+        let Self { state, are_states, files } = self;
+        let fpr = state.filter.estimated_fpr();
+        let (kind, n_blocks, k, requested) = match &state.filter {
             Filter::Fixed(filter) => ("blocked", filter.n_blocks(), filter.k(), None),
             Filter::Growing(filter) => {
                 let k = filter.filters().first().map_or(0, BloomFilter::k);
                 ("scalable", filter.byte_len() / 64, k, Some(filter.fpr()))
             }
         };
-        let folded: Vec<_> = files
-            .iter()
-            .filter_map(|(name, blocks)| {
-                let factor = blocks.map_or(1, |blocks| blocks / n_blocks);
-                (factor > 1).then_some((name, factor))
-            })
-            .collect();
-        let (mut is_overfull, mut enough) = (false, None);
-        match made.clone() {
-            Some(Made { capacity, keys, fpr, rule }) => {
-                (kind, requested) = ("state", Some(fpr));
-                let state = State { filter, capacity, keys, fpr, rule };
-                output.write(|file| state.write_to(file))?;
-                (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
-            }
-            None => output.write(|file| match &filter {
-                Filter::Fixed(filter) => filter.write_standalone(file),
-                Filter::Growing(filter) => filter.write_standalone(file),
-            })?,
-        }
+        let (kind, requested) = if are_states { ("state", Some(state.fpr)) } else { (kind, requested) };
+        output.write(|file| match &state.filter {
+            _ if are_states => state.write_to(file),
+            Filter::Fixed(filter) => filter.write_standalone(file),
+            Filter::Growing(filter) => filter.write_standalone(file),
+        })?;
+        let factors = files.iter().map(|(name, blocks)| (name, blocks.map_or(1, |blocks| blocks / n_blocks)));
+        let folded = factors.filter(|(_, factor)| *factor > 1);
         let name = arguments.output.path.display();
         if arguments.json {
-            let folded: Vec<_> =
-                folded.iter().map(|(name, factor)| json!({"file": name, "factor": factor})).collect();
             let text = json!({
                 "file": name.to_string(),
                 "kind": kind,
@@ -189,33 +165,28 @@ impl Merged {
                 "k": k,
                 "false_positive_rate": fpr,
                 "requested_false_positive_rate": requested,
-                "capacity": made.as_ref().map(|made| made.capacity),
-                "keys": made.as_ref().map(|made| made.keys),
-                "folded": folded,
+                "capacity": are_states.then_some(state.capacity),
+                "keys": are_states.then_some(state.keys),
+                "folded": folded.map(|(file, factor)| json!({"file": file, "factor": factor})).collect::<Vec<_>>(),
             });
             Printer::new().print(format!("{text:#}\n"))?;
         } else {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }
-            let lines = made.map_or(String::new(), |made| format!("at most {}, ", counted(made.keys, "key")));
+            let keys = format!("at most {}, ", counted(state.keys, "key"));
+            let keys = if are_states { &keys } else { "" };
             let requested = requested.map_or(String::new(), |fpr| format!(", requested {}", percent(fpr)));
-            note(format_args!("{name}: {lines}FPR {}{requested}", percent(fpr)));
+            note(format_args!("{name}: {keys}FPR {}{requested}", percent(fpr)));
         }
-        if is_overfull {
-            let remedy = enough.map_or("keep both".into(), |fpr| {
+        if are_states && state.is_overfull() {
+            let remedy = state.enough_to_grow().map_or("keep both".into(), |fpr| {
                 format!("make room with `{}`", grow_command(&arguments.output.path, None, Some(fpr)))
             });
             note(format_args!("{name}: more keys than it takes at the requested FPR ({remedy})"));
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The filter in a file, and the state around it.
-fn part<'a>(file: &FilterFile, content: &'a Content) -> Result<(Part<'a>, Option<&'a State>)> {
-    let remedy = "blocked or scalable filters, or states of dedup";
-    content.part().ok_or_else(|| file.cannot(content, "be merged", remedy))
 }
 
 /// The first of the files with this number of blocks.

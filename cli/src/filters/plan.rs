@@ -11,26 +11,27 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::filters::chart::{Axis, BLUE, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
-/// Compute a filter's size or its false-positive rate
+/// Compute the size of a filter, its rate, or how many keys it takes
 #[derive(Args)]
-#[command(after_help = "\
-Give two of --keys, --fpr (or --bits-per-key) and --bytes to get the third. The
-standard filter, whose probes go anywhere, is shown for comparison: with the
-same target false-positive rate if --fpr is given, else of the same size. A size for
---keys is what `build --keys` makes: at most 1 % more than needed, so that the
-filter can be folded.
+#[command(after_long_help = "\
+Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
+third. A standard filter, whose probes go anywhere, is shown for
+comparison: for the same --fpr, or else of the same size. A size for
+--keys is the size that `build --keys` makes.
 
-The JSON object has keys, blocks, bytes, bits_per_key, k, false_positive_rate
-and standard: an object of bits, bytes, bits_per_key, k and false_positive_rate.
+The JSON object has keys, blocks, bytes, bits_per_key, k,
+false_positive_rate and standard, an object of bits, bytes,
+bits_per_key, k and false_positive_rate. With `--plot -`, only the chart
+is printed.
 
 Examples:
-  bloomline plan --keys 1e9 --fpr 0.01             how many bytes?
-  bloomline plan --keys 1e9 --bytes 2GiB           what false-positive rate?
-  bloomline plan --bytes 2GiB --fpr 0.1%           how many keys?
+  bloomline plan --keys 1e9 --fpr 0.01     how many bytes?
+  bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
+  bloomline plan --bytes 2GiB --fpr 0.1%   how many keys?
   bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
@@ -48,7 +49,7 @@ pub struct Arguments {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Plot the false-positive rate against the number of keys
+    /// Plot the false-positive rate by number of keys
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(svg))]
     plot: Option<PathBuf>,
 }
@@ -58,6 +59,7 @@ const BLOCK_BITS: u64 = 512;
 const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
     let standard = match arguments.fpr {
@@ -72,7 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         table(keys, sizing, standard)
     };
-    Printer::new().print(text)?;
+    if !is_chart_printed {
+        Printer::new().print(text)?;
+    }
     if let Some(path) = &arguments.plot {
         plot(keys, sizing, standard, path)?;
     }
@@ -82,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
     let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
-    Ok(match (arguments.keys.map(|keys| keys.max(1)), bits_per_key, arguments.bytes) {
+    Ok(match (arguments.keys, bits_per_key, arguments.bytes) {
         // The size that `build --keys` makes.
         (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?.foldable()),
         (Some(keys), None, Some(bytes)) => {

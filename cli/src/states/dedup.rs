@@ -68,16 +68,16 @@ pub struct Arguments {
     /// Begin with memory for N keys, and let it grow
     #[arg(long)]
     grow: bool,
-    /// Target false-positive rate (new lines dropped) [default: that of the state, or 1e-6]
+    /// Target rate of new lines dropped [default: 1e-6, or the state's]
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Record in FILE which lines were printed, and drop them in later runs
+    /// Drop lines that earlier runs printed, as FILE records
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Fail if another run uses the state, instead of waiting for it
+    /// Fail instead of waiting for another run on the state
     #[arg(long, requires = "state")]
     no_wait: bool,
-    /// Go on when there are more than N keys: more and more new lines are dropped
+    /// Go on with more than N keys: more new lines are dropped
     #[arg(long)]
     allow_overfull: bool,
     /// Write the dropped lines to FILE

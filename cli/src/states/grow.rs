@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, SizingError, StandaloneKind};
+use bloomline::{SizingError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// False-positive rate from now on, e.g. 1e-5
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Fail if another run uses the state, instead of waiting for it
+    /// Fail instead of waiting for another run on the state
     #[arg(long)]
     no_wait: bool,
     /// Print the result as JSON
@@ -110,9 +110,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The error for a filter that is given as a state, with the command that makes a state of it.
 pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     let name = &file.name;
-    let state = match state_of(file) {
-        Ok(state) => state,
-        Err(error) => return error,
+    let Ok(state) = state_of(file) else {
+        return anyhow!("{name}: not a state of dedup (name another file)");
     };
     let output = path.with_extension("state");
     let output = if output == path { path.with_extension("dedup.state") } else { output };
