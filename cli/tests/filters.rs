@@ -608,7 +608,7 @@ fn states_are_described_queried_and_merged() {
     for order in [["small", "large"], ["large", "small"]] {
         dedup(&place, "small", &["--keys", "1000", "--fpr", "1e-4"], lines(0..9));
         dedup(&place, "large", &["--keys", "2030", "--fpr", "1e-4"], lines(9..20));
-        let merged = json(&place, &["merge", "--json", "-o", "m", order[0], order[1]]);
+        let merged = json(&place, &["merge", "--json", "--replace-state", "-o", "m", order[0], order[1]]);
         assert_eq!((&merged["capacity"], &merged["keys"]), (&1000.into(), &20.into()));
         assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 2}]));
     }
