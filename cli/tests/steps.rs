@@ -1,0 +1,1056 @@
+//! Random steps on three states of `dedup`, and after each step what a model knows of them.
+//!
+//! `BLOOMLINE_STEPS` is the number of steps, `BLOOMLINE_SEED` selects others.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::collections::HashSet;
+use std::env;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bloomline::variants::ScalableBloomFilter;
+use bloomline::{BloomFilter, hash_key, mix};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use common::{Place, program};
+
+const STATES: [&str; 3] = ["s0", "s1", "s2"];
+/// Lines are those of ids below.
+const IDS: u64 = 3000;
+/// With `--length`, and without what ends a line.
+const LENGTH: usize = 24;
+
+/// Options of keys; what they are called in an error.
+const RULES: [(&[&str], &str); 8] = [
+    (&[], "whole lines as keys"),
+    (&["--column", "1"], "--column 1"),
+    (&["--column", "2", "--delimiter", ","], "--column 2 --delimiter ','"),
+    (&["--crlf"], "--crlf"),
+    (&["-0"], "--null"),
+    (&["--column", "1", "--integers"], "--integers --column 1"),
+    (&["--length", "24"], "--length 24"),
+    (&["--column", "2", "--delimiter", ",", "--crlf"], "--crlf --column 2 --delimiter ','"),
+];
+const NULL: usize = 4;
+const FIXED_LENGTH: usize = 6;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0) % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A line with its end.
+fn line_of(id: u64, rule: usize, has_cr: bool) -> Vec<u8> {
+    let text = format!("{id:06}\tuser{:08x},{:04}", mix(id) as u32, id / 2);
+    assert_eq!(text.len(), LENGTH);
+    let end = match rule {
+        FIXED_LENGTH => "",
+        NULL => "\0",
+        _ if has_cr => "\r\n",
+        _ => "\n",
+    };
+    (text + end).into_bytes()
+}
+
+/// The hash of the line's key, as the rule has it; `None` if the line has none.
+fn key_of(line: &[u8], rule: usize) -> Option<u64> {
+    let mut text = if rule == FIXED_LENGTH { line } else { &line[..line.len() - 1] };
+    if rule == 3 || rule == 7 {
+        text = text.strip_suffix(b"\r").unwrap_or(text);
+    }
+    let text = match rule {
+        1 | 5 => text.split(|byte| *byte == b'\t').next()?,
+        2 | 7 => text.split(|byte| *byte == b',').nth(1)?,
+        _ => text,
+    };
+    if rule == 5 {
+        let number: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        return Some(hash_key(number, 0));
+    }
+    Some(hash_key(text, 0))
+}
+
+/// Whole lines; a kill can leave the beginning of another.
+fn split(bytes: &[u8], rule: usize) -> Vec<&[u8]> {
+    if rule == FIXED_LENGTH {
+        return bytes.chunks_exact(LENGTH).collect();
+    }
+    let end = if rule == NULL { 0 } else { b'\n' };
+    bytes.split_inclusive(|byte| *byte == end).filter(|line| line.last() == Some(&end)).collect()
+}
+
+enum Filter {
+    Fixed(BloomFilter),
+    Growing(ScalableBloomFilter),
+}
+
+/// A state, read by section 11 of docs/format.md.
+struct State {
+    filter: Filter,
+    capacity: u64,
+    keys: u64,
+    fpr: f64,
+}
+
+impl State {
+    fn of(bytes: &[u8]) -> Self {
+        let (filter, footer) = bytes.split_last_chunk::<64>().expect("a footer");
+        assert!(footer.ends_with(b"\x89bldup\r\n"), "not a state");
+        let filter = match BloomFilter::from_standalone(filter) {
+            Ok(filter) => Filter::Fixed(filter),
+            Err(_) => Filter::Growing(ScalableBloomFilter::from_standalone(filter).expect("a filter")),
+        };
+        let word = |at: usize| u64::from_le_bytes(footer[at..][..8].try_into().unwrap());
+        Self { filter, capacity: word(0), keys: word(8), fpr: f64::from_bits(word(16)) }
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        match &self.filter {
+            Filter::Fixed(filter) => filter.contains_hash(key),
+            Filter::Growing(filter) => filter.contains_hash(key),
+        }
+    }
+
+    fn is_fixed(&self) -> bool {
+        matches!(self.filter, Filter::Fixed(_))
+    }
+}
+
+/// What is known of a state's file.
+#[derive(Clone, Default)]
+struct Model {
+    bytes: Vec<u8>,
+    rule: Option<usize>,
+    /// Exactly the keys that it must have.
+    keys: HashSet<u64>,
+    /// Whether it may drop new lines.
+    is_lossy: bool,
+}
+
+struct Source {
+    lines: Vec<Vec<u8>>,
+    /// Whether they are read at all, to the end.
+    is_whole: bool,
+}
+
+/// Input files, and the arguments that name them.
+struct Input {
+    arguments: Vec<String>,
+    stdin: bool,
+    sources: Vec<Source>,
+}
+
+impl Input {
+    fn fails(&self, rule: usize) -> bool {
+        let has_no_key = |line: &Vec<u8>| key_of(line, rule).is_none();
+        self.sources.iter().any(|source| !source.is_whole || source.lines.iter().any(has_no_key))
+    }
+
+    fn n_unread(&self) -> usize {
+        self.sources.iter().filter(|source| !source.is_whole).count()
+    }
+}
+
+/// A run that has ended.
+struct Done {
+    status: Option<i32>,
+    out: Vec<u8>,
+    error: String,
+    dropped: Option<Vec<u8>>,
+    arguments: String,
+}
+
+struct Running {
+    child: Child,
+    number: usize,
+    arguments: String,
+    dropped: Option<String>,
+}
+
+/// How a run of dedup is limited.
+#[derive(Clone, Copy, PartialEq)]
+enum Limit {
+    None,
+    /// The blocks that a file may have, and whether standard output is one.
+    Disk(u64, bool),
+    /// The bytes that are read of standard output.
+    Head(u64),
+}
+
+struct Steps {
+    place: Place,
+    random: Random,
+    models: [Option<Model>; 3],
+    /// Whether a kill may have left files beside a state.
+    is_dirty: [bool; 3],
+    cursor: u64,
+    n_excused: u64,
+    /// How often each outcome came.
+    counts: std::collections::BTreeMap<&'static str, u64>,
+    step: u64,
+}
+
+#[test]
+fn random_steps() {
+    let number = |name, default| env::var(name).map_or(default, |text| text.parse().expect(name));
+    let (n_steps, seed) = (number("BLOOMLINE_STEPS", 150), number("BLOOMLINE_SEED", 1));
+    let mut steps = Steps {
+        place: Place::new(),
+        random: Random(mix(seed)),
+        models: [None, None, None],
+        is_dirty: [false; 3],
+        cursor: 0,
+        n_excused: 0,
+        counts: Default::default(),
+        step: 0,
+    };
+    for step in 0..n_steps {
+        steps.step = step;
+        steps.step();
+        steps.check_files();
+    }
+    println!("{:?}, {} excused", steps.counts, steps.n_excused);
+    // The rate allows for some.
+    assert!(steps.n_excused <= 1 + n_steps / 1000, "{} lines lost", steps.n_excused);
+    if n_steps >= 150 {
+        for outcome in ["printed", "refused rule", "full", "killed", "grown", "merged"] {
+            assert!(steps.counts.contains_key(outcome), "no {outcome}: {:?}", steps.counts);
+        }
+    }
+}
+
+impl Steps {
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn step(&mut self) {
+        let i = self.random.below(3) as usize;
+        match self.random.below(40) {
+            0 => self.remove(i),
+            1 | 2 => self.grow(i),
+            3 => self.grow_to(i),
+            4 => self.grow_filter(i),
+            5 | 6 => self.merge(i),
+            7 => self.overwrite(i),
+            8 => self.damage(i),
+            9..12 => self.two(i),
+            12 => self.race_for_a_name(),
+            13..18 => self.dedup(i, true, Limit::None),
+            18 => {
+                let limit = Limit::Disk(self.random.below(12), self.random.one_in(2));
+                self.dedup(i, false, limit);
+            }
+            19 => {
+                let limit = Limit::Head(self.random.below(2000));
+                self.dedup(i, false, limit);
+            }
+            _ => self.dedup(i, false, Limit::None),
+        }
+    }
+
+    fn remove(&mut self, i: usize) {
+        let _ = fs::remove_file(self.place.path(STATES[i]));
+        self.models[i] = None;
+    }
+
+    /// No temporary file and no lock is left after a run that was not killed.
+    fn check_files(&mut self) {
+        for name in self.place.files() {
+            if name.starts_with('.') {
+                let owner = (0..3).find(|&i| name.starts_with(&format!(".{}", STATES[i])));
+                assert!(owner.is_some_and(|i| self.is_dirty[i]), "step {}: {name} is left", self.step);
+            }
+        }
+        for i in 0..3 {
+            let found = fs::read(self.place.path(STATES[i])).ok();
+            assert!(
+                found.as_ref() == self.models[i].as_ref().map(|model| &model.bytes),
+                "step {}: {i}",
+                self.step
+            );
+        }
+    }
+
+    fn lines(&mut self, rule: usize) -> Vec<Vec<u8>> {
+        let n = self.random.one_of(&[0, 1, 10, 50, 50, 100, 300]);
+        let first = match self.random.below(4) {
+            0 => self.random.below(IDS),
+            1 => self.cursor.saturating_sub(n / 2),
+            _ => self.cursor,
+        };
+        self.cursor = (first + n) % IDS;
+        let stride = self.random.one_of(&[1, 1, 1, 7]);
+        let crs = self.random.one_in(4);
+        let mut lines: Vec<_> =
+            (0..n).map(|j| line_of((first + j * stride) % IDS, rule, crs && j % 3 == 0)).collect();
+        if n > 0 && (rule == 5 || rule == 2) && self.random.one_in(8) {
+            let at = self.random.below(n) as usize;
+            lines[at] = b"no number, nor column 2\n"[..].to_vec();
+            if rule == 2 {
+                lines[at] = b"no column\n".to_vec();
+            }
+        }
+        lines
+    }
+
+    /// Writes files; `number` keeps files of runs at the same time apart.
+    fn input(&mut self, rule: usize, number: usize) -> Input {
+        let n_files = self.random.one_of(&[1, 1, 1, 2, 3]);
+        let (mut sources, mut names) = (Vec::new(), Vec::new());
+        for file in 0..n_files {
+            let name = format!("in{number}{file}");
+            let _ = fs::remove_file(self.place.path(&name));
+            let lines = self.lines(rule);
+            let mut text = lines.concat();
+            let mut is_whole = true;
+            // The last line may lack its end.
+            if rule != FIXED_LENGTH && text.len() > 1 && self.random.one_in(4) {
+                text.pop();
+            }
+            let kind = self.random.below(24);
+            let source = match kind {
+                0 | 1 => {
+                    is_whole = false;
+                    if kind == 1 {
+                        names.push(".".to_owned());
+                    }
+                    Vec::new()
+                }
+                2..7 => {
+                    let mut zip = GzEncoder::new(Vec::new(), Compression::fast());
+                    zip.write_all(&text).unwrap();
+                    let mut zipped = zip.finish().unwrap();
+                    if kind == 2 {
+                        is_whole = false;
+                        let at = self.random.below(8) as usize;
+                        let end = zipped.len() - 1 - at;
+                        zipped[end] ^= 1;
+                    } else if kind == 3 {
+                        is_whole = false;
+                        zipped.truncate(10 + self.random.below(zipped.len() as u64 - 10) as usize);
+                    }
+                    self.place.write(&name, zipped);
+                    lines
+                }
+                _ => {
+                    self.place.write(&name, &text);
+                    lines
+                }
+            };
+            if kind != 1 {
+                names.push(name);
+            }
+            sources.push(Source { lines: source, is_whole });
+        }
+        let list = format!("list{number}");
+        let stdin = names.len() == 1 && names[0].starts_with("in") && sources[0].is_whole;
+        if stdin && self.random.one_in(3) {
+            return Input { arguments: Vec::new(), stdin: true, sources };
+        }
+        let arguments = if self.random.one_in(5) {
+            self.place.write(&list, names.iter().flat_map(|name| [name, "\0"]).collect::<String>());
+            vec!["--files0-from".to_owned(), list]
+        } else {
+            names
+        };
+        Input { arguments, stdin: false, sources }
+    }
+
+    fn start(&mut self, number: usize, arguments: Vec<String>, stdin: bool, limit: Limit) -> Running {
+        let [out, error, code] =
+            ["out", "err", "code"].map(|name| self.place.path(&format!("{name}{number}")));
+        let _ = fs::remove_file(code);
+        let mut command = Command::new("sh");
+        let script = match limit {
+            Limit::None => r#"exec "$b" "$@""#.to_owned(),
+            Limit::Disk(blocks, true) => format!(r#"ulimit -f {blocks}; exec "$b" "$@""#),
+            // The file that standard output goes to has no limit.
+            Limit::Disk(blocks, false) => {
+                format!(r#"{{ (ulimit -f {blocks}; exec "$b" "$@"); echo $? >code{number}; }} | cat"#)
+            }
+            Limit::Head(bytes) => {
+                format!(r#"{{ "$b" "$@"; echo $? >code{number}; }} | head -c {bytes}"#)
+            }
+        };
+        if limit == Limit::None {
+            command = Command::new(program());
+        } else {
+            command.env("b", program()).args(["-c", &script, "sh"]);
+        }
+        command.current_dir(self.place.directory()).args(&arguments);
+        command.stdout(File::create(out).unwrap()).stderr(File::create(error).unwrap());
+        let input = self.place.path(&format!("in{number}0"));
+        command.stdin(if stdin { File::open(input).unwrap().into() } else { Stdio::null() });
+        let child = command.spawn().expect("started");
+        let dropped = arguments.iter().position(|it| it == "--dropped").map(|at| arguments[at + 1].clone());
+        Running { child, number, arguments: arguments.join(" "), dropped }
+    }
+
+    fn wait(&mut self, mut running: Running) -> Done {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = running.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(120), "hangs: {}", running.arguments);
+            sleep(Duration::from_micros(500));
+        };
+        let Running { number, arguments, .. } = running;
+        let code = fs::read_to_string(self.place.path(&format!("code{number}")));
+        let status = match code {
+            Ok(text) => Some(text.trim().parse().expect("a status")),
+            Err(_) => status.code().or_else(|| {
+                assert!([2, 9, 15].contains(&status.signal().unwrap()), "{arguments}: {status}");
+                None
+            }),
+        };
+        let done = Done {
+            status,
+            out: self.place.read(&format!("out{number}")),
+            error: String::from_utf8(self.place.read(&format!("err{number}"))).unwrap(),
+            dropped: running.dropped.and_then(|name| fs::read(self.place.path(&name)).ok()),
+            arguments,
+        };
+        let context = self.context(&done);
+        assert!(done.error.lines().all(|line| line.starts_with("bloomline: ")), "{context}");
+        match done.status {
+            None | Some(0 | 141) => (),
+            Some(2) => assert!(!done.error.is_empty(), "{context}"),
+            other => panic!("status {other:?}: {context}"),
+        }
+        done
+    }
+
+    fn run(&mut self, arguments: &[&str]) -> Done {
+        let arguments = arguments.iter().map(|it| it.to_string()).collect();
+        let running = self.start(0, arguments, false, Limit::None);
+        self.wait(running)
+    }
+
+    /// Runs what must not change a file, and says why with one line.
+    fn refused(&mut self, arguments: &[&str], text: &str) {
+        let done = self.run(arguments);
+        let context = self.context(&done);
+        assert!(
+            done.status == Some(2) && done.out.is_empty() && done.error.lines().count() == 1,
+            "{context}"
+        );
+        assert!(done.error.contains(text), "{text}: {context}");
+        self.check_files();
+    }
+
+    fn context(&self, done: &Done) -> String {
+        format!("step {}: bloomline {}: {:?}: {}", self.step, done.arguments, done.status, done.error)
+    }
+
+    /// Random options of dedup, and whether they must be refused.
+    fn options(&mut self, i: usize) -> (usize, Vec<String>, bool, bool) {
+        let state = self.models[i].as_ref().map(|model| State::of(&model.bytes));
+        let recorded = self.models[i].as_ref().and_then(|model| model.rule);
+        let is_same = self.random.below(8) > 0;
+        let rule = match recorded {
+            Some(rule) if is_same => rule,
+            _ => self.random.below(RULES.len() as u64) as usize,
+        };
+        let refuses_rule = recorded.is_some_and(|recorded| recorded != rule);
+        let mut is_refused = refuses_rule;
+        let mut options: Vec<String> = RULES[rule].0.iter().map(|it| it.to_string()).collect();
+        let mut add = |texts: &[&str]| options.extend(texts.iter().map(|it| it.to_string()));
+        if state.is_none() || self.random.one_in(5) {
+            let keys = self.random.one_of(&[50, 50, 300, 300, 3000, 40_000]);
+            let has_keys = !self.random.one_in(60);
+            if has_keys {
+                add(&["--keys", &keys.to_string()]);
+            }
+            is_refused |= has_keys && state.as_ref().is_some_and(|state| state.capacity != keys);
+        }
+        let mut is_lossy = self.models[i].as_ref().is_some_and(|model| model.is_lossy);
+        if self.random.one_in(5) {
+            let fpr = self.random.one_of(&["1e-6", "1e-6", "0.0001%", "1e-3", "0.2"]);
+            let number = match fpr {
+                "0.0001%" => 1e-6,
+                fpr => fpr.parse().unwrap(),
+            };
+            add(&["--fpr", fpr]);
+            is_lossy |= number > 1e-5;
+            is_refused |= state.as_ref().is_some_and(|state| (state.fpr / number - 1.0).abs() > 1e-3);
+        }
+        if self.random.one_in(if state.is_none() { 2 } else { 10 }) {
+            add(&["--grow"]);
+            is_refused |= state.as_ref().is_some_and(State::is_fixed);
+        }
+        if self.random.one_in(12) {
+            add(&["--allow-overfull"]);
+        }
+        if self.random.one_in(2) {
+            add(&["-q"]);
+        }
+        (rule, options, is_refused, is_lossy)
+    }
+
+    fn dedup(&mut self, i: usize, is_killed: bool, limit: Limit) {
+        let (rule, mut options, is_refused, is_lossy) = self.options(i);
+        let input = self.input(rule, 0);
+        if is_lossy || self.random.one_in(4) {
+            options.extend(["--dropped", "dropped0"].map(str::to_owned));
+        }
+        if self.random.one_in(6) {
+            options.extend(["--summary", "summary"].map(str::to_owned));
+        }
+        if self.random.one_in(6) {
+            options.push("--no-wait".into());
+        }
+        let overfull = options.iter().any(|it| it == "--allow-overfull");
+        let arguments =
+            [vec!["dedup".to_owned(), "--state".into(), STATES[i].into()], options, input.arguments.clone()];
+        let running = self.start(0, arguments.concat(), input.stdin, limit);
+        if is_killed {
+            self.kill(&running, i);
+        }
+        let done = self.wait(running);
+        let context = self.context(&done);
+        if is_refused && done.status.is_some() {
+            assert!(done.status == Some(2) && done.out.is_empty(), "{context}");
+            if self.models[i].as_ref().and_then(|model| model.rule).is_some_and(|it| it != rule) {
+                // Unless keys or the rate are wrong as well.
+                if done.error.contains("made with") {
+                    let recorded = self.models[i].as_ref().and_then(|model| model.rule).unwrap();
+                    let named = format!("made with {}, not with {} (", RULES[recorded].1, RULES[rule].1);
+                    assert!(done.error.contains(&named), "{context}, not {named}");
+                    self.count("refused rule");
+                }
+            } else {
+                self.count("refused");
+            }
+            assert_eq!(done.error.lines().count(), 1, "{context}");
+            return;
+        }
+        if is_refused {
+            return;
+        }
+        if done.status == Some(0) {
+            self.is_dirty[i] = false;
+        }
+        if let Limit::Head(_) = limit {
+            return self.after_head(i, rule, &input, &done, is_lossy);
+        }
+        if limit != Limit::None && done.status == Some(2) && done.error.contains("File too large") {
+            self.count("disk full");
+        }
+        self.settle(i, rule, &[(&input, &done)], is_lossy, overfull, false);
+    }
+
+    /// Once it has read enough, `head` closes standard output: a run that notices saves nothing.
+    fn after_head(&mut self, i: usize, rule: usize, input: &Input, done: &Done, is_lossy: bool) {
+        let context = self.context(done);
+        if is_lossy {
+            return self.learn(i, rule);
+        }
+        let before = self.models[i].clone().unwrap_or_default();
+        let bytes = fs::read(self.place.path(STATES[i])).unwrap_or_default();
+        match done.status {
+            Some(141) => {
+                self.count("closed");
+                assert!(bytes == before.bytes, "{context}");
+            }
+            Some(0) => {
+                assert!(!input.fails(rule), "{context}");
+                let lines = input.sources.iter().flat_map(|source| &source.lines);
+                let keys: HashSet<_> = lines.filter_map(|line| key_of(line, rule)).collect();
+                let state = State::of(&bytes);
+                assert!(keys.iter().chain(&before.keys).all(|&key| state.contains(key)), "{context}");
+                self.learn(i, rule);
+                let model = self.models[i].as_mut().unwrap();
+                model.keys.extend(keys);
+            }
+            _ => self.learn_all(i, rule, input),
+        }
+    }
+
+    /// Takes the state as it is, where the model cannot know what was printed, and forgets it.
+    fn learn(&mut self, i: usize, rule: usize) {
+        let bytes = fs::read(self.place.path(STATES[i])).unwrap_or_default();
+        let before = self.models[i].clone();
+        self.models[i] = (!bytes.is_empty()).then(|| {
+            let mut model = before.unwrap_or_default();
+            if model.bytes != bytes {
+                model.rule = Some(rule);
+                model.is_lossy |= State::of(&bytes).fpr > 1e-5;
+            }
+            Model { bytes, ..model }
+        });
+    }
+
+    fn learn_all(&mut self, i: usize, rule: usize, input: &Input) {
+        self.learn(i, rule);
+        let Some(model) = &mut self.models[i] else { return };
+        let state = State::of(&model.bytes);
+        let lines = input.sources.iter().flat_map(|source| &source.lines);
+        model.keys.extend(lines.filter_map(|line| key_of(line, rule)).filter(|&key| state.contains(key)));
+    }
+
+    fn kill(&mut self, running: &Running, i: usize) {
+        let micros = self.random.one_of(&[1000, 4000, 16_000]);
+        sleep(Duration::from_micros(self.random.below(micros)));
+        let signal = self.random.one_of(&["KILL", "KILL", "TERM", "INT"]);
+        let line = format!("kill -{signal} {} 2>/dev/null", running.child.id());
+        Command::new("sh").args(["-c", &line]).status().expect("kill");
+        self.is_dirty[i] = true;
+    }
+
+    /// What one run has printed, in the order of its input, and whether it has taken all lines.
+    fn walk(
+        &mut self,
+        rule: usize,
+        input: &Input,
+        done: &Done,
+        before: &Model,
+        is_lossy: bool,
+    ) -> (HashSet<u64>, bool) {
+        let context = self.context(done);
+        let state = (!before.bytes.is_empty()).then(|| State::of(&before.bytes));
+        let (mut printed, mut dropped) = (
+            split(&done.out, rule).into_iter().peekable(),
+            done.dropped.as_ref().map(|it| split(it, rule).into_iter().peekable()),
+        );
+        let mut new = HashSet::new();
+        let mut is_whole = true;
+        'all: for source in &input.sources {
+            for line in &source.lines {
+                let Some(key) = key_of(line, rule) else {
+                    is_whole = false;
+                    break 'all;
+                };
+                let is_seen = before.keys.contains(&key) || new.contains(&key);
+                if printed.peek() == Some(&&line[..]) && !is_seen {
+                    printed.next();
+                    new.insert(key);
+                    continue;
+                }
+                let is_dropped =
+                    dropped.as_mut().is_none_or(|dropped| dropped.next_if(|it| it == line).is_some());
+                if is_dropped && is_seen {
+                    continue;
+                }
+                if is_dropped && is_lossy && (dropped.is_some() || done.status == Some(0)) {
+                    continue;
+                }
+                if !source.is_whole {
+                    continue;
+                }
+                if is_dropped && done.status == Some(0) {
+                    // The rate allows for it, if the filter did contain the key.
+                    let state = state.as_ref().is_none_or(|state| state.contains(key));
+                    assert!(state, "lost {:?}: {context}", String::from_utf8_lossy(line));
+                    self.n_excused += 1;
+                    continue;
+                }
+                is_whole = false;
+                break 'all;
+            }
+        }
+        let rest: Vec<_> = printed.map(String::from_utf8_lossy).collect();
+        assert!(rest.is_empty(), "printed again, or out of order: {rest:?}: {context}");
+        if done.status == Some(0) {
+            assert!(is_whole && dropped.is_none_or(|mut dropped| dropped.next().is_none()), "{context}");
+        }
+        (new, is_whole)
+    }
+
+    /// Compares what runs have printed with the state.
+    fn settle(
+        &mut self,
+        i: usize,
+        rule: usize,
+        runs: &[(&Input, &Done)],
+        is_lossy: bool,
+        overfull: bool,
+        grew: bool,
+    ) {
+        let before = self.models[i].clone().unwrap_or_default();
+        let bytes = fs::read(self.place.path(STATES[i])).unwrap_or_default();
+        let old = (!before.bytes.is_empty()).then(|| State::of(&before.bytes));
+        let state = (!bytes.is_empty()).then(|| State::of(&bytes));
+        let is_lossy =
+            is_lossy || before.is_lossy || state.as_ref().is_some_and(|state| state.fpr > 1e-5) || overfull;
+        // Lines that the other run has printed and recorded are seen, if that was first.
+        let mut recorded = before.clone();
+        let mut later = Vec::new();
+        let mut in_order: Vec<_> = runs.iter().collect();
+        if let [first, second] = in_order[..] {
+            // The one that printed a line of both was first.
+            let [a, b] = [first, second].map(|(_, done)| {
+                split(&done.out, rule).iter().filter_map(|line| key_of(line, rule)).collect::<HashSet<_>>()
+            });
+            let keys = |input: &Input| -> HashSet<u64> {
+                input.sources.iter().flat_map(|it| &it.lines).filter_map(|line| key_of(line, rule)).collect()
+            };
+            if keys(second.0).iter().all(|key| !a.contains(key))
+                || keys(first.0).iter().any(|key| b.contains(key))
+            {
+                in_order.reverse();
+            }
+        }
+        for (input, done) in in_order {
+            let context = self.context(done);
+            let (new, is_whole) = self.walk(rule, input, done, &recorded, is_lossy);
+            let is_saved = state.as_ref().is_some_and(|state| new.iter().all(|&key| state.contains(key)));
+            match done.status {
+                Some(0) => {
+                    assert!(!input.fails(rule), "{context}");
+                    assert!(is_saved || new.is_empty(), "not recorded: {context}");
+                    assert!(state.is_some(), "{context}");
+                    self.count("printed");
+                }
+                Some(2) => {
+                    let is_full = done.error.contains("distinct keys, the most for");
+                    let is_too_large = done.error.contains("File too large");
+                    let in_use = done.error.contains("in use by another run");
+                    assert!(
+                        input.fails(rule) || is_full || is_too_large || in_use,
+                        "no reason to fail: {context}"
+                    );
+                    if is_full {
+                        let full = state.as_ref().expect("a state");
+                        let enough = full.is_fixed() || grew;
+                        assert!(enough && full.keys >= full.capacity, "{} keys: {context}", full.keys);
+                        assert!(!is_whole || is_lossy || input.fails(rule), "{context}");
+                        self.count("full");
+                    }
+                    assert!(is_saved || new.is_empty() || is_too_large, "not recorded: {context}");
+                    // One line for each file, and one for the run.
+                    let n_lines = done.error.lines().filter(|line| !is_a_note(line)).count();
+                    assert!(n_lines <= input.n_unread() + 1, "{context}");
+                }
+                Some(141) => panic!("{context}"),
+                _ => {
+                    self.count("killed");
+                    if is_saved && !new.is_empty() && bytes != before.bytes {
+                        self.count("saved by a kill");
+                    }
+                }
+            }
+            if is_saved && bytes != before.bytes {
+                recorded.keys.extend(&new);
+            } else {
+                later.extend(new);
+            }
+        }
+        let context = runs.iter().map(|(_, done)| self.context(done)).collect::<Vec<_>>().join("; ");
+        if bytes == before.bytes {
+            return;
+        }
+        let state = state.expect("a state that was there stays");
+        let n_old = old.as_ref().map_or(0, |old| old.keys);
+        let n_new = (recorded.keys.len() - before.keys.len()) as u64;
+        assert_eq!(state.keys, n_old + n_new, "keys: {context}");
+        let lost = recorded.keys.iter().filter(|&&key| !state.contains(key)).count();
+        assert_eq!(lost, 0, "false negatives: {context}");
+        if let Some(old) = old.filter(|_| !grew) {
+            assert_eq!((state.capacity, state.fpr), (old.capacity, old.fpr), "{context}");
+        }
+        if !is_lossy {
+            // Lines that were not printed are not recorded.
+            for line in runs.iter().flat_map(|(input, _)| &input.sources).flat_map(|it| &it.lines) {
+                let Some(key) = key_of(line, rule).filter(|key| !recorded.keys.contains(key)) else {
+                    continue;
+                };
+                if state.contains(key) {
+                    self.n_excused += 1;
+                }
+            }
+        }
+        recorded.rule = recorded.rule.or((n_new > 0 || before.bytes.is_empty()).then_some(rule));
+        recorded.is_lossy = before.is_lossy || state.fpr > 1e-5 || overfull && state.keys > state.capacity;
+        recorded.bytes = bytes;
+        self.models[i] = Some(recorded);
+    }
+
+    /// Two runs at once on one state, some of them killed.
+    fn two(&mut self, i: usize) {
+        let (rule, options, is_refused, is_lossy) = self.options(i);
+        if is_refused || is_lossy {
+            return;
+        }
+        let overfull = options.iter().any(|it| it == "--allow-overfull");
+        let inputs = [self.input(rule, 0), self.input(rule, 1)];
+        let grows = self.random.one_in(4);
+        let mut running = Vec::new();
+        for (number, input) in inputs.iter().enumerate() {
+            let first = if grows && number == 1 {
+                vec!["grow".to_owned(), STATES[i].into()]
+            } else {
+                let mut first = vec!["dedup".to_owned(), "--state".into(), STATES[i].into()];
+                first.extend(options.iter().cloned());
+                first.extend(input.arguments.iter().cloned());
+                if self.random.one_in(5) {
+                    first.push("--no-wait".into());
+                }
+                first
+            };
+            running.push(self.start(
+                number,
+                first,
+                input.stdin && first_is_dedup(number, grows),
+                Limit::None,
+            ));
+        }
+        for it in &running {
+            if self.random.one_in(4) {
+                self.kill(it, i);
+            }
+        }
+        let done: Vec<_> = running.into_iter().map(|it| self.wait(it)).collect();
+        self.count("two");
+        if done.iter().all(|done| done.status == Some(0)) {
+            self.is_dirty[i] = false;
+        }
+        // The rate of a state that has grown is another, where it was given.
+        if grows {
+            let context = self.context(&done[1]);
+            let is_expected = done[1].status.is_none_or(|status| status == 0)
+                || done[1].error.contains("No such file")
+                || self.models[i].as_ref().is_some_and(|model| model.is_lossy)
+                || overfull;
+            assert!(is_expected, "{context}");
+            if done[0].error.contains("omit --fpr") || done[0].error.contains("of fixed size") {
+                return self.learn(i, rule);
+            }
+        }
+        let runs: Vec<_> = inputs.iter().zip(&done).take(if grows { 1 } else { 2 }).collect();
+        self.settle(i, rule, &runs, is_lossy, overfull, grows);
+    }
+
+    fn grow(&mut self, i: usize) {
+        let is_killed = self.random.one_in(4);
+        let arguments = vec!["grow".to_owned(), STATES[i].into()];
+        let running = self.start(0, arguments, false, Limit::None);
+        if is_killed {
+            self.kill(&running, i);
+        }
+        let done = self.wait(running);
+        let context = self.context(&done);
+        let Some(model) = self.models[i].clone() else {
+            assert!(done.status != Some(0), "{context}");
+            return;
+        };
+        let bytes = self.place.read(STATES[i]);
+        let (old, state) = (State::of(&model.bytes), State::of(&bytes));
+        match done.status {
+            Some(0) => {
+                self.is_dirty[i] = false;
+                self.count("grown");
+                assert!(!state.is_fixed(), "{context}");
+                assert!(old.is_fixed() || bytes == model.bytes, "{context}");
+            }
+            Some(_) => assert!(model.is_lossy && bytes == model.bytes, "{context}"),
+            None => (),
+        }
+        self.same_keys(&old, &state, &model.keys, &context);
+        let is_lossy = model.is_lossy || state.fpr > 1e-5;
+        self.models[i] = Some(Model { bytes, is_lossy, ..model });
+    }
+
+    fn same_keys(&self, old: &State, state: &State, keys: &HashSet<u64>, context: &str) {
+        assert_eq!((old.keys, old.capacity), (state.keys, state.capacity), "{context}");
+        assert!(keys.iter().all(|&key| state.contains(key)), "false negatives: {context}");
+    }
+
+    /// Another state from a state.
+    fn grow_to(&mut self, i: usize) {
+        let from = (i + 1) % 3;
+        let Some(model) = self.models[from].clone() else { return };
+        let output = STATES[i];
+        if self.models[i].is_some() {
+            self.refused(&["grow", "-o", output, STATES[from]], "give --replace-state");
+        }
+        let done = self.run(&["grow", "--replace-state", "-o", output, STATES[from]]);
+        let context = self.context(&done);
+        if done.status == Some(0) {
+            self.is_dirty[i] = false;
+            let bytes = self.place.read(output);
+            let (old, state) = (State::of(&model.bytes), State::of(&bytes));
+            self.same_keys(&old, &state, &model.keys, &context);
+            assert!(!state.is_fixed(), "{context}");
+            let is_lossy = model.is_lossy || state.fpr > 1e-5;
+            self.models[i] = Some(Model { bytes, is_lossy, ..model });
+        } else {
+            assert!(model.is_lossy, "{context}");
+        }
+    }
+
+    /// A state from a filter; its keys are known when dedup adds some.
+    fn grow_filter(&mut self, i: usize) {
+        let rule = self.random.below(RULES.len() as u64) as usize;
+        let lines: Vec<_> = (0..100).map(|j| line_of((self.cursor + j) % IDS, rule, false)).collect();
+        self.place.write("in00", lines.concat());
+        let build = [&["build", "-q", "-o", "f", "--fpr", "2e-8"], RULES[rule].0, &["in00"]].concat();
+        assert_eq!(self.run(&build).status, Some(0));
+        let grow = ["grow", "-o", STATES[i], "--fpr", "1e-6", "f"];
+        if self.models[i].is_some() {
+            self.refused(&grow, "give --replace-state");
+            self.remove(i);
+        }
+        let done = self.run(&grow);
+        let context = self.context(&done);
+        assert_eq!(done.status, Some(0), "{context}");
+        self.is_dirty[i] = false;
+        let bytes = self.place.read(STATES[i]);
+        let keys: HashSet<_> = lines.iter().filter_map(|line| key_of(line, rule)).collect();
+        let state = State::of(&bytes);
+        assert!(state.keys >= keys.len() as u64 && keys.iter().all(|&key| state.contains(key)), "{context}");
+        self.models[i] = Some(Model { bytes, rule: None, keys, is_lossy: false });
+        // Of other keys, they would be others.
+        let done = self.run(&[&["dedup", "-q", "--state", STATES[i]], RULES[rule].0, &["in00"]].concat());
+        assert!(done.status == Some(0) && done.out.is_empty(), "{}", self.context(&done));
+        let model = self.models[i].as_mut().unwrap();
+        model.rule = None;
+    }
+
+    fn merge(&mut self, i: usize) {
+        let [a, b] = [self.random.below(3), self.random.below(3)].map(|it| it as usize);
+        let is_read = a == i || b == i;
+        let arguments = ["merge", "-o", STATES[i], STATES[a], STATES[b]];
+        if self.models[i].is_some() && !is_read {
+            self.refused(&arguments, "give --replace-state");
+        }
+        let arguments = [&arguments[..], &["--replace-state"]].concat();
+        let done = self.run(if is_read { &arguments[..5] } else { &arguments });
+        let context = self.context(&done);
+        let [Some(one), Some(other)] = [self.models[a].clone(), self.models[b].clone()] else {
+            return assert_eq!(done.status, Some(2), "{context}");
+        };
+        let differ = one.rule.is_some() && other.rule.is_some() && one.rule != other.rule;
+        if done.status != Some(0) {
+            let reasons = ["of fixed size", "cannot be combined", "not merged with"];
+            assert!(
+                reasons.iter().any(|reason| done.error.contains(reason))
+                    || differ && done.error.contains("made with"),
+                "{context}"
+            );
+            return;
+        }
+        assert!(!differ, "{context}");
+        self.is_dirty[i] = false;
+        self.count("merged");
+        let bytes = self.place.read(STATES[i]);
+        let state = State::of(&bytes);
+        let keys: HashSet<_> = one.keys.union(&other.keys).copied().collect();
+        assert!(keys.iter().all(|&key| state.contains(key)), "false negatives: {context}");
+        let is_lossy = one.is_lossy
+            || other.is_lossy
+            || state.fpr > 1e-5
+            || state.is_fixed() && state.keys > state.capacity;
+        self.models[i] = Some(Model { bytes, rule: one.rule.or(other.rule), keys, is_lossy });
+        // States that cannot be told apart by their number of keys are not compared by it.
+        if self.random.one_in(2) {
+            self.remove(i);
+        }
+    }
+
+    /// What is no state replaces none.
+    fn overwrite(&mut self, i: usize) {
+        self.place.write("in00", line_of(1, 0, false));
+        assert_eq!(self.run(&["build", "-q", "-o", "f", "--keys", "1000", "in00"]).status, Some(0));
+        let name = STATES[i];
+        let commands: [&[&str]; 5] = [
+            &["build", "-q", "-o", name, "in00"],
+            &["fold", "-o", name, "--factor", "2", "f"],
+            &["merge", "-o", name, "f", "f"],
+            &["dedup", "-q", "--dropped", name, "in00"],
+            &["dedup", "-q", "--summary", name, "in00"],
+        ];
+        let command = self.random.one_of(&commands);
+        if self.models[i].is_some() {
+            self.refused(command, "a state of dedup, which would be lost");
+            self.refused(&["dedup", "--state", name, name], "is the state, and also an input");
+            return;
+        }
+        let command = commands[self.random.below(3) as usize];
+        assert_eq!(self.run(command).status, Some(0));
+        let filter = self.place.read(name);
+        let done = self.run(&["dedup", "--state", name, "in00"]);
+        assert!(done.status == Some(2) && done.error.contains("a filter, not a state"), "{}", done.error);
+        assert!(self.place.read(name) == filter);
+        self.remove(i);
+    }
+
+    fn damage(&mut self, i: usize) {
+        let Some(model) = self.models[i].clone() else { return };
+        let mut bytes = model.bytes.clone();
+        let at = self.random.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << self.random.below(8);
+        self.place.write(STATES[i], &bytes);
+        self.models[i].as_mut().unwrap().bytes = bytes;
+        self.place.write("in00", line_of(1, 0, false));
+        let name = STATES[i];
+        self.refused(&["dedup", "--state", name, "in00"], name);
+        self.refused(&["grow", name], name);
+        self.refused(&["merge", "-o", name, name, name], name);
+        self.place.write(name, &model.bytes);
+        self.models[i] = Some(model);
+    }
+
+    /// The first run of dedup and `build` at once: one of them has the file.
+    fn race_for_a_name(&mut self) {
+        let lines: Vec<_> = (0..100).map(|id| line_of(id, 0, false)).collect();
+        self.place.write("in00", lines.concat());
+        let _ = fs::remove_file(self.place.path("name"));
+        let [build, dedup] = [
+            &["build", "-q", "-o", "name", "--keys", "1e4", "in00"][..],
+            &["dedup", "-q", "--state", "name", "--keys", "100", "in00"],
+        ];
+        let own = |arguments: &[&str]| arguments.iter().map(|it| it.to_string()).collect::<Vec<_>>();
+        let builds_first = self.random.one_in(2);
+        let mut first = Some(builds_first);
+        let mut running = Vec::new();
+        while let Some(builds) = first.take() {
+            let number = usize::from(builds);
+            running.push(self.start(number, own(if builds { build } else { dedup }), false, Limit::None));
+            sleep(Duration::from_micros(self.random.below(2000)));
+            first = (running.len() == 1).then_some(!builds_first);
+        }
+        let mut done: Vec<_> = running.into_iter().map(|it| self.wait(it)).collect();
+        if builds_first {
+            done.reverse();
+        }
+        let [dedup, build] = [&done[0], &done[1]];
+        let context = self.context(dedup) + &self.context(build);
+        let is_state = self.place.read("name").ends_with(b"\x89bldup\r\n");
+        let expected = if is_state { (Some(0), Some(2)) } else { (Some(2), Some(0)) };
+        assert_eq!((dedup.status, build.status), expected, "{context}");
+        assert!(dedup.out.is_empty() != is_state, "{context}");
+        self.count(if is_state { "state first" } else { "filter first" });
+    }
+}
+
+fn first_is_dedup(number: usize, grows: bool) -> bool {
+    !(grows && number == 1)
+}
+
+fn is_a_note(line: &str) -> bool {
+    ["waiting for it to end", "with CR LF", "saved", "nothing new", "not made", "printed,"]
+        .iter()
+        .any(|text| line.contains(text))
+}
