@@ -4,12 +4,14 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
-use crate::output::io_error;
+use crate::output::{io_error, is_stdin_at};
 
 #[derive(Args)]
 pub struct InputArguments {
@@ -53,6 +55,8 @@ pub struct KeyRule {
 #[derive(Clone)]
 pub struct Input {
     pub files: Vec<PathBuf>,
+    /// Where their names come from.
+    pub list: Option<PathBuf>,
     pub raw: bool,
     pub rule: KeyRule,
 }
@@ -110,7 +114,7 @@ impl InputArguments {
         };
         let mut rule = self.rule.clone();
         rule.delimiter = rule.delimiter.filter(|&byte| byte != b'\t');
-        Ok(Input { files, raw: self.raw, rule })
+        Ok(Input { files, list: self.files0_from.clone(), raw: self.raw, rule })
     }
 }
 
@@ -172,9 +176,11 @@ impl Input {
         self.files.iter().map(size).sum()
     }
 
-    /// Whether `file` is one of them, under any name.
+    /// Whether `file` is one of them, or the list of them, under any name.
     pub fn has(&self, file: &Path) -> bool {
-        self.files.iter().any(|other| !is_stdin(other) && is_same_file(file, other))
+        let is_it =
+            |other: &PathBuf| if is_stdin(other) { is_stdin_at(file) } else { is_same_file(file, other) };
+        self.files.iter().chain(&self.list).any(is_it)
     }
 
     /// Finds out now whether all files can be read, not after an hour of reading the first.
@@ -192,7 +198,17 @@ impl Input {
     }
 }
 
-/// Whether both paths lead to one regular file.
+/// Whether both paths lead to one regular file, which may have several hard links.
+#[cfg(unix)]
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place = |path| {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+#[cfg(not(unix))]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     fs::canonicalize(one)
         .is_ok_and(|one| one.is_file() && fs::canonicalize(other).is_ok_and(|other| other == one))

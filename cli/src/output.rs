@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
@@ -54,33 +54,41 @@ impl fmt::Display for PipeClosed {
 impl std::error::Error for PipeClosed {}
 
 /// Standard output, with errors instead of panics.
-pub struct Printer(StdoutLock<'static>);
+pub struct Printer {
+    out: StdoutLock<'static>,
+    is_open: bool,
+}
 
 impl Printer {
     pub fn new() -> Self {
-        Self(io::stdout().lock())
+        Self { out: io::stdout().lock(), is_open: false }
     }
 
     /// Writes all of `bytes` and flushes them.
     pub fn print(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
-        let mut write = || self.0.write_all(bytes.as_ref()).and_then(|()| self.0.flush());
+        let mut write = || {
+            if !self.is_open {
+                // The standard library takes a descriptor that cannot be written to for success.
+                stdout().and_then(|mut file| file.write(&[])).or_else(if_supported)?;
+                self.is_open = true;
+            }
+            self.out.write_all(bytes.as_ref()).and_then(|()| self.out.flush())
+        };
         let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
         written.map_err(|error| write_error("standard output", &error))
     }
 
     /// Waits until what was printed to a file is on disk. Some file systems report only then that they are full.
     pub fn sync() -> Result<()> {
-        let synced = stdout().and_then(|mut file| {
-            // The standard library takes a descriptor that cannot be written to for success.
-            _ = file.write(&[])?;
-            // A pipe or a device has nothing to sync.
-            if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
-        });
-        match synced {
-            Err(error) if error.kind() != ErrorKind::Unsupported => Err(io_error("standard output", &error)),
-            _ => Ok(()),
-        }
+        // A pipe or a device has nothing to sync.
+        let sync = |file: File| if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) };
+        stdout().and_then(sync).or_else(if_supported).map_err(|error| io_error("standard output", &error))
     }
+}
+
+/// The error, unless this system has no such call.
+fn if_supported<T: Default>(error: io::Error) -> io::Result<T> {
+    if error.kind() == ErrorKind::Unsupported { Ok(T::default()) } else { Err(error) }
 }
 
 pub fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
@@ -90,20 +98,33 @@ pub fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
     }
 }
 
-/// Standard output, unbuffered.
+/// Standard input or output, unbuffered.
 #[cfg(unix)]
-fn stdout() -> io::Result<File> {
-    io::stdout().as_fd().try_clone_to_owned().map(File::from)
+fn unbuffered(stream: &impl AsFd) -> io::Result<File> {
+    stream.as_fd().try_clone_to_owned().map(File::from)
 }
 
 #[cfg(not(unix))]
-fn stdout() -> io::Result<File> {
+fn unbuffered<T>(_: &T) -> io::Result<File> {
     Err(ErrorKind::Unsupported.into())
+}
+
+fn stdout() -> io::Result<File> {
+    unbuffered(&io::stdout())
 }
 
 /// Whether `path` is the file that standard output goes to.
 pub fn is_printed_to(path: &Path) -> bool {
-    stdout().is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(&file, path))
+    stdout().is_ok_and(|file| is_file_at(&file, path))
+}
+
+/// Whether `path` is the file that standard input comes from.
+pub fn is_stdin_at(path: &Path) -> bool {
+    unbuffered(&io::stdin()).is_ok_and(|file| is_file_at(&file, path))
+}
+
+fn is_file_at(file: &File, path: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(file, path)
 }
 
 /// Whether `file` is what the path leads to now: another process may have removed or replaced it.
@@ -188,7 +209,7 @@ pub fn is_stream(name: &Path) -> bool {
     is_stdout(name) || fs::metadata(name).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-fn is_stdout(name: &Path) -> bool {
+pub fn is_stdout(name: &Path) -> bool {
     ["-", "/dev/stdout"].iter().any(|stdout| name.as_os_str() == *stdout)
 }
 
@@ -258,10 +279,15 @@ pub fn typed(path: &Path) -> String {
     shlex::try_quote(&name).map_or(name.clone(), |quoted| quoted.into_owned())
 }
 
-/// What a symbolic link leads to now; any other path is returned as it is.
+/// What symbolic links, also to its directory, lead to now; any other path is returned as it is.
 pub fn followed(path: &Path) -> Result<PathBuf> {
-    let target = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
-    target.map_err(|error| io_error(path.display(), &error))
+    let end = if path.is_symlink() { end_of_links(path) } else { Ok(path.to_owned()) };
+    let end = end.map_err(|error| io_error(path.display(), &error))?;
+    let (Some(directory), Some(name)) = (end.parent(), end.file_name()) else { return Ok(end) };
+    Ok(match (fs::canonicalize(directory), absolute(directory)) {
+        (Ok(canonical), Ok(absolute)) if canonical != absolute => canonical.join(name),
+        _ => end,
+    })
 }
 
 /// A lock on a file that is read and then replaced: held by one process at a time.

@@ -543,6 +543,55 @@ fn dropped_lines_are_written() {
         .code(2)
         .stdout("")
         .stderr(contains("/dev/full: "));
+    // A closed pipe that is not standard output is reported.
+    place.write("many", lines(0..9000).repeat(2));
+    let mut closed = place.shell("mkfifo p; head -c 5 p >o & $b dedup -q --dropped p many >/dev/null");
+    closed.assert().code(2).stderr("bloomline: p: Broken pipe\n");
+}
+
+/// What is read is not overwritten, whatever it is called.
+#[test]
+fn outputs_are_no_inputs() {
+    let place = Place::new();
+    let text = lines(0..10);
+    place.write("in", &text);
+    fs::hard_link(place.path("in"), place.path("hard")).unwrap();
+    std::os::unix::fs::symlink("in", place.path("soft")).unwrap();
+    place.write("list", "in\0");
+    place.write("a", "");
+    fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    for (line, error) in [
+        ("$b dedup --dropped in <in", "in: is given with --dropped, and is also an input"),
+        ("$b dedup --summary hard - <in", "hard: is given with --summary, and is also an input"),
+        ("$b dedup --dropped hard in", "hard: is given with --dropped, and is also an input"),
+        ("$b dedup --dropped soft in", "soft: is given with --dropped, and is also an input"),
+        ("$b dedup --files0-from list --dropped list", "list: is given with --dropped, and is also an input"),
+        (
+            "$b dedup --files0-from - --dropped list <list",
+            "list: is given with --dropped, and is also an input",
+        ),
+        ("$b dedup --state in <in", "in: is the state, and also an input"),
+        (
+            "$b dedup in --dropped /dev/stdout | cat",
+            "/dev/stdout: is given with --dropped, and is also the output",
+        ),
+        ("$b dedup in --dropped a --summary b", "a: for --dropped and --summary"),
+        ("$b build -o in <in", "in: is an input, and the filter would replace it"),
+        ("$b build -o hard in", "hard: is an input, and the filter would replace it"),
+        ("$b build -o list --files0-from list", "list: is an input, and the filter would replace it"),
+    ] {
+        let run = place.shell(line).assert().stdout("").stderr(contains(error));
+        assert_eq!(run.get_output().stderr.iter().filter(|byte| **byte == b'\n').count(), 1, "{line}");
+        assert!(place.read("in") == text.as_bytes() && place.read("list") == b"in\0", "{line}");
+    }
+    // Where nothing can be printed, nothing was.
+    place
+        .shell("$b dedup -q in 1<list")
+        .assert()
+        .code(2)
+        .stderr(contains("standard output: Bad file descriptor"));
+    // Any other file may be standard input.
+    place.shell("$b dedup -q --dropped in list <in").assert().success();
 }
 
 #[test]
@@ -771,4 +820,27 @@ fn a_link_that_changes_does_not_move_the_state() {
         .success();
     assert_eq!(place.read("tuesday"), tuesday);
     place.bloomline(&["dedup", "-q", "--state", "monday"]).write_stdin("ant\n").assert().success().stdout("");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_changes_does_not_move_the_state() {
+    let place = Place::new();
+    place.shell("mkdir monday tuesday; ln -s monday day").assert().success();
+    place.bloomline(&["dedup", "-q", "--state", "tuesday/s"]).write_stdin("bee\n").assert().success();
+    let tuesday = place.read("tuesday/s");
+    place
+        .shell(
+            "mkfifo in; $b dedup -q --state day/s <in >out & exec 3>in; echo ant >&3; \
+             until [ -s out ]; do sleep 0.01; done; ln -sfn tuesday day; exec 3>&-; wait",
+        )
+        .assert()
+        .success();
+    assert_eq!(place.read("tuesday/s"), tuesday);
+    place
+        .bloomline(&["dedup", "-q", "--state", "monday/s"])
+        .write_stdin("ant\n")
+        .assert()
+        .success()
+        .stdout("");
 }

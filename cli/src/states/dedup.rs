@@ -15,11 +15,11 @@ use serde_json::json;
 
 use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
-use crate::input::{Input, InputArguments};
+use crate::input::{Input, InputArguments, is_same_file};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stream, leads_to, note, write_error,
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stdout, is_stream, leads_to, note,
 };
 use crate::signals::{self, lock};
 use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
@@ -121,7 +121,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let (Some(dropped), Some(summary)) = (&arguments.dropped, &arguments.summary) {
         let name = dropped.display();
-        ensure!(!leads_to(dropped, summary), "{name}: for --dropped and --summary (name two files)");
+        let are_one = leads_to(dropped, summary) || is_same_file(dropped, summary);
+        ensure!(!are_one, "{name}: for --dropped and --summary (name two files)");
     }
     let outputs = [("--dropped", &arguments.dropped), ("--summary", &arguments.summary)];
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
@@ -213,7 +214,7 @@ fn claim(path: &Path, arguments: &Arguments, input: &Input) -> Result<FileLock> 
 fn check_output(option: &str, file: Option<&Path>, state: &Option<PathBuf>, input: &Input) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let name = file.display();
-    let also = if is_printed_to(file) || file == Path::new("-") {
+    let also = if is_printed_to(file) || is_stdout(file) {
         "the output"
     } else if input.has(file) {
         "an input"
@@ -411,6 +412,6 @@ impl Report {
     }
 
     fn write(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
-        self.file.write_all(text.as_ref()).map_err(|error| write_error(self.name.display(), &error))
+        self.file.write_all(text.as_ref()).map_err(|error| io_error(self.name.display(), &error))
     }
 }
