@@ -629,8 +629,8 @@ fn states_are_described_queried_and_merged() {
         dedup(&place, name, &["--keys", "1000"], lines(range));
     }
     let say = contains("c: at most 1,8")
-        .and(contains("more lines than it takes"))
-        .and(contains("`bloomline grow --fpr FPR c`"));
+        .and(contains("more keys than it takes"))
+        .and(contains("`bloomline grow --fpr 0.0245% c`"));
     place.bloomline(&["merge", "-o", "c", "c", "d"]).assert().success().stderr(say);
     // A state is not mixed with what is none.
     place.write("f", blocks(60, 0..9).to_standalone());
