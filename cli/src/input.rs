@@ -11,15 +11,21 @@ use clap::Args;
 
 use crate::output::io_error;
 
+// Given last: the heading is that of all options after it.
 #[derive(Args)]
+#[command(next_help_heading = "Input")]
 pub struct InputArguments {
     /// Files of lines, plain, gzip or zstd; stdin if none or -
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", help_heading = None)]
     files: Vec<PathBuf>,
     /// Read the names of files from LIST, ended by NUL
+    ///
+    /// `find -print0` writes such a list; - is standard input.
     #[arg(long, value_name = "LIST", conflicts_with = "files")]
     files0_from: Option<PathBuf>,
-    /// Treat input as uncompressed, whatever it begins with
+    /// Do not decompress input
+    ///
+    /// Otherwise, gzip and zstd are known by their first bytes.
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
@@ -39,9 +45,16 @@ pub struct KeyRule {
     #[arg(long, conflicts_with_all = ["null", "length"])]
     pub crlf: bool,
     /// Keys are decimal integers, not text
+    ///
+    /// From -2^63 to 2^64 - 1: 42, +42 and 042 are one key, as in filters of
+    /// integer columns from Python or SQL. --length 8 reads the same keys from
+    /// little-endian binary files.
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
-    /// The key is the N-th field of the line, counted from 1
+    /// The key is the N-th field, counted from 1
+    ///
+    /// Fields end with a tab or the --delimiter, without quoting, as for cut. A
+    /// line without that field is an error.
     #[arg(long, value_name = "N", conflicts_with = "length", value_parser = column)]
     pub column: Option<NonZeroUsize>,
     /// The byte between fields, instead of a tab

@@ -51,8 +51,6 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
-    #[command(flatten)]
-    input: InputArguments,
     /// Size the filter for N distinct keys, e.g. 250M
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
@@ -71,9 +69,11 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    /// Do not print the summary
+    /// Print neither progress, nor notes, nor summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

@@ -42,8 +42,6 @@ pub struct Arguments {
     /// Filter to look up keys in; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
-    #[command(flatten)]
-    input: InputArguments,
     /// Print the lines that are definitely absent
     #[arg(short = 'v', long)]
     invert_match: bool,
@@ -59,6 +57,8 @@ pub struct Arguments {
     /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 /// Looks up hashes in a filter of any kind.
