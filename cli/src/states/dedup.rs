@@ -28,13 +28,14 @@ use crate::states::grow;
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
 #[command(after_long_help = "\
-Like `awk '!seen[$0]++'`, in the memory of a filter. Deletes repeated lines, and
-keeps the order. A new line is deleted too with a probability of at most --fpr,
-one in a million by default. --dropped writes the deleted lines to a file; a
-deleted line that was not printed either was lost:
+Like `awk '!seen[$0]++'`, in the memory of a filter. Drops repeated lines, and
+keeps the order. A new line is dropped too with a probability of at most --fpr,
+one in a million by default. --dropped writes the dropped lines to a file; a
+line that is there, but was never printed, was lost:
 
   bloomline dedup --dropped dropped.txt log.txt >once.txt
-  comm -13 <(sort once.txt) <(sort -u dropped.txt)
+  sort once.txt >printed.txt
+  sort -u dropped.txt | comm -13 printed.txt -
 
 Memory grows with the number of distinct keys. --keys fixes it: once there are
 more than N, or a few more by the filter's model, dedup stops with exit status 2.
