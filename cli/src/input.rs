@@ -1,7 +1,7 @@
 //! Where lines are read from, and which part of a line is its key.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -173,16 +173,7 @@ impl Input {
 
     /// Whether the lines can be read twice.
     pub fn is_of_files(&self) -> bool {
-        self.total_bytes().is_some()
-    }
-
-    /// The bytes of all files, unless one is not a regular file.
-    pub fn total_bytes(&self) -> Option<u64> {
-        let size = |file: &PathBuf| {
-            let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
-            metadata.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
-        };
-        self.files.iter().map(size).sum()
+        total_bytes(&self.files).is_some()
     }
 
     /// Whether `file` is one of them, under any name.
@@ -203,6 +194,15 @@ impl Input {
         }
         Ok(())
     }
+}
+
+/// The bytes of all files, for progress; `None` if one is not a regular file.
+pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
+    let size = |file: &PathBuf| {
+        let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
+        metadata.filter(Metadata::is_file).map(|metadata| metadata.len())
+    };
+    files.into_iter().map(size).sum()
 }
 
 /// Whether both paths lead to one regular file.

@@ -3,7 +3,6 @@
 #![deny(unsafe_code)]
 
 mod decompress;
-mod distinct;
 mod filter_file;
 mod guard;
 mod input;
@@ -19,6 +18,7 @@ mod filters {
     pub mod build;
     pub mod chart;
     pub mod check;
+    mod distinct;
     pub mod estimate;
     pub mod fold;
     pub mod info;

@@ -582,6 +582,10 @@ fn states_are_described_queried_and_merged() {
         assert_eq!(info["capacity"], if is_growing { 100 } else { 1000 });
         assert!(is_close(&info["requested_false_positive_rate"], 1e-4));
         place.bloomline(&["check", "a"]).write_stdin(lines(490..510)).assert().stdout(lines(490..500));
+        // No line would be found, whatever the state holds.
+        let refused = error(&place, &["check", "--integers", "a", "b"]);
+        assert!(refused.contains("a: its keys are text (omit --integers)"), "{refused}");
+        assert_eq!(json(&place, &["info", "--json", "a"])["key_options"], "whole lines as keys");
         let error = error(&place, &["fold", "-o", "g", "--factor", "2", "a"]);
         assert!(error.contains("a: a state of dedup, not a blocked filter"), "{error}");
 

@@ -9,8 +9,8 @@ use bloomline::{BloomFilter, FilterBuilder, Sizing, sizing};
 use clap::Args;
 use serde_json::json;
 
-use crate::distinct;
 use crate::filter_file::FilterFile;
+use crate::filters::distinct;
 use crate::guard::Output;
 use crate::input::{Input, InputArguments};
 use crate::keys::Keys;

@@ -73,6 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     let file = FilterFile::open(&arguments.filter)?;
     let content = if arguments.no_verify { file.content()? } else { file.verified()? };
+    if let Content::State(State { rule: Some(rule), .. }) = &content {
+        let (kind, remedy) = if rule.integers { ("integers", "add") } else { ("text", "omit") };
+        let is_same = rule.integers == input.rule.integers;
+        ensure!(is_same, "{}: its keys are {kind} ({remedy} --integers)", file.name);
+    }
     let filter: (u64, Lookup) = match content {
         Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
