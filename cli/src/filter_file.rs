@@ -1,6 +1,6 @@
 //! Filter files, read in place.
 
-use std::fs::{self, File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -187,13 +187,6 @@ impl FilterFile {
             _ => anyhow!("{name}: {error} (rebuild it, or fetch it again)"),
         }
     }
-}
-
-/// The bytes of all files, for progress; `None` if one is not a regular file.
-pub fn total_bytes(paths: &[&Path]) -> Option<u64> {
-    let size =
-        |path: &&Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| metadata.len());
-    paths.iter().map(size).sum()
 }
 
 fn all_bytes(mut file: impl Read) -> io::Result<Bytes> {

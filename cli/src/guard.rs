@@ -25,7 +25,17 @@ pub struct Output {
 impl Output {
     /// Finds out now whether the file may be written. `read` are the files that it is made of.
     pub fn create<'a>(&self, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<GuardedFile> {
-        GuardedFile::create(&self.path, self.replace_state, read)
+        // Resolved once: a link that is changed meanwhile leads to a file that is not locked.
+        let path = if is_stream(&self.path) { self.path.clone() } else { followed(&self.path)? };
+        let file = NewFile::create(&path)?;
+        let is_read = read.into_iter().any(|other| is_same_file(&path, other));
+        let mut guarded = GuardedFile { file, path, replaces_all: self.replace_state || is_read, lock: None };
+        guarded.lock(Some("wait for it to end, or name another file").filter(|_| !guarded.replaces_all))?;
+        if !is_read {
+            // Until it is written: this can take hours, in which others may use the file.
+            guarded.lock = None;
+        }
+        Ok(guarded)
     }
 }
 
@@ -39,24 +49,6 @@ pub struct GuardedFile {
 }
 
 impl GuardedFile {
-    pub fn create<'a>(
-        path: &Path,
-        replaces_state: bool,
-        read: impl IntoIterator<Item = &'a PathBuf>,
-    ) -> Result<Self> {
-        // Resolved once: a link that is changed meanwhile leads to a file that is not locked.
-        let path = if is_stream(path) { path.to_owned() } else { followed(path)? };
-        let file = NewFile::create(&path)?;
-        let is_read = read.into_iter().any(|other| is_same_file(&path, other));
-        let mut guarded = Self { file, path, replaces_all: replaces_state || is_read, lock: None };
-        guarded.lock(Some("wait for it to end, or name another file").filter(|_| !guarded.replaces_all))?;
-        if !is_read {
-            // Until it is written: this can take hours, in which others may use the file.
-            guarded.lock = None;
-        }
-        Ok(guarded)
-    }
-
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         if self.lock.is_none() {
             self.lock(None)?;

@@ -1,7 +1,7 @@
 //! Where lines are read from, and which part of a line is its key.
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
 #[cfg(unix)]
@@ -13,15 +13,21 @@ use clap::Args;
 
 use crate::output::{io_error, is_stdin_at};
 
+// Given last: the heading is that of all options after it.
 #[derive(Args)]
+#[command(next_help_heading = "Input")]
 pub struct InputArguments {
     /// Files of lines, plain, gzip or zstd; stdin if none or -
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", help_heading = None)]
     files: Vec<PathBuf>,
     /// Read the names of files from LIST, ended by NUL
+    ///
+    /// `find -print0` writes such a list; - is standard input.
     #[arg(long, value_name = "LIST", conflicts_with = "files")]
     files0_from: Option<PathBuf>,
-    /// Treat input as uncompressed, whatever it begins with
+    /// Do not decompress input
+    ///
+    /// Otherwise, gzip and zstd are known by their first bytes.
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
@@ -41,9 +47,16 @@ pub struct KeyRule {
     #[arg(long, conflicts_with_all = ["null", "length"])]
     pub crlf: bool,
     /// Keys are decimal integers, not text
+    ///
+    /// From -2^63 to 2^64 - 1: 42, +42 and 042 are one key, as in filters of
+    /// integer columns from Python or SQL. --length 8 reads the same keys from
+    /// little-endian binary files.
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
-    /// The key is the N-th field of the line, counted from 1
+    /// The key is the N-th field, counted from 1
+    ///
+    /// Fields end with a tab or the --delimiter, without quoting, as for cut. A
+    /// line without that field is an error.
     #[arg(long, value_name = "N", conflicts_with = "length", value_parser = column)]
     pub column: Option<NonZeroUsize>,
     /// The byte between fields, instead of a tab
@@ -164,16 +177,7 @@ impl Input {
 
     /// Whether the lines can be read twice.
     pub fn is_of_files(&self) -> bool {
-        self.total_bytes().is_some()
-    }
-
-    /// The bytes of all files, unless one is not a regular file.
-    pub fn total_bytes(&self) -> Option<u64> {
-        let size = |file: &PathBuf| {
-            let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
-            metadata.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
-        };
-        self.files.iter().map(size).sum()
+        total_bytes(&self.files).is_some()
     }
 
     /// Whether `file` is one of them, or the list of them, under any name.
@@ -198,11 +202,20 @@ impl Input {
     }
 }
 
+/// The bytes of all files, for progress; `None` if one is not a regular file.
+pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
+    let size = |file: &PathBuf| {
+        let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };
+        metadata.filter(Metadata::is_file).map(|metadata| metadata.len())
+    };
+    files.into_iter().map(size).sum()
+}
+
 /// Whether both paths lead to one regular file, which may have several hard links.
 #[cfg(unix)]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let place = |path| {
-        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some((metadata.dev(), metadata.ino()))
     };
     place(one).is_some_and(|one| place(other) == Some(one))

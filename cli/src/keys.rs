@@ -16,7 +16,7 @@ use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
-use crate::input::{Ends, Input, KeyRule, is_stdin};
+use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, note};
 use crate::progress::Progress;
@@ -420,7 +420,7 @@ fn progress(input: &Input, doing: &'static str) -> Progress {
     if reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal() {
         return Progress::hidden();
     }
-    Progress::new(doing, input.total_bytes())
+    Progress::new(doing, total_bytes(&input.files))
 }
 
 /// Whether `input` is the file that standard output goes to.

@@ -3,7 +3,6 @@
 #![deny(unsafe_code)]
 
 mod decompress;
-mod distinct;
 mod filter_file;
 mod guard;
 mod input;
@@ -19,6 +18,7 @@ mod filters {
     pub mod build;
     pub mod chart;
     pub mod check;
+    mod distinct;
     pub mod estimate;
     pub mod fold;
     pub mod info;
@@ -43,7 +43,7 @@ use filters::{build, check, estimate, fold, info, merge, plan};
 use output::{PipeClosed, Printer};
 use states::{dedup, grow};
 
-/// Build and query Bloom filters, drop duplicate lines, plan filter sizes
+/// Drop repeated lines; build and query Bloom filters of lines
 #[derive(Parser)]
 #[command(
     name = "bloomline",
@@ -55,10 +55,10 @@ success; 2 on error, with one line on standard error; 1 from check if it
 selected no line, as from grep.
 
 Examples:
-  bloomline plan --keys 1e9 --fpr 1%       how large is such a filter?
+  bloomline dedup log.txt                  each distinct line once
   bloomline build -o keys.bloom keys.txt   a filter of the lines
   bloomline check keys.bloom lines.txt     lines possibly among keys.txt
-  bloomline dedup log.txt                  each distinct line once"
+  bloomline plan --keys 1e9 --fpr 1%       how large is such a filter?"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -67,11 +67,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Plan(plan::Arguments),
-    Build(build::Arguments),
-    Check(check::Arguments),
     Dedup(dedup::Arguments),
     Grow(grow::Arguments),
+    Build(build::Arguments),
+    Check(check::Arguments),
+    Plan(plan::Arguments),
     Info(info::Arguments),
     Estimate(estimate::Arguments),
     Merge(merge::Arguments),

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
+use std::sync::Once;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
@@ -324,10 +325,15 @@ impl FileLock {
                     file.lock().map_err(failed)?;
                 }
                 // As on some network file systems. Two runs at once may print lines twice, and lose none.
-                Err(TryLockError::Error(error)) => note(format_args!(
-                    "{}: cannot be locked ({error}): let only one run use it at a time",
-                    name.display()
-                )),
+                Err(TryLockError::Error(error)) => {
+                    static NOTED: Once = Once::new();
+                    let name = name.display();
+                    NOTED.call_once(|| {
+                        note(format_args!(
+                            "{name}: cannot be locked ({error}): let one run use it at a time"
+                        ));
+                    });
+                }
             }
             // The one who held it has removed it, or someone else has a new one already.
             let mut locked = signals::locked();

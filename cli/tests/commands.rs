@@ -638,9 +638,13 @@ fn examples_and_tables_are_not_reflowed_in_manual_pages() {
         let (description, examples) = page.split_once(".SH EXAMPLES\n.nf\n").expect("examples");
         assert!(examples.starts_with("  ") && examples.trim_end().ends_with("\n.fi"), "{examples}");
         assert!(!description.contains("Example"), "{description}");
-        // Indented by two blanks, or more; options have six and more.
-        let is_table =
-            |line: &&str| line.starts_with("  ") && !line.trim_start().starts_with(['-', '<', '[']);
+        // Indented by two blanks, or more; what options mean, by ten.
+        let is_table = |line: &&str| {
+            let text = line.trim_start_matches(' ');
+            line.len() - text.len() >= 2
+                && !line.starts_with("          ")
+                && !text.starts_with(['-', '<', '['])
+        };
         let tables = help.lines().skip_while(|line| !line.contains("Print help")).skip(2).filter(is_table);
         let Some(shown) = formatted(&page) else { return };
         for line in tables {

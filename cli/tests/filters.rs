@@ -582,6 +582,10 @@ fn states_are_described_queried_and_merged() {
         assert_eq!(info["capacity"], if is_growing { 100 } else { 1000 });
         assert!(is_close(&info["requested_false_positive_rate"], 1e-4));
         place.bloomline(&["check", "a"]).write_stdin(lines(490..510)).assert().stdout(lines(490..500));
+        // No line would be found, whatever the state holds.
+        let refused = error(&place, &["check", "--integers", "a", "b"]);
+        assert!(refused.contains("a: its keys are text (omit --integers)"), "{refused}");
+        assert_eq!(json(&place, &["info", "--json", "a"])["key_options"], "whole lines as keys");
         let error = error(&place, &["fold", "-o", "g", "--factor", "2", "a"]);
         assert!(error.contains("a: a state of dedup, not a blocked filter"), "{error}");
 
@@ -629,17 +633,14 @@ fn states_are_described_queried_and_merged() {
         dedup(&place, name, &["--keys", "1000"], lines(range));
     }
     let say = contains("c: at most 1,8")
-        .and(contains("more lines than it takes"))
-        .and(contains("`bloomline grow --fpr FPR c`"));
+        .and(contains("more keys than it takes"))
+        .and(contains("`bloomline grow --fpr 0.0245% c`"));
     place.bloomline(&["merge", "-o", "c", "c", "d"]).assert().success().stderr(say);
     // A state is not mixed with what is none.
     place.write("f", blocks(60, 0..9).to_standalone());
     for order in [["c", "f"], ["f", "c"]] {
         let error = error(&place, &["merge", "-o", "g", order[0], order[1]]);
-        assert!(
-            error.contains("f: not a state of dedup, as c is") && error.contains("grow -o STATE f"),
-            "{error}"
-        );
+        assert!(error.contains("f: not a state of dedup, as c is (merge states with states"), "{error}");
     }
 }
 

@@ -87,9 +87,9 @@ mutants_c() {
 # exactly one half; where the search for the most lines starts, and a difference that is exactly the tolerated one;
 # progress, which only a terminal shows; and reads that a signal interrupts, which the system starts again.
 mutants_cli() {
-    mutants_of cli --package bloomline-cli --file 'cli/src/{decompress,filter_file,output,state,states/*}.rs' \
+    mutants_of cli --package bloomline-cli --file 'cli/src/{decompress,filter_file,guard,output,state,states/*}.rs' \
         --exclude-re 'dedup.rs.*replace \+ with \* in insert|grow.rs.*replace < with <= in grown' \
-        --exclude-re 'state.rs.*replace < with .* in .*most_lines|state.rs.*replace < with <= in .*requests' \
+        --exclude-re 'state.rs.*replace < with .* in .*most_keys' \
         --exclude-re 'replace total_bytes|decompress.rs.*Interrupted with false' "$@"
 }
 

@@ -9,8 +9,8 @@ use bloomline::{BloomFilter, FilterBuilder, Sizing, sizing};
 use clap::Args;
 use serde_json::json;
 
-use crate::distinct;
 use crate::filter_file::FilterFile;
+use crate::filters::distinct;
 use crate::guard::Output;
 use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
@@ -51,8 +51,6 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     output: Output,
-    #[command(flatten)]
-    input: InputArguments,
     /// Size the filter for N distinct keys, e.g. 250M
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
@@ -71,9 +69,11 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    /// Do not print the summary
+    /// Print neither progress, nor notes, nor summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

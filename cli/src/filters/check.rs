@@ -42,8 +42,6 @@ pub struct Arguments {
     /// Filter to look up keys in; standard input if -
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
-    #[command(flatten)]
-    input: InputArguments,
     /// Print the lines that are definitely absent
     #[arg(short = 'v', long)]
     invert_match: bool,
@@ -59,6 +57,8 @@ pub struct Arguments {
     /// Skip checksum verification
     #[arg(long)]
     no_verify: bool,
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 /// Looks up hashes in a filter of any kind.
@@ -73,6 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     let file = FilterFile::open(&arguments.filter)?;
     let content = if arguments.no_verify { file.content()? } else { file.verified()? };
+    if let Content::State(State { rule: Some(rule), .. }) = &content {
+        let (kind, remedy) = if rule.integers { ("integers", "add") } else { ("text", "omit") };
+        let is_same = rule.integers == input.rule.integers;
+        ensure!(is_same, "{}: its keys are {kind} ({remedy} --integers)", file.name);
+    }
     let filter: (u64, Lookup) = match content {
         Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),

@@ -9,8 +9,9 @@ use bloomline::{BloomFilter, KeyEstimate};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::filter_file::{FilterFile, Part, total_bytes};
+use crate::filter_file::{FilterFile, Part};
 use crate::filters::merge::{check_match, note_fold};
+use crate::input::total_bytes;
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
 use crate::progress::Progress;
@@ -118,8 +119,8 @@ impl Side {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let paths = [&*arguments.first, &*arguments.second];
-    let progress = Progress::new("reading", total_bytes(&paths));
+    let paths = [&arguments.first, &arguments.second];
+    let progress = Progress::new("reading", total_bytes(paths));
     let [mut first, mut second] = [Side::open(paths[0], &progress)?, Side::open(paths[1], &progress)?];
     let (union, intersection) = if let (Some(ours), Some(theirs)) = (&mut first.filter, &mut second.filter) {
         check_match((&first.name, &ours.as_view()), (&second.name, &theirs.as_view()))?;

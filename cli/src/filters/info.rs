@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
-use crate::input::is_same_file;
+use crate::input::{KeyRule, is_same_file};
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, note};
 use crate::state::{Filter, State};
@@ -41,9 +41,9 @@ With --json, each file has an object. Its fields depend on the kind:
   scalable         blocks, filters, inserted_keys, initial_capacity,
                    requested_false_positive_rate
   bank             blocks (of each slot), slots, known_keys (of each)
-  state            blocks, lines, capacity, is_growing,
-                   requested_false_positive_rate; if it grows,
-                   filters and inserted_keys
+  state            blocks, keys, capacity, is_growing, key_options (null
+                   if not recorded), requested_false_positive_rate; if
+                   it grows, filters and inserted_keys
   frontier         queued_items, accepted_items, capacity (null if it
                    grows)
 
@@ -220,6 +220,9 @@ impl<'a> About<'a> {
             }
             Filter::Growing(filter) => self.scalable(filter),
         }
+        let options = state.rule.as_ref().map(KeyRule::options);
+        let text = options.clone().unwrap_or_else(|| "not recorded".into());
+        self.fact("key options", text, "key_options", options);
         self.requested_fpr(state.fpr);
         Ok(())
     }

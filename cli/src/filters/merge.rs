@@ -9,9 +9,9 @@ use bloomline::{BloomFilter, BloomView};
 use clap::Args;
 use serde_json::json;
 
-use crate::filter_file::{Content, FilterFile, Part, total_bytes};
+use crate::filter_file::{Content, FilterFile, Part};
 use crate::guard::{GuardedFile, Output};
-use crate::input::KeyRule;
+use crate::input::{KeyRule, total_bytes};
 use crate::numbers::{self, counted, percent};
 use crate::output::{Printer, check_json, note};
 use crate::progress::Progress;
@@ -47,8 +47,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create(&arguments.filters)?;
-    let paths: Vec<&Path> = arguments.filters.iter().map(PathBuf::as_path).collect();
-    let progress = Progress::new("merging", total_bytes(&paths));
+    let progress = Progress::new("merging", total_bytes(&arguments.filters));
     let mut merged: Option<Merged> = None;
     for path in &arguments.filters {
         let file = FilterFile::open(path)?;

@@ -28,14 +28,14 @@ use crate::states::grow;
 /// Print each distinct line once, where it occurs first
 #[derive(Args)]
 #[command(after_long_help = "\
-Like `awk '!seen[$0]++'`, in the memory of a filter: lines stay in order, and
-repeated ones are dropped. A new line is dropped too with a probability of at
-most --fpr: one in a million, unless you give another one. The lowest is 8.1e-7,
-with --keys 1.3e-8. --dropped writes the dropped lines to a file; the lost ones
-are those that are not among the printed lines:
+Like `awk '!seen[$0]++'`, in the memory of a filter. Drops repeated lines, and
+keeps the order. A new line is dropped too with a probability of at most --fpr,
+one in a million by default. --dropped writes the dropped lines to a file; a
+line that is there, but was never printed, was lost:
 
   bloomline dedup --dropped dropped.txt log.txt >once.txt
-  comm -13 <(sort once.txt) <(sort -u dropped.txt)
+  sort once.txt >printed.txt
+  sort -u dropped.txt | comm -13 printed.txt -
 
 Memory grows with the number of distinct keys. --keys fixes it: once there are
 more than N, or a few more by the filter's model, dedup stops with exit status 2.
@@ -60,24 +60,27 @@ Examples:
   bloomline dedup --column 2 --delimiter , events.csv >first-events.csv
   tail -f events | bloomline dedup --state seen.state | handle-event")]
 pub struct Arguments {
-    #[command(flatten)]
-    input: InputArguments,
     /// Fix memory for N distinct keys, e.g. 1e9
     #[arg(long, value_name = "N", value_parser = numbers::count_from_1, allow_negative_numbers = true)]
     keys: Option<usize>,
     /// Begin with memory for N keys, and let it grow
+    ///
+    /// The default, from a million keys on, if there are no --keys.
     #[arg(long)]
     grow: bool,
-    /// Target rate of new lines dropped [default: 1e-6, or the state's]
+    /// Rate of new lines dropped [default: 1e-6]
+    ///
+    /// At least 8.1e-7; 1.3e-8 with --keys and without --grow. The default with
+    /// --state is that of the state.
     #[arg(long, value_name = "FPR", value_parser = numbers::share, allow_negative_numbers = true)]
     fpr: Option<f64>,
-    /// Drop lines that earlier runs printed, as FILE records
+    /// Drop what earlier runs printed, and record it in FILE
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Fail instead of waiting for another run on the state
     #[arg(long, requires = "state")]
     no_wait: bool,
-    /// Go on with more than N keys: more new lines are dropped
+    /// Drop more and more new lines beyond N keys
     #[arg(long)]
     allow_overfull: bool,
     /// Write the dropped lines to FILE
@@ -86,9 +89,11 @@ pub struct Arguments {
     /// Write the summary to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Print neither progress nor summary
+    /// Print neither progress, nor notes, nor summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 /// What a signal saves.
