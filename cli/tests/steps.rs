@@ -308,13 +308,10 @@ impl Steps {
                 assert!(owner.is_some_and(|i| self.is_dirty[i]), "step {}: {name} is left", self.step);
             }
         }
-        for i in 0..3 {
-            let found = fs::read(self.place.path(STATES[i])).ok();
-            assert!(
-                found.as_ref() == self.models[i].as_ref().map(|model| &model.bytes),
-                "step {}: {i}",
-                self.step
-            );
+        for (name, model) in STATES.iter().zip(&self.models) {
+            let found = fs::read(self.place.path(name)).ok();
+            let is_known = found.as_ref() == model.as_ref().map(|model| &model.bytes);
+            assert!(is_known, "step {}: {name} has changed", self.step);
         }
     }
 
@@ -879,12 +876,7 @@ impl Steps {
                 }
                 first
             };
-            running.push(self.start(
-                number,
-                first,
-                input.stdin && first_is_dedup(number, grows),
-                Limit::None,
-            ));
+            running.push(self.start(number, first, input.stdin && !(grows && number == 1), Limit::None));
         }
         for it in &mut running {
             if self.random.one_in(4) {
@@ -993,11 +985,8 @@ impl Steps {
         let state = State::of(&bytes);
         assert!(state.keys >= keys.len() as u64 && keys.iter().all(|&key| state.contains(key)), "{context}");
         self.models[i] = Some(Model { bytes, rule: None, keys, is_lossy: false });
-        // Of other keys, they would be others.
         let done = self.run(&[&["dedup", "-q", "--state", STATES[i]], RULES[rule].0, &["in00"]].concat());
         assert!(done.status == Some(0) && done.out.is_empty(), "{}", self.context(&done));
-        let model = self.models[i].as_mut().unwrap();
-        model.rule = None;
     }
 
     fn merge(&mut self, i: usize) {
@@ -1035,7 +1024,7 @@ impl Steps {
             || state.fpr > 1e-5
             || state.is_fixed() && state.keys > state.capacity;
         self.models[i] = Some(Model { bytes, rule: one.rule.or(other.rule), keys, is_lossy });
-        // States that cannot be told apart by their number of keys are not compared by it.
+        // Merged states soon have a high rate.
         if self.random.one_in(2) {
             self.remove(i);
         }
@@ -1115,10 +1104,6 @@ impl Steps {
         assert!(dedup.out.is_empty() != is_state, "{context}");
         self.count(if is_state { "state first" } else { "filter first" });
     }
-}
-
-fn first_is_dedup(number: usize, grows: bool) -> bool {
-    !(grows && number == 1)
 }
 
 fn is_a_note(line: &str) -> bool {
