@@ -16,6 +16,7 @@ use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
+use crate::guard::refuse_as_lines;
 use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, note};
@@ -382,9 +383,12 @@ impl<'a> Reader<'a> {
             ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
             Box::new(io::stdin())
         } else {
-            let file = File::open(file).map_err(failed)?;
-            ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
-            Box::new(file)
+            let opened = File::open(file).map_err(failed)?;
+            ensure!(!is_output(&opened), "{name}: {ALSO_OUTPUT}");
+            if !self.input.raw && opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                refuse_as_lines(file)?;
+            }
+            Box::new(opened)
         };
         let source = self.progress.reading(source);
         let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };

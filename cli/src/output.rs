@@ -21,7 +21,12 @@ use crate::signals;
 
 /// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
-    let _ = suspended(|| writeln!(io::stderr(), "bloomline: {text}"));
+    // A file's name can have control characters: a newline, or what a terminal obeys.
+    let mut line = String::new();
+    for letter in text.to_string().chars() {
+        if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    let _ = suspended(|| writeln!(io::stderr(), "bloomline: {line}"));
 }
 
 /// The system's error for a file, with a remedy.
@@ -105,6 +110,15 @@ fn stdout() -> io::Result<File> {
 /// Whether `path` is the file that standard output goes to.
 pub fn is_printed_to(path: &Path) -> bool {
     stdout().is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(&file, path))
+}
+
+/// Whether `path` is the file that standard input comes from.
+pub fn is_read_from(path: &Path) -> bool {
+    #[cfg(unix)]
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    #[cfg(not(unix))]
+    let stdin = io::Result::<File>::Err(ErrorKind::Unsupported.into());
+    stdin.is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(&file, path))
 }
 
 /// Whether `file` is what the path leads to now: another process may have removed or replaced it.
@@ -303,7 +317,9 @@ impl FileLock {
                     static NOTED: Once = Once::new();
                     let name = name.display();
                     NOTED.call_once(|| {
-                        note(format_args!("{name}: cannot be locked ({error}): let one run use it at a time"));
+                        note(format_args!(
+                            "{name}: cannot be locked ({error}): let one run use it at a time"
+                        ));
                     });
                 }
             }

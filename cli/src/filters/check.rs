@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::filter_file::{Content, FilterFile};
 use crate::input::{Input, InputArguments, is_stdin};
 use crate::keys::Keys;
-use crate::output::Printer;
+use crate::output::{Printer, is_printed_to};
 use crate::state::{Filter, State};
 
 /// Print the lines whose keys are possibly in a filter
@@ -72,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         "the filter and the lines cannot both come from standard input (name the file of one)"
     );
     let file = FilterFile::open(&arguments.filter)?;
+    ensure!(!is_printed_to(&arguments.filter), "{}: is also the output (write to another file)", file.name);
     let content = if arguments.no_verify { file.content()? } else { file.verified()? };
     if let Content::State(State { rule: Some(rule), .. }) = &content {
         let (kind, remedy) = if rule.integers { ("integers", "add") } else { ("text", "omit") };
