@@ -40,7 +40,7 @@ impl<'a> Chunk<'a> {
         Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
     }
 
-    /// Replaces `hashes` by the hashes of the keys.
+    /// Replaces `hashes` by the hashes of the keys, up to the first line without one, which is an error.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
         let (rule, delimiter) = (&self.input.rule, self.input.rule.delimiter());

@@ -183,6 +183,12 @@ fn keys_are_read_from_a_column() {
             "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)";
         assert!(error.contains(text), "{error}");
     }
+    // The lines before it are done.
+    place.write("late", "1\n2\nx\n3\n");
+    let dedup = ["dedup", "-q", "--integers", "--state", "s", "late"];
+    place.bloomline(&dedup).assert().code(2).stdout("1\n2\n");
+    place.bloomline(&dedup).assert().code(2).stdout("");
+    place.bloomline(&["check", "-v", "--integers", "f", "late"]).assert().code(2).stdout("1\n2\n");
     for arguments in [
         &["--column", "0"][..],
         &["--column", "1", "--length", "3"],

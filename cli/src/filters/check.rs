@@ -162,7 +162,7 @@ fn select(
     let mut counts = Counts::default();
     let mut keys = Keys::new(input, "checking", arguments.quiet);
     while let Some(chunk) = keys.next_chunk() {
-        chunk.hash(*seed, &mut hashes)?;
+        let hashed = chunk.hash(*seed, &mut hashes);
         found.resize(hashes.len(), false);
         lookup(&hashes, &mut found);
         let is_selected = !arguments.invert_match;
@@ -175,6 +175,7 @@ fn select(
         } else if arguments.quiet && counts.selected > 0 {
             break;
         }
+        hashed?;
     }
     counts.has_failed = !keys.end();
     Ok(counts)

@@ -146,9 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Not locked while waiting for input, so that a signal can save the state.
     let ended = loop {
         let Some(chunk) = keys.next_chunk() else { break Ok(()) };
-        if let Err(error) = chunk.hash(seed, &mut hashes) {
-            break Err(error);
-        }
+        let hashed = chunk.hash(seed, &mut hashes);
         let mut seen = lock(&seen);
         let Some(Seen { state, is_saved }) = seen.as_mut() else { signals::wait_for_end() };
         let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
@@ -171,6 +169,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         n_printed += n_new;
         n_lines += is_new.len() as u64;
         match stop {
+            None if hashed.is_err() => break hashed,
             None => (),
             Some(Stop::Full) => break Err(full(arguments, state)),
             Some(Stop::Refused(error)) => break Err(refused(error, path.is_some())),
