@@ -21,6 +21,9 @@ pub struct Output {
     /// Replace FILE even if it is a state of dedup
     #[arg(long)]
     replace_state: bool,
+    /// Print neither progress, nor notes, nor summary
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 impl Output {

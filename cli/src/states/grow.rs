@@ -49,6 +49,9 @@ pub struct Arguments {
     /// Fail instead of waiting for another run on the state
     #[arg(long)]
     no_wait: bool,
+    /// Print no notes
+    #[arg(short, long)]
+    quiet: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -94,11 +97,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "requested_false_positive_rate": state.fpr,
         });
         Printer::new().print(format!("{text:#}\n"))?;
-    } else {
+    } else if !arguments.quiet {
         let keys = counted(state.keys, "key");
         note(format_args!("{name}: has at most {keys}; now grows without limit, FPR at most {fpr}"));
     }
-    if state.fpr != requested && State::is_state(file.bytes()) {
+    if state.fpr != requested && !arguments.quiet && State::is_state(file.bytes()) {
         let requested = percent(requested);
         note(format_args!(
             "{name}: the FPR was {requested}; from now on, give dedup --fpr {fpr}, or omit it"
