@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use bloomline::StandaloneKind;
 use clap::Args;
 
 use crate::input::is_same_file;
@@ -14,12 +15,15 @@ use crate::state::State;
 
 #[derive(Args)]
 pub struct Output {
-    /// File to write; may be one that is read
+    /// Filter file to write
     #[arg(id = "output", short, long, value_name = "FILE")]
     pub path: PathBuf,
     /// Replace FILE even if it is a state of dedup
     #[arg(long)]
     replace_state: bool,
+    /// Print neither progress, nor notes, nor summary
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 impl Output {
@@ -73,6 +77,18 @@ impl GuardedFile {
 pub fn refuse_state(path: &Path, remedy: &str) -> Result<()> {
     let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
     ensure!(!State::is_state(&end), "{}: a state of dedup, which would be lost ({remedy})", path.display());
+    Ok(())
+}
+
+/// Fails if the file, which is to be read as lines, is one that bloomline wrote.
+pub fn refuse_as_lines(path: &Path) -> Result<()> {
+    let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
+    let kind = if State::is_state(&end) { "a state of dedup" } else { "a filter" };
+    ensure!(
+        !State::is_state(&end) && StandaloneKind::of(&end).is_none(),
+        "{}: {kind}, not lines (name a file of lines, or give --raw to read it as lines)",
+        path.display()
+    );
     Ok(())
 }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
-use crate::output::{io_error, is_stdin_at};
+use crate::numbers::count_from_1;
+use crate::output::{io_error, is_read_from};
 
 // Given last: the heading is that of all options after it.
 #[derive(Args)]
@@ -41,7 +42,7 @@ pub struct KeyRule {
     #[arg(short = '0', long)]
     pub null: bool,
     /// Lines are N bytes each, with nothing between them
-    #[arg(long, value_name = "N", conflicts_with = "null")]
+    #[arg(long, value_name = "N", conflicts_with = "null", value_parser = length)]
     pub length: Option<NonZeroUsize>,
     /// The CR of CR LF is not part of the key
     #[arg(long, conflicts_with_all = ["null", "length"])]
@@ -49,8 +50,8 @@ pub struct KeyRule {
     /// Keys are decimal integers, not text
     ///
     /// From -2^63 to 2^64 - 1: 42, +42 and 042 are one key, as in filters of
-    /// integer columns from Python or SQL. --length 8 reads the same keys from
-    /// little-endian binary files.
+    /// integer columns from Python or SQL; -1 and 2^64 - 1 are one too. --length 8
+    /// reads the same keys from little-endian binary files.
     #[arg(long, conflicts_with = "length")]
     pub integers: bool,
     /// The key is the N-th field, counted from 1
@@ -68,10 +69,14 @@ pub struct KeyRule {
 #[derive(Clone)]
 pub struct Input {
     pub files: Vec<PathBuf>,
-    /// Where their names come from.
+    /// Where the names of the files are from.
     pub list: Option<PathBuf>,
     pub raw: bool,
     pub rule: KeyRule,
+}
+
+fn length(text: &str) -> Result<NonZeroUsize, String> {
+    count_from_1(text).map(|length| NonZeroUsize::new(length).expect("at least 1"))
 }
 
 fn column(text: &str) -> Result<NonZeroUsize, String> {
@@ -133,36 +138,40 @@ impl InputArguments {
 
 /// The names in a list, each ended by NUL.
 fn names(list: &Path) -> Result<Vec<PathBuf>> {
-    let (name, mut text) = (list.display(), Vec::new());
-    let read = if is_stdin(list) {
-        io::stdin().read_to_end(&mut text)
+    let mut text = Vec::new();
+    let (name, read) = if is_stdin(list) {
+        ("standard input".into(), io::stdin().read_to_end(&mut text))
     } else {
-        File::open(list).and_then(|mut file| file.read_to_end(&mut text))
+        (list.display().to_string(), File::open(list).and_then(|mut file| file.read_to_end(&mut text)))
     };
-    read.map_err(|error| io_error(name, &error))?;
+    read.map_err(|error| io_error(&name, &error))?;
+    ensure!(
+        text.contains(&0) || !text.contains(&b'\n'),
+        "{name}: has no NUL (end each name with NUL, as `find -print0` does)"
+    );
     let names = text.strip_suffix(b"\0").unwrap_or(&text);
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let path = |(i, name): (usize, &[u8])| {
-        ensure!(!name.is_empty(), "{}: name {} is empty (end each name with one NUL)", list.display(), i + 1);
+    let path = |(i, path): (usize, &[u8])| {
+        ensure!(!path.is_empty(), "{name}: name {} is empty (end each name with one NUL)", i + 1);
         ensure!(
-            !(is_stdin(list) && name == b"-"),
-            "-: the names and the lines cannot both come from standard input (omit - from the names)"
+            !(is_stdin(list) && path == b"-"),
+            "{name}: the names and the lines cannot both come from standard input (omit - from the names)"
         );
-        path(name).ok_or_else(|| anyhow!("{}: name {} is not UTF-8 (rename the file)", list.display(), i + 1))
+        path_of(path).ok_or_else(|| anyhow!("{name}: name {} is not UTF-8 (rename the file)", i + 1))
     };
     names.split(|&byte| byte == 0).enumerate().map(path).collect()
 }
 
 #[cfg(unix)]
-fn path(name: &[u8]) -> Option<PathBuf> {
+fn path_of(name: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     Some(std::ffi::OsStr::from_bytes(name).into())
 }
 
 #[cfg(not(unix))]
-fn path(name: &[u8]) -> Option<PathBuf> {
+fn path_of(name: &[u8]) -> Option<PathBuf> {
     str::from_utf8(name).ok().map(PathBuf::from)
 }
 
@@ -180,11 +189,11 @@ impl Input {
         total_bytes(&self.files).is_some()
     }
 
-    /// Whether `file` is one of them, or the list of them, under any name.
+    /// Whether `file` is one of them, or their list, under any name.
     pub fn has(&self, file: &Path) -> bool {
-        let is_it =
-            |other: &PathBuf| if is_stdin(other) { is_stdin_at(file) } else { is_same_file(file, other) };
-        self.files.iter().chain(&self.list).any(is_it)
+        let is_file =
+            |other: &PathBuf| if is_stdin(other) { is_read_from(file) } else { is_same_file(file, other) };
+        self.files.iter().chain(&self.list).any(is_file)
     }
 
     /// Finds out now whether all files can be read, not after an hour of reading the first.

@@ -16,6 +16,7 @@ use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
+use crate::guard::refuse_as_lines;
 use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, note};
@@ -39,7 +40,7 @@ impl<'a> Chunk<'a> {
         Self { input, position: (0, 0), buffer: Vec::new(), len: 0, ends: Vec::new() }
     }
 
-    /// Replaces `hashes` by the hashes of the keys.
+    /// Replaces `hashes` by the hashes of the keys, up to the first line without one, which is an error.
     pub fn hash(&self, seed: u64, hashes: &mut Vec<u64>) -> Result<()> {
         hashes.clear();
         let (rule, delimiter) = (&self.input.rule, self.input.rule.delimiter());
@@ -382,9 +383,12 @@ impl<'a> Reader<'a> {
             ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
             Box::new(io::stdin())
         } else {
-            let file = File::open(file).map_err(failed)?;
-            ensure!(!is_output(&file), "{name}: {ALSO_OUTPUT}");
-            Box::new(file)
+            let opened = File::open(file).map_err(failed)?;
+            ensure!(!is_output(&opened), "{name}: {ALSO_OUTPUT}");
+            if !self.input.raw && opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                refuse_as_lines(file)?;
+            }
+            Box::new(opened)
         };
         let source = self.progress.reading(source);
         let reader = if self.input.raw { Box::new(source) } else { decompressed(&name, source)? };

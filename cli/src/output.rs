@@ -21,7 +21,12 @@ use crate::signals;
 
 /// Prints a line to standard error. If that fails, there is nowhere to report it.
 pub fn note(text: fmt::Arguments) {
-    let _ = suspended(|| writeln!(io::stderr(), "bloomline: {text}"));
+    // A file's name can have control characters: a newline, or what a terminal obeys.
+    let mut line = String::new();
+    for letter in text.to_string().chars() {
+        if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    let _ = suspended(|| writeln!(io::stderr(), "bloomline: {line}"));
 }
 
 /// The system's error for a file, with a remedy.
@@ -120,7 +125,7 @@ pub fn is_printed_to(path: &Path) -> bool {
 }
 
 /// Whether `path` is the file that standard input comes from.
-pub fn is_stdin_at(path: &Path) -> bool {
+pub fn is_read_from(path: &Path) -> bool {
     unbuffered(&io::stdin()).is_ok_and(|file| is_file_at(&file, path))
 }
 

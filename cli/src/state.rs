@@ -53,7 +53,10 @@ impl State {
     /// Reads a state and verifies all its checksums. `name` is for errors.
     pub fn from_bytes(name: impl Display, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: String| anyhow!("{name}: {what} (restore a copy of the state, or remove it)");
-        ensure!(Self::is_state(bytes), "{name}: not a state of dedup (name another file)");
+        ensure!(
+            Self::is_state(bytes),
+            "{name}: not a state of dedup, or cut short (name another file, or restore a copy)"
+        );
         let (filter, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
             .ok_or_else(|| wrong(format!("a state cut to {} bytes", bytes.len())))?;
@@ -150,7 +153,7 @@ impl State {
         let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;
         let twice = 2.0 * self.fpr.max(rate);
         let fpr = if is_enough { self.fpr } else { twice.max(1.1 * lowest) };
-        (fpr < 1.0).then_some(fpr)
+        (fpr <= 0.5).then_some(fpr)
     }
 
     /// Whether more keys were put in than keep the requested rate.

@@ -597,6 +597,23 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn quiet_commands_say_nothing() {
+    let place = Place::new();
+    place.write("keys", lines(0..10_000));
+    for command in [
+        "build -q -o f --keys 1e5 keys",
+        "fold -q -o g --factor 2 f",
+        "fold -q -o g --fpr 1% g",
+        "merge -q -o h f g",
+        "dedup -q --state s --keys 10_000 keys >out",
+        "grow -q s",
+        "check -q f keys",
+    ] {
+        place.shell(&format!("$b {command}")).assert().success().stdout("").stderr("");
+    }
+}
+
+#[test]
 fn help_is_short_or_long_and_fits_a_terminal() {
     let place = Place::new();
     let all = commands(&place);

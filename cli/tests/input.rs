@@ -183,6 +183,12 @@ fn keys_are_read_from_a_column() {
             "short: line 100001 has no column 2: \"only\" (remove it, or change --column or --delimiter)";
         assert!(error.contains(text), "{error}");
     }
+    // The lines before it are done.
+    place.write("late", "1\n2\nx\n3\n");
+    let dedup = ["dedup", "-q", "--integers", "--state", "s", "late"];
+    place.bloomline(&dedup).assert().code(2).stdout("1\n2\n");
+    place.bloomline(&dedup).assert().code(2).stdout("");
+    place.bloomline(&["check", "-v", "--integers", "f", "late"]).assert().code(2).stdout("1\n2\n");
     for arguments in [
         &["--column", "0"][..],
         &["--column", "1", "--length", "3"],
@@ -298,6 +304,30 @@ fn what_can_be_read_is_read() {
 }
 
 #[test]
+fn files_of_bloomline_are_not_lines() {
+    let place = Place::new();
+    place.write("f", filter_of(b"bee"));
+    place.write("a", "ant\n");
+    place.bloomline(&["dedup", "-q", "--state", "s", "a"]).assert().success();
+    for (name, kind) in [("f", "a filter"), ("s", "a state of dedup")] {
+        let text = format!("{name}: {kind}, not lines (name a file of lines, or give --raw");
+        for command in [&["dedup"][..], &["check", "f"], &["build", "-o", "g"]] {
+            let error = error(&place, &[command, &[name]].concat());
+            assert!(error.contains(&text), "{error}");
+        }
+        place.bloomline(&["dedup", "-q", "--raw", name]).assert().success();
+    }
+}
+
+/// A message is one line, and nothing in it commands a terminal.
+#[test]
+fn names_in_messages_are_printable() {
+    let place = Place::new();
+    let error = error(&place, &["dedup", "a\nb\u{1b}[31m"]);
+    assert_eq!(error, "bloomline: a\\nb\\u{1b}[31m: No such file or directory (check the path)\n");
+}
+
+#[test]
 fn names_of_files_are_read_from_a_list() {
     let place = Place::new();
     place.write("two words", "ant\n");
@@ -323,10 +353,12 @@ fn names_of_files_are_read_from_a_list() {
         place.shell("find . -name none -print0 | $b dedup --files0-from -").assert().success().stdout("");
     none.stderr("bloomline: 0 lines, 0 printed, 0 dropped (FPR now 0%)\n");
     place.write("empty", "\0");
+    place.write("newlines", "a\nb\n");
     place.write("stdin", "-\0");
     for (arguments, text) in [
         (&["--files0-from", "empty"][..], "empty: name 1 is empty"),
         (&["--files0-from", "no"], "no: No such file"),
+        (&["--files0-from", "newlines"], "newlines: has no NUL"),
         (&["--files0-from", "list", "file"], "cannot be used with"),
     ] {
         assert!(error(&place, &[&["dedup"], arguments].concat()).contains(text));

@@ -91,7 +91,7 @@ fn an_overfull_state() {
 #[test]
 fn a_filter_as_a_state() {
     for name in NAMES {
-        for build in ["--keys 600", "--fpr 30%", "--keys 1e6", "--keys 1e6 --fpr 2e-8", "--bits-per-key 3"] {
+        for build in ["--keys 600", "--fpr 20%", "--keys 1e6", "--keys 1e6 --fpr 2e-8", "--bits-per-key 5"] {
             let shell = shell(name);
             shell.succeeds(&format!("bloomline build -q -o f.bloom {build} few; mv f.bloom NAME"), name);
             let (is_good, text) = shell.run("bloomline dedup --state NAME more", name);
@@ -139,6 +139,23 @@ fn states_that_do_not_merge() {
         shell.succeeds(remedy, name);
         shell.succeeds("bloomline dedup -q --state NAME more", name);
     }
+}
+
+#[test]
+fn too_low_a_rate() {
+    let place = Place::new();
+    let error = |fpr: &str| {
+        let refused = place.bloomline(&["dedup", "--fpr", fpr]).write_stdin("").assert().code(2);
+        String::from_utf8(refused.get_output().stderr.clone()).unwrap()
+    };
+    let text = error("1e-9");
+    let lowest = text.split("raise --fpr to ").nth(1).unwrap().split(',').next().unwrap();
+    place.bloomline(&["dedup", "--fpr", lowest]).write_stdin("").assert().success();
+    let fixed = ["dedup", "--keys", "9", "--fpr"];
+    let text = place.bloomline(&[&fixed[..], &["1e-9"]].concat()).write_stdin("").assert().code(2);
+    let text = String::from_utf8(text.get_output().stderr.clone()).unwrap();
+    let lowest = text.split("at least ").nth(1).unwrap().split(',').next().unwrap();
+    place.bloomline(&[&fixed[..], &[lowest]].concat()).write_stdin("").assert().success();
 }
 
 #[test]

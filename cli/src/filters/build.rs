@@ -69,9 +69,6 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    /// Print neither progress, nor notes, nor summary
-    #[arg(short, long)]
-    quiet: bool,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -104,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let built = if let Some(sized) = sized {
         insert_all(arguments, input, sized)?
     } else if input.is_of_files() {
-        let (distinct, read) = distinct::count(input, arguments.quiet);
+        let (distinct, read) = distinct::count(input, arguments.output.quiet);
         let (n_lines, keys) = (read?, distinct.at_most());
         let built = insert_all(arguments, input, empty(keys, sizing_for(keys)?)?)?;
         // Files may have grown.
@@ -120,10 +117,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     output.write(|file| built.filter.write_standalone(file))?;
     if arguments.json {
         Printer::new().print(built.json())?;
-    } else if !arguments.quiet {
+    } else if !arguments.output.quiet {
         built.say();
     }
-    if let Some(overfull) = overfull.filter(|_| !arguments.quiet) {
+    if let Some(overfull) = overfull.filter(|_| !arguments.output.quiet) {
         note(format_args!("{overfull} ({})", built.remedy()));
     }
     Ok(ExitCode::SUCCESS)
@@ -154,14 +151,14 @@ fn insert_all<'a>(
     input: &Input,
     (mut filter, rate): (BloomFilter, f64),
 ) -> Result<Built<'a>> {
-    let keys = Keys::new(input, "building", arguments.quiet);
+    let keys = Keys::new(input, "building", arguments.output.quiet);
     let n_lines = keys.hash_all(filter.seed(), |hashes| filter.insert_batch(hashes))?;
     Ok(Built { arguments, filter, n_lines, known_keys: None, rate })
 }
 
 /// For a pipe: its keys can be read only once, and their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input, mut builder: FilterBuilder) -> Result<Built<'a>> {
-    let keys = Keys::new(input, "reading", arguments.quiet);
+    let keys = Keys::new(input, "reading", arguments.output.quiet);
     let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
     let filter = builder.finish()?;
     let known_keys = filter.known_keys();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::filter_file::{Content, FilterFile};
 use crate::input::{Input, InputArguments, is_stdin};
 use crate::keys::Keys;
-use crate::output::Printer;
+use crate::output::{Printer, is_printed_to};
 use crate::state::{Filter, State};
 
 /// Print the lines whose keys are possibly in a filter
@@ -72,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         "the filter and the lines cannot both come from standard input (name the file of one)"
     );
     let file = FilterFile::open(&arguments.filter)?;
+    ensure!(!is_printed_to(&arguments.filter), "{}: is also the output (write to another file)", file.name);
     let content = if arguments.no_verify { file.content()? } else { file.verified()? };
     if let Content::State(State { rule: Some(rule), .. }) = &content {
         let (kind, remedy) = if rule.integers { ("integers", "add") } else { ("text", "omit") };
@@ -161,7 +162,7 @@ fn select(
     let mut counts = Counts::default();
     let mut keys = Keys::new(input, "checking", arguments.quiet);
     while let Some(chunk) = keys.next_chunk() {
-        chunk.hash(*seed, &mut hashes)?;
+        let hashed = chunk.hash(*seed, &mut hashes);
         found.resize(hashes.len(), false);
         lookup(&hashes, &mut found);
         let is_selected = !arguments.invert_match;
@@ -174,6 +175,7 @@ fn select(
         } else if arguments.quiet && counts.selected > 0 {
             break;
         }
+        hashed?;
     }
     counts.has_failed = !keys.end();
     Ok(counts)

@@ -50,7 +50,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let output = arguments.output.create([&arguments.filter])?;
     let file = FilterFile::open(&arguments.filter)?;
     let n_bytes = file.bytes().len() as u64;
-    let progress = Progress::new("folding", Some(2 * n_bytes));
+    let quiet = arguments.output.quiet;
+    let progress = if quiet { Progress::hidden() } else { Progress::new("folding", Some(2 * n_bytes)) };
     let mut filter = file.filter()?;
     progress.add(n_bytes);
     let before = filter.n_blocks();
@@ -85,6 +86,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "false_positive_rate": fpr,
         });
         Printer::new().print(format!("{text:#}\n"))?;
+    } else if quiet {
+        return Ok(ExitCode::SUCCESS);
     } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
         let next = filter.as_view().to_folded(*least)?.estimated_fpr();
         note(format_args!(

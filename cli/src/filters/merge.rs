@@ -47,7 +47,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create(&arguments.filters)?;
-    let progress = Progress::new("merging", total_bytes(&arguments.filters));
+    let total = total_bytes(&arguments.filters);
+    let progress = if arguments.output.quiet { Progress::hidden() } else { Progress::new("merging", total) };
     let mut merged: Option<Merged> = None;
     for path in &arguments.filters {
         let file = FilterFile::open(path)?;
@@ -169,7 +170,7 @@ impl Merged {
                 "folded": folded.map(|(file, factor)| json!({"file": file, "factor": factor})).collect::<Vec<_>>(),
             });
             Printer::new().print(format!("{text:#}\n"))?;
-        } else {
+        } else if !arguments.output.quiet {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
             }

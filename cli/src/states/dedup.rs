@@ -37,22 +37,22 @@ line that is there, but was never printed, was lost:
   sort once.txt >printed.txt
   sort -u dropped.txt | comm -13 printed.txt -
 
-Memory grows with the number of distinct keys. --keys fixes it: once there are
-more than N, or a few more by the filter's model, dedup stops with exit status 2.
-With --allow-overfull it goes on, drops more and more new lines, and says so at
-the end.
+Memory grows with the number of distinct keys. --keys fixes it: before it takes
+so many more than N that the FPR rises, dedup stops with exit status 2. With
+--allow-overfull it goes on, drops more and more new lines, and says so at the
+end.
 
 With --state, lines printed in earlier runs are dropped too. FILE records the
-keys of the printed lines, --fpr, --keys, and what a key is (--column, --crlf
-and the like). Later runs may omit --fpr and --keys; other values, and other
-keys, are an error. FILE is written at the end, on Ctrl-C, and when dedup stops
-because input cannot be read or the filter is full, but not when output cannot
-be written: the next run prints the lines of that run again, and none is lost.
-Another run on FILE waits meanwhile.
+keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
+and the like). Later runs may omit --fpr and --keys; other values or other key
+options are an error. FILE is written at the end, on Ctrl-C, and when dedup
+stops because a line cannot be read or the filter is full, but not when output
+cannot be written: the next run prints the lines of that run again, and none is
+lost. Another run on FILE waits meanwhile.
 
 A file that cannot be read is reported, the others are read, and the exit status
-is 2. --summary writes an object of lines, printed, dropped and
-false_positive_rate.
+is 2. --dropped replaces its file at the start. --summary writes an object of
+lines, printed, dropped and false_positive_rate, at the end.
 
 Examples:
   bloomline dedup log.txt >once.txt
@@ -65,10 +65,10 @@ pub struct Arguments {
     keys: Option<usize>,
     /// Begin with memory for N keys, and let it grow
     ///
-    /// The default, from a million keys on, if there are no --keys.
+    /// The default without --keys, beginning with memory for a million.
     #[arg(long)]
     grow: bool,
-    /// Rate of new lines dropped [default: 1e-6]
+    /// Highest probability that a new line is dropped [default: 1e-6]
     ///
     /// At least 8.1e-7; 1.3e-8 with --keys and without --grow. The default with
     /// --state is that of the state.
@@ -132,7 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let outputs = [("--dropped", &arguments.dropped), ("--summary", &arguments.summary)];
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
     let [mut dropped, mut summary] =
-        [Report::create(&arguments.dropped)?, Report::create(&arguments.summary)?];
+        [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
     let seed = state.filter.seed();
     // `None` once saved, or if it must not be.
     let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
@@ -147,9 +147,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // Not locked while waiting for input, so that a signal can save the state.
     let ended = loop {
         let Some(chunk) = keys.next_chunk() else { break Ok(()) };
-        if let Err(error) = chunk.hash(seed, &mut hashes) {
-            break Err(error);
-        }
+        let hashed = chunk.hash(seed, &mut hashes);
         let mut seen = lock(&seen);
         let Some(Seen { state, is_saved }) = seen.as_mut() else { signals::wait_for_end() };
         let (n_new, stop) = insert_all(&mut state.filter, &hashes, limit - state.keys, &mut is_new);
@@ -172,6 +170,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         n_printed += n_new;
         n_lines += is_new.len() as u64;
         match stop {
+            None if hashed.is_err() => break hashed,
             None => (),
             Some(Stop::Full) => break Err(full(arguments, state)),
             Some(Stop::Refused(error)) => break Err(refused(error, path.is_some())),
@@ -197,6 +196,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let n_dropped = n_lines - n_printed;
         let text =
             json!({"lines": n_lines, "printed": n_printed, "dropped": n_dropped, "false_positive_rate": fpr});
+        let _ = summary.file.set_len(0); // a pipe has no length
         summary.write(format!("{text:#}\n"))?;
     }
     if !arguments.quiet && (is_whole || n_lines > 0) {
@@ -270,14 +270,13 @@ fn saved(path: &Path, arguments: &Arguments, input: &Input) -> Result<Option<Sta
 
 fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
-    let bits_per_key = sizing::bits_per_key(fpr)?;
     let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
     let filter = if arguments.keys.is_some() && !arguments.grow {
-        Filter::Fixed(BloomFilter::with_bits_per_key(capacity, bits_per_key)?)
+        Filter::Fixed(BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?)
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
-            SizingError::Fpr { value, lowest, .. } => anyhow!(
+            SizingError::Fpr { value, lowest, .. } if (0.0..lowest).contains(&value) && value > 0.0 => anyhow!(
                 "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or fix the number of \
                  distinct keys with --keys)",
                 percent(value)
@@ -410,9 +409,11 @@ struct Report {
 }
 
 impl Report {
-    fn create(name: &Option<PathBuf>) -> Result<Option<Self>> {
+    /// Finds out now whether the file can be written, and empties it now or when it is written.
+    fn create(name: &Option<PathBuf>, empties: bool) -> Result<Option<Self>> {
         let Some(name) = name else { return Ok(None) };
-        let file = File::create(name).map_err(|error| io_error(name.display(), &error))?;
+        let file = File::options().write(true).create(true).truncate(empties).open(name);
+        let file = file.map_err(|error| io_error(name.display(), &error))?;
         Ok(Some(Self { name: name.clone(), file }))
     }
 

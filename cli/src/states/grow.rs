@@ -26,9 +26,9 @@ stay dropped. The state is replaced unless you name another file with -o.
 With -o, a blocked or scalable filter, as of `build`, becomes a state: dedup
 then drops lines that have its keys.
 
-The false-positive rate stays if the filter has used at most 15 % of it.
-Otherwise it doubles. A filter of `build`, and a state that --allow-overfull
-filled beyond its rate, need --fpr.
+The FPR stays if the filter's own FPR is at most 15% of it. Otherwise it
+doubles. A filter of `build`, and a state that --allow-overfull filled beyond
+its FPR, need --fpr.
 
 The JSON object has file, keys (at most), capacity and
 requested_false_positive_rate.
@@ -49,6 +49,9 @@ pub struct Arguments {
     /// Fail instead of waiting for another run on the state
     #[arg(long)]
     no_wait: bool,
+    /// Print no notes
+    #[arg(short, long)]
+    quiet: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -94,14 +97,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "requested_false_positive_rate": state.fpr,
         });
         Printer::new().print(format!("{text:#}\n"))?;
-    } else {
+    } else if !arguments.quiet {
         let keys = counted(state.keys, "key");
-        note(format_args!("{name}: at most {keys}, takes any number from now on at an FPR of at most {fpr}"));
+        note(format_args!("{name}: has at most {keys}; now grows without limit, FPR at most {fpr}"));
     }
-    if state.fpr != requested && State::is_state(file.bytes()) {
+    if state.fpr != requested && !arguments.quiet && State::is_state(file.bytes()) {
         let requested = percent(requested);
         note(format_args!(
-            "{name}: the FPR was {requested}; where you pass it to dedup, change it or omit it"
+            "{name}: the FPR was {requested}; from now on, give dedup --fpr {fpr}, or omit it"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -111,11 +114,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     let name = &file.name;
     let Ok(state) = state_of(file) else {
-        return anyhow!("{name}: not a state of dedup (name another file)");
+        return anyhow!("{name}: not a state of dedup, or cut short (name another file, or restore a copy)");
     };
     let output = path.with_extension("state");
     let output = if output == path { path.with_extension("dedup.state") } else { output };
-    let fpr = state.enough_to_grow().filter(|&fpr| !state.requests(fpr));
+    let Some(fpr) = state.enough_to_grow() else {
+        return anyhow!(
+            "{name}: a filter, not a state of dedup, and too full to make one of it (name another file)"
+        );
+    };
+    let fpr = (!state.requests(fpr)).then_some(fpr);
     anyhow!(
         "{name}: a filter, not a state of dedup (make one by `{}`, and use that)",
         grow_command(path, Some(&output), fpr)
