@@ -91,7 +91,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// How keys end.
+/// How lines end.
 #[derive(Clone, Copy)]
 pub enum Ends {
     With(u8),

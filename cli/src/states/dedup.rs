@@ -182,6 +182,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // A first run that printed nothing and failed leaves no state, which would bind the next run to its options.
     let is_wanted = n_printed > 0 || ended.is_ok() && is_whole;
     if let Some(path) = path.as_ref().filter(|_| !is_saved && is_wanted) {
+        // What is lost is among the dropped lines, after a power failure too. A pipe cannot be synced.
+        let _ = dropped.as_ref().map(|dropped| dropped.file.sync_all());
         save(&state, path)?;
     }
     ended?;
@@ -276,7 +278,7 @@ fn new(arguments: &Arguments) -> Result<State> {
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
-            SizingError::Fpr { value, lowest, .. } if (0.0..lowest).contains(&value) && value > 0.0 => anyhow!(
+            SizingError::Fpr { value, lowest, .. } if value > 0.0 && value < lowest => anyhow!(
                 "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or fix the number of \
                  distinct keys with --keys)",
                 percent(value)
@@ -344,15 +346,14 @@ fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
     };
     let text = match seen.take() {
         None => return,
-        Some(Seen { is_saved: true, .. }) => "nothing new was printed".into(),
-        Some(Seen { state: State { keys: 0, .. }, .. }) => "not made, as nothing was printed".into(),
+        Some(Seen { is_saved: true, .. }) => "nothing new was printed",
+        Some(Seen { state: State { keys: 0, .. }, .. }) => "not made, as nothing was printed",
         Some(Seen { state, .. }) => match save(&state, path) {
-            Ok(()) => "saved, with all lines that were printed".into(),
+            Ok(()) => "saved, with all lines that were printed",
             Err(error) => return note(format_args!("{name}: NOT saved: {error:#}")),
         },
     };
     if !quiet {
-        let text: String = text;
         note(format_args!("{name}: {text}"));
     }
 }
