@@ -212,6 +212,9 @@ fn a_state_knows_what_it_was_asked_for() {
     assert_eq!(dedup(&["g", "--keys", "20"], &lines(0..200)), lines(100..200).as_bytes());
     assert_eq!(dedup(&["default"], "ant\n"), b"ant\n");
     assert_eq!(dedup(&["default", "--keys", "1_000_000"], "ant\n"), b"");
+    // A rate can be given as it is printed.
+    assert_eq!(dedup(&["r", "--fpr", "1.23456e-4"], "ant\n"), b"ant\n");
+    assert_eq!(dedup(&["r", "--fpr", "0.0123%"], "ant\n"), b"");
     let refused = |arguments: &[&str], texts: &[&str]| {
         refuses(&place, &[&["dedup", "--state"], arguments].concat(), "new\n", texts);
     };
@@ -500,6 +503,7 @@ fn dropped_lines_are_written() {
     let place = Place::new();
     let text = lines(0..5000) + &lines(2000..6000);
     place.write("in", &text);
+    place.write("j", "longer than the summary ".repeat(100));
     let dedup = ["dedup", "--state", "s", "--dropped", "d", "--summary", "j", "in"];
     let summary = "9,000 lines, 6,000 printed, 3,000 dropped";
     place.bloomline(&dedup).assert().success().stdout(lines(0..6000)).stderr(contains(summary));
