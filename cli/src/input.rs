@@ -28,7 +28,8 @@ pub struct InputArguments {
     files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
-    /// Otherwise, gzip and zstd are known by their first bytes.
+    /// Otherwise, gzip and zstd are known by their first bytes, and filters and
+    /// states are refused.
     #[arg(long)]
     raw: bool,
     #[command(flatten)]

@@ -37,10 +37,10 @@ line that is there, but was never printed, was lost:
   sort once.txt >printed.txt
   sort -u dropped.txt | comm -13 printed.txt -
 
-Memory grows with the number of distinct keys. --keys fixes it: before it takes
-so many more than N that the FPR rises, dedup stops with exit status 2. With
---allow-overfull it goes on, drops more and more new lines, and says so at the
-end.
+Memory grows with the number of distinct keys. --keys fixes it: dedup stops with
+exit status 2 before there are so many more than N that the FPR rises above
+--fpr. With --allow-overfull it goes on, drops more and more new lines, and says
+so at the end.
 
 With --state, lines printed in earlier runs are dropped too. FILE records the
 keys of the printed lines, --fpr, --keys, and the key options (--column, --crlf
