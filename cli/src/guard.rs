@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use bloomline::StandaloneKind;
 use clap::Args;
 
@@ -75,32 +75,32 @@ impl GuardedFile {
 
 /// Fails, with a remedy, if the file is a state.
 pub fn refuse_state(path: &Path, remedy: &str) -> Result<()> {
-    let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
+    let end = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.and_then(|mut file| end_of(&mut file)),
+    };
+    let end = end.map_err(|error| io_error(path.display(), &error))?;
     ensure!(!State::is_state(&end), "{}: a state of dedup, which would be lost ({remedy})", path.display());
     Ok(())
 }
 
 /// Fails if the file, which is to be read as lines, is one that bloomline wrote.
-pub fn refuse_as_lines(path: &Path) -> Result<()> {
-    let end = end_of(path).map_err(|error| io_error(path.display(), &error))?;
-    let kind = if State::is_state(&end) { "a state of dedup" } else { "a filter" };
-    ensure!(
-        !State::is_state(&end) && StandaloneKind::of(&end).is_none(),
-        "{}: {kind}, not lines (name a file of lines, or give --raw to read it as lines)",
-        path.display()
-    );
-    Ok(())
+pub fn refuse_as_lines(name: &str, file: &mut File) -> Result<()> {
+    let end = end_of(file).map_err(|error| io_error(name, &error))?;
+    let kind = match StandaloneKind::of(&end) {
+        _ if State::is_state(&end) => "a state of dedup",
+        Some(_) => "a filter",
+        None => return Ok(()),
+    };
+    bail!("{name}: {kind}, not lines (name a file of lines, or give --raw to read it as lines)")
 }
 
-/// The last bytes of a file, if there is one.
-fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+/// The last bytes of a file that is at its start, and stays there.
+fn end_of(file: &mut File) -> io::Result<Vec<u8>> {
     const LEN: u64 = 64;
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened?,
-    };
     let mut end = Vec::new();
     file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(LEN)))?;
     file.take(LEN).read_to_end(&mut end)?;
+    file.rewind()?;
     Ok(end)
 }

@@ -37,7 +37,7 @@ pub struct InputArguments {
 }
 
 /// What a line is, and which part of it is the key.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[derive(Args, Clone, PartialEq)]
 pub struct KeyRule {
     /// Lines end with NUL instead of a newline
     #[arg(short = '0', long)]

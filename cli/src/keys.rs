@@ -383,10 +383,10 @@ impl<'a> Reader<'a> {
             ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
             Box::new(io::stdin())
         } else {
-            let opened = File::open(file).map_err(failed)?;
+            let mut opened = File::open(file).map_err(failed)?;
             ensure!(!is_output(&opened), "{name}: {ALSO_OUTPUT}");
             if !self.input.raw && opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
-                refuse_as_lines(file)?;
+                refuse_as_lines(&name, &mut opened)?;
             }
             Box::new(opened)
         };

@@ -97,10 +97,7 @@ impl State {
 
     /// Writes the filter's standalone bytes, then the footer.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
-        match &self.filter {
-            Filter::Fixed(filter) => filter.write_standalone(&mut out)?,
-            Filter::Growing(filter) => filter.write_standalone(&mut out)?,
-        }
+        self.filter.write_standalone(&mut out)?;
         let [column, length, flags] = words_of(self.rule.as_ref());
         let flags = flags << 8 | u64::from(VERSION);
         let words = [self.capacity, self.keys, self.fpr.to_bits(), column, length, flags];
@@ -208,6 +205,13 @@ fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
 }
 
 impl Filter {
+    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
+        match self {
+            Self::Fixed(filter) => filter.write_standalone(out),
+            Self::Growing(filter) => filter.write_standalone(out),
+        }
+    }
+
     pub fn contains(&self, hash: u64) -> bool {
         match self {
             Self::Fixed(filter) => filter.contains_hash(hash),

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::output::NewFile;
+use crate::output::{NewFile, is_stdout};
 
 const SIZE: (u32, u32) = (860, 480);
 const PANEL: RGBColor = RGBColor(252, 252, 252);
@@ -30,8 +30,7 @@ pub fn svg(path: PathBuf) -> Result<PathBuf, String> {
 
 /// Whether the chart is printed, in place of text. Fails if JSON would be printed too.
 pub fn is_printed(plot: Option<&PathBuf>, json: bool) -> Result<bool> {
-    let is_printed =
-        plot.is_some_and(|plot| ["-", "/dev/stdout"].iter().any(|name| plot.as_os_str() == *name));
+    let is_printed = plot.is_some_and(|plot| is_stdout(plot));
     ensure!(!json || !is_printed, "--json: standard output is for the chart (write the chart to a file)");
     Ok(is_printed)
 }

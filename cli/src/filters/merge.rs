@@ -149,11 +149,11 @@ impl Merged {
             }
         };
         let (kind, requested) = if are_states { ("state", Some(state.fpr)) } else { (kind, requested) };
-        output.write(|file| match &state.filter {
-            _ if are_states => state.write_to(file),
-            Filter::Fixed(filter) => filter.write_standalone(file),
-            Filter::Growing(filter) => filter.write_standalone(file),
-        })?;
+        output.write(
+            |file| {
+                if are_states { state.write_to(file) } else { state.filter.write_standalone(file) }
+            },
+        )?;
         let factors = files.iter().map(|(name, blocks)| (name, blocks.map_or(1, |blocks| blocks / n_blocks)));
         let folded = factors.filter(|(_, factor)| *factor > 1);
         let name = arguments.output.path.display();
