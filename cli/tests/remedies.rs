@@ -30,12 +30,21 @@ impl Shell {
 
     /// Fails, does what the error says, and succeeds.
     fn is_remedied(&self, line: &str, name: &str) {
-        let (is_good, text) = self.run(line, name);
-        assert!(!is_good, "{line}");
-        let remedy = text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"));
-        self.succeeds(remedy, name);
+        self.is_remedied_once(line, name);
         self.succeeds(line, name);
     }
+
+    /// Fails, and the command that the error names does what was wanted.
+    fn is_remedied_once(&self, line: &str, name: &str) {
+        let (is_good, text) = self.run(line, name);
+        assert!(!is_good, "{line}");
+        self.succeeds(suggested(&text), name);
+    }
+}
+
+/// The command in a message.
+fn suggested(text: &str) -> &str {
+    text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"))
 }
 
 fn shlex(name: &str) -> String {
@@ -80,7 +89,7 @@ fn an_overfull_state() {
         {
             shell.0.write(name, &filled);
             let (is_good, text) = shell.run(line, name);
-            let remedy = text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"));
+            let remedy = suggested(&text);
             assert!(!is_good && remedy.starts_with("bloomline grow --fpr "), "{text}");
             shell.succeeds(remedy, name);
             shell.succeeds("bloomline dedup --state NAME more", name);
@@ -95,7 +104,7 @@ fn a_filter_as_a_state() {
             let shell = shell(name);
             shell.succeeds(&format!("bloomline build -q -o f.bloom {build} few; mv f.bloom NAME"), name);
             let (is_good, text) = shell.run("bloomline dedup --state NAME more", name);
-            let remedy = text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"));
+            let remedy = suggested(&text);
             assert!(!is_good && remedy.starts_with("bloomline grow -o "), "{text}");
             shell.succeeds(remedy, name);
             let state = if name == "s" { "s.state" } else { &format!("{name}.state") };
@@ -108,16 +117,6 @@ fn a_filter_as_a_state() {
                 shell.is_remedied_once("bloomline grow -o new NAME", name);
             }
         }
-    }
-}
-
-impl Shell {
-    /// Fails, and the command that the error names does what was wanted.
-    fn is_remedied_once(&self, line: &str, name: &str) {
-        let (is_good, text) = self.run(line, name);
-        let remedy = text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"));
-        assert!(!is_good);
-        self.succeeds(remedy, name);
     }
 }
 
@@ -134,7 +133,7 @@ fn states_that_do_not_merge() {
         shell.succeeds("bloomline dedup -q --state a --keys 600 few; tail -n 590 more >rest", name);
         shell.succeeds("bloomline dedup -q --state b --keys 600 rest; cp a NAME", name);
         let (is_good, text) = shell.run("bloomline merge -o NAME NAME b", name);
-        let remedy = text.split('`').nth(1).unwrap_or_else(|| panic!("{text}"));
+        let remedy = suggested(&text);
         assert!(is_good);
         shell.succeeds(remedy, name);
         shell.succeeds("bloomline dedup -q --state NAME more", name);
