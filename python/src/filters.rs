@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::{KeyEstimate, MismatchError, StandaloneFooter, variants};
-use numpy::PyArray1;
-use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyBytes, PyType};
+use pyo3::types::{PyBytes, PyType};
 
+use crate::answers::{self, ContainsBitmap as _};
 use crate::borrowed::{BloomView, bytes_of};
-use crate::column::{Inserts, Lookups};
+use crate::column::Inserts;
 use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
 use crate::keys;
+use crate::kinds::{self, ANY, Kinds};
 
 /// A count of keys, or a factor.
 pub fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -36,23 +37,6 @@ where
         }
         error
     })
-}
-
-/// The answers to lookups as Python gets them.
-pub fn answers(py: Python<'_>, found: Vec<bool>, is_null: Vec<bool>) -> PyResult<Bound<'_, PyAny>> {
-    if is_null.is_empty() {
-        return Ok(PyArray1::from_vec(py, found).into_any());
-    }
-    let arguments = (PyArray1::from_vec(py, found),);
-    let mask = [("mask", PyArray1::from_vec(py, is_null))].into_py_dict(py)?;
-    let array = match py.import("pyarrow") {
-        Ok(pyarrow) => pyarrow.getattr("array")?,
-        Err(error) if error.is_instance_of::<PyImportError>(py) => {
-            py.import("numpy")?.getattr("ma")?.getattr("array")?
-        }
-        Err(error) => return Err(error),
-    };
-    array.call(arguments, Some(&mask))
 }
 
 /// Fails where `Clone` would end the process.
@@ -94,11 +78,13 @@ macro_rules! filter_class {
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
+            pub kinds: Kinds,
         }
 
         impl $Class {
-            pub fn new_with(filter: $Filter, expected_keys: Option<usize>) -> Self {
-                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys }
+            pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
+                let kinds = Kinds::new(kinds);
+                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, kinds }
             }
 
             fn read_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
@@ -106,7 +92,7 @@ macro_rules! filter_class {
                     let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
                     <$Filter>::from_standalone(&bytes).map_err(decode_error)
                 });
-                Ok(Self::new_with(filter?, None))
+                Ok(Self::new_with(filter?, None, ANY))
             }
 
             fn read(&self) -> RwLockReadGuard<'_, $Filter> {
@@ -144,41 +130,71 @@ macro_rules! filter_class {
 
             /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let hash = keys::hash(key, self.seed)?;
-                Ok(self.quickly_mut(key.py(), |filter| filter.insert_hash(hash)))
+                let (hash, kind) = keys::hash(key, self.seed)?;
+                kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
+                Ok(self.quickly_mut(key.py(), |filter| {
+                    self.kinds.insert(kind);
+                    filter.insert_hash(hash)
+                }))
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
             /// chunked array or column of integers, strings or binary values. Nulls are no keys.
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-                keys::read(keys, self.seed, &mut Inserts(|hashes: &[u64]| self.write().insert_batch(hashes)))
+                let before = self.kinds.get();
+                let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+                    let mut filter = self.write();
+                    self.kinds.insert(kinds);
+                    filter.insert_batch(hashes);
+                });
+                keys::read(keys, self.seed, &mut inserts)?;
+                kinds::warn_of_added(keys.py(), before, inserts.kinds)
             }
 
             /// Whether a key is possibly present. False means definitely absent.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let hash = keys::hash(key, self.seed)?;
-                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
+                let (hash, kind) = keys::hash(key, self.seed)?;
+                let found = self.quickly(key.py(), |filter| filter.contains_hash(hash));
+                self.kinds.warn_of_lookup(key.py(), kind)?;
+                Ok(found)
             }
 
-            /// Looks up many keys, given as for `update`: a numpy array of bools. Where an Arrow array has nulls, a
-            /// pyarrow.BooleanArray with nulls, or without pyarrow a masked numpy array; pd.array(answers, "boolean")
-            /// makes a mask for pandas of either.
-            fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                let mut lookups =
-                    Lookups::new(|hashes: &[u64], found: &mut [bool]| self.read().contains_batch(hashes, found));
-                keys::read(keys, self.seed, &mut lookups)?;
-                answers(keys.py(), lookups.found, lookups.is_null)
+            /// Looks up many keys, given as for `update`: a numpy array of bools, or for Arrow data (not pandas and polars)
+            /// a pyarrow.BooleanArray.
+            ///
+            /// nulls: the answer for nulls; without it, False in numpy and null in Arrow.
+            ///
+            /// Raises TypeError if the filter has only integers and all keys are text, or the other way around.
+            #[pyo3(signature = (keys, *, nulls=None))]
+            fn contains_many<'py>(
+                &self,
+                keys: &Bound<'py, PyAny>,
+                nulls: Option<bool>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                answers::contains_many(
+                    keys,
+                    self.seed,
+                    &self.kinds,
+                    nulls,
+                    |hashes, found| self.read().contains_batch(hashes, found),
+                    |hashes, found| self.read().contains_bitmap(hashes, found),
+                )
             }
 
             /// Removes all keys.
             fn clear(&self, py: Python<'_>) {
-                py.detach(|| self.write().clear());
+                py.detach(|| {
+                    let mut filter = self.write();
+                    filter.clear();
+                    self.kinds.set(0);
+                });
             }
 
             /// Another filter with the same keys.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
-                Ok(Self::new_with(self.detached(py, Clone::clone), self.expected_keys))
+                let (filter, kinds) = self.detached(py, |filter| (filter.clone(), self.kinds.get()));
+                Ok(Self::new_with(filter, self.expected_keys, kinds))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -233,7 +249,7 @@ macro_rules! filter_class {
                 let bytes = bytes_of(buffer)?;
                 let bytes = bytes.as_slice();
                 let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
-                Ok(Self::new_with(filter, None))
+                Ok(Self::new_with(filter, None, ANY))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
@@ -243,16 +259,20 @@ macro_rules! filter_class {
             }
 
             #[staticmethod]
-            fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>) -> PyResult<Self> {
-                Ok(Self { expected_keys, ..Self::from_bytes(bytes)? })
+            #[pyo3(signature = (bytes, expected_keys, kinds=ANY))]
+            fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>, kinds: u8) -> PyResult<Self> {
+                Ok(Self { expected_keys, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
             }
 
             fn __reduce__<'py>(
                 &self,
                 py: Python<'py>,
-            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<usize>))> {
+            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<usize>, u8))> {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
-                Ok((restore, (self.to_bytes(py)?, self.expected_keys)))
+                let kinds = self.kinds.get();
+                let bytes = self.to_bytes(py)?;
+                // Other threads may have added keys, or removed all, in between.
+                Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get())))
             }
         }
     };
@@ -273,7 +293,7 @@ macro_rules! sized_filter_class {
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_fpr(expected_keys, fpr);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-                    Ok(Self::new_with(filter, Some(expected_keys)))
+                    Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
 
                 /// A filter of a given size instead of a given false-positive rate.
@@ -286,7 +306,7 @@ macro_rules! sized_filter_class {
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-                    Ok(Self::new_with(filter, Some(expected_keys)))
+                    Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
 
                 /// Probes of each key.
@@ -371,11 +391,19 @@ macro_rules! uniting_filter_class {
 
         impl $Class {
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| ours.union_with(theirs))
+                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                    ours.union_with(theirs)?;
+                    self.kinds.insert(other.kinds.get());
+                    Ok(())
+                })
             }
 
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| ours.intersect_with(theirs))
+                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                    ours.intersect_with(theirs)?;
+                    self.kinds.set(self.kinds.get() & other.kinds.get());
+                    Ok(())
+                })
             }
         }
     };
@@ -445,20 +473,25 @@ sized_filter_class! {
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
         /// was never added may lose others.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-            let hash = keys::hash(key, self.seed)?;
+            let (hash, kind) = keys::hash(key, self.seed)?;
+            self.kinds.warn_of_lookup(key.py(), kind)?;
             Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// How often a key was added, at most: 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
-            let hash = keys::hash(key, self.seed)?;
+            let (hash, kind) = keys::hash(key, self.seed)?;
+            self.kinds.warn_of_lookup(key.py(), kind)?;
             Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-            let filter = self.detached(py, |filter| filter.as_filter().as_view().to_filter()).map_err(sizing_error)?;
-            Ok(BloomFilter::new_with(filter, self.expected_keys))
+            let copy = |filter: &variants::CountingBloomFilter| {
+                Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
+            };
+            let (filter, kinds) = self.detached(py, copy).map_err(sizing_error)?;
+            Ok(BloomFilter::new_with(filter, self.expected_keys, kinds))
         }
 
         /// Blocks of 512 bits and counters.
@@ -525,7 +558,7 @@ filter_class! {
         ) -> PyResult<Self> {
             let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
             let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-            Ok(Self::new_with(filter, None))
+            Ok(Self::new_with(filter, None, 0))
         }
 
         /// The filter in a file that `save` wrote, verified.

@@ -1,6 +1,7 @@
 //! The native module of the Python package: classes over the crate's filters, and readers of keys.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod answers;
 mod array;
 mod arrow;
 mod bank;
@@ -9,6 +10,7 @@ mod column;
 mod errors;
 mod filters;
 mod keys;
+mod kinds;
 mod view;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -30,5 +32,6 @@ mod _native {
         borrowed::BloomView,
         errors::DecodeError,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
+        kinds::KeyKindWarning,
     };
 }

@@ -3,11 +3,12 @@
 
 use pyo3::prelude::*;
 
+use crate::answers::{self, ContainsBitmap as _};
 use crate::borrowed::BloomView;
-use crate::column::Lookups;
 use crate::errors::{decode_error, sizing_error};
-use crate::filters::{BloomFilter, answers};
+use crate::filters::BloomFilter;
 use crate::keys;
+use crate::kinds::{ANY, Kinds};
 
 #[pymethods]
 impl BloomView {
@@ -24,15 +25,25 @@ impl BloomView {
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.view().contains_hash(keys::hash(key, self.view().seed())?))
+        Ok(self.view().contains_hash(keys::hash(key, self.view().seed())?.0))
     }
 
-    /// Looks up many keys: a numpy array of bools. See `BloomFilter.contains_many`.
-    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let mut lookups =
-            Lookups::new(|hashes: &[u64], found: &mut [bool]| self.view().contains_batch(hashes, found));
-        keys::read(keys, self.view().seed(), &mut lookups)?;
-        answers(keys.py(), lookups.found, lookups.is_null)
+    /// Looks up many keys. See `BloomFilter.contains_many`.
+    #[pyo3(signature = (keys, *, nulls=None))]
+    fn contains_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        nulls: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let view = self.view();
+        answers::contains_many(
+            keys,
+            view.seed(),
+            &Kinds::new(ANY),
+            nulls,
+            |hashes, found| view.contains_batch(hashes, found),
+            |hashes, found| view.contains_bitmap(hashes, found),
+        )
     }
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
@@ -43,7 +54,7 @@ impl BloomView {
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
-        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None))
+        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None, ANY))
     }
 
     /// Probes of each key.

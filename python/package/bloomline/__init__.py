@@ -15,6 +15,7 @@ from ._native import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    KeyKindWarning,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "CountingBloomFilter",
     "DecodeError",
     "FilterBank",
+    "KeyKindWarning",
     "ScalableBloomFilter",
     "StandardBloomFilter",
 ]
