@@ -143,7 +143,7 @@ impl FilterBank {
         let mut rows = Vec::new();
         rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
         let mut signals = Signals::new();
-        for hashes in hashes.chunks((AT_ONCE / row_len).clamp(1, column::BATCH)) {
+        for hashes in hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
             // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
@@ -153,7 +153,9 @@ impl FilterBank {
                     for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
                         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
                     }
-                    row[row_len - 1] &= !0 >> (slots.wrapping_neg() % 8);
+                    if let Some(last) = row.last_mut() {
+                        *last &= !0 >> (slots.wrapping_neg() % 8);
+                    }
                 } else {
                     found.iter().take_while(|slot| *slot < slots).for_each(|slot| row[slot] = 1);
                 }

@@ -23,7 +23,7 @@ const BATCH: usize = 1024;
 pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     // A cast that fails costs as much as the hash.
     if key.is_exact_instance_of::<PyString>() {
-        Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
+        Ok((hash_key(key.cast_exact::<PyString>()?.to_str()?, seed), TEXT))
     } else if key.is_exact_instance_of::<PyInt>() {
         integer(key).map(|value| (hash_key(value, seed), INTEGERS))
     } else {
