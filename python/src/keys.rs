@@ -12,7 +12,7 @@ use pyo3::types::{
 
 use crate::column::{Batch, Sink};
 use crate::errors::cannot_be_keys;
-use crate::kinds::{INTEGERS, TEXT};
+use crate::kinds::{ANY, INTEGERS, TEXT};
 use crate::{array, arrow};
 
 /// Objects of an iterable that are hashed before the filter is locked.
@@ -34,7 +34,9 @@ pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
 #[inline(never)]
 fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     if key.is_instance_of::<PyBytes>() {
-        Ok((hash_key(key.cast::<PyBytes>()?.as_bytes(), seed), TEXT))
+        let bytes = key.cast::<PyBytes>()?.as_bytes();
+        // An integer's eight bytes are the integer.
+        Ok((hash_key(bytes, seed), if bytes.len() == 8 { ANY } else { TEXT }))
     } else if key.is_instance_of::<PyString>() {
         Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
     } else if is_bool(key)? {

@@ -34,7 +34,7 @@ def names(count, prefix="key"):
 
 def test_the_package_exports_what_it_documents():
     assert {*bloomline.__all__} - {"__version__"} == {
-        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank",
+        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "KeyKindWarning",
     }
     for name in bloomline.__all__:
         assert hasattr(bloomline, name)
