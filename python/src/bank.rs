@@ -18,7 +18,7 @@ use crate::column::{self, Hashes, Invalid, Signals};
 use crate::errors::{bank_error, decode_error, os_error, out_of_memory};
 use crate::filters::{BloomFilter, check_memory, count};
 use crate::keys;
-use crate::kinds::{ANY, Kinds};
+use crate::kinds::{Kinds, UNKNOWN};
 
 /// Bytes of answers that are written before `find_many` looks for Ctrl-C.
 const AT_ONCE: usize = 1 << 22;
@@ -108,7 +108,7 @@ fn with_filters<T: Send>(
             Detached::Filter(filter) => {
                 (locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get())
             }
-            Detached::View(view) => (**view, ANY),
+            Detached::View(view) => (**view, UNKNOWN),
         });
         let (views, kinds): (Vec<_>, Vec<_>) = views.unzip();
         put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
@@ -344,7 +344,7 @@ impl FilterBank {
         let bytes = bytes_of(buffer)?;
         let bytes = bytes.as_slice();
         let bank = buffer.py().detach(|| bank::FilterBank::from_standalone(bytes)).map_err(decode_error)?;
-        Ok(Self::new_with(bank, ANY))
+        Ok(Self::new_with(bank, UNKNOWN))
     }
 
     #[staticmethod]
@@ -365,7 +365,7 @@ impl FilterBank {
             let bytes = fs::read(&path).map_err(|error| os_error(error, &path))?;
             bank::FilterBank::from_standalone(&bytes).map_err(decode_error)
         });
-        Ok(Self::new_with(bank?, ANY))
+        Ok(Self::new_with(bank?, UNKNOWN))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -15,7 +15,7 @@ use crate::borrowed::{BloomView, bytes_of};
 use crate::column::Inserts;
 use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
 use crate::keys;
-use crate::kinds::{self, ANY, Kinds};
+use crate::kinds::{Kinds, UNKNOWN};
 
 /// A count of keys, or a factor.
 pub fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -92,7 +92,7 @@ macro_rules! filter_class {
                     let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
                     <$Filter>::from_standalone(&bytes).map_err(decode_error)
                 });
-                Ok(Self::new_with(filter?, None, ANY))
+                Ok(Self::new_with(filter?, None, UNKNOWN))
             }
 
             fn read(&self) -> RwLockReadGuard<'_, $Filter> {
@@ -131,7 +131,7 @@ macro_rules! filter_class {
             /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
-                kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
+                Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
                 Ok(self.quickly_mut(key.py(), |filter| {
                     self.kinds.insert(kind);
                     filter.insert_hash(hash)
@@ -148,7 +148,7 @@ macro_rules! filter_class {
                     filter.insert_batch(hashes);
                 });
                 keys::read(keys, self.seed, &mut inserts)?;
-                kinds::warn_of_added(keys.py(), before, inserts.kinds)
+                Kinds::warn_of_added(keys.py(), before, inserts.kinds)
             }
 
             /// Whether a key is possibly present. False means definitely absent.
@@ -249,7 +249,7 @@ macro_rules! filter_class {
                 let bytes = bytes_of(buffer)?;
                 let bytes = bytes.as_slice();
                 let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
-                Ok(Self::new_with(filter, None, ANY))
+                Ok(Self::new_with(filter, None, UNKNOWN))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
@@ -259,7 +259,7 @@ macro_rules! filter_class {
             }
 
             #[staticmethod]
-            #[pyo3(signature = (bytes, expected_keys, kinds=ANY))]
+            #[pyo3(signature = (bytes, expected_keys, kinds=UNKNOWN))]
             fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>, kinds: u8) -> PyResult<Self> {
                 Ok(Self { expected_keys, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
             }
@@ -401,7 +401,7 @@ macro_rules! uniting_filter_class {
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
                     ours.intersect_with(theirs)?;
-                    self.kinds.set(self.kinds.get() & other.kinds.get());
+                    self.kinds.intersect(other.kinds.get());
                     Ok(())
                 })
             }

@@ -12,7 +12,7 @@ use pyo3::types::{
 
 use crate::column::{Batch, Sink};
 use crate::errors::cannot_be_keys;
-use crate::kinds::{ANY, INTEGERS, TEXT};
+use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
 /// Objects of an iterable that are hashed before the filter is locked.
@@ -36,7 +36,7 @@ fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     if key.is_instance_of::<PyBytes>() {
         let bytes = key.cast::<PyBytes>()?.as_bytes();
         // An integer's eight bytes are the integer.
-        Ok((hash_key(bytes, seed), if bytes.len() == 8 { ANY } else { TEXT }))
+        Ok((hash_key(bytes, seed), if bytes.len() == 8 { UNKNOWN } else { TEXT }))
     } else if key.is_instance_of::<PyString>() {
         Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
     } else if is_bool(key)? {

@@ -16,8 +16,8 @@ pyo3::create_exception!(
 
 pub const INTEGERS: u8 = 1;
 pub const TEXT: u8 = 2;
-/// Both, or unknown: the kinds of a filter that was read from bytes.
-pub const ANY: u8 = INTEGERS | TEXT;
+/// May match both: the keys of a filter that was read from bytes, and eight bytes, which an integer may have too.
+pub const UNKNOWN: u8 = 4;
 
 /// The kinds of a filter's keys; 0 if it has none. Changed only with the filter's lock, so that they fit its bits.
 pub struct Kinds(AtomicU8);
@@ -27,6 +27,7 @@ impl Kinds {
         Self(AtomicU8::new(kinds))
     }
 
+    #[inline]
     pub fn get(&self) -> u8 {
         self.0.load(Relaxed)
     }
@@ -35,25 +36,33 @@ impl Kinds {
         self.0.store(kinds, Relaxed);
     }
 
+    #[inline]
     pub fn insert(&self, kinds: u8) {
         if self.get() | kinds != self.get() {
             self.0.fetch_or(kinds, Relaxed);
         }
     }
 
+    /// Leaves the kinds that `others` are too.
+    pub fn intersect(&self, others: u8) {
+        let (ours, all) = (self.get(), self.get() | others);
+        self.set(if all & UNKNOWN == 0 { ours & others } else { all });
+    }
+
     /// Warns of one key to look up, or to remove, of a kind that no key of the filter has.
+    #[inline]
     pub fn warn_of_lookup(&self, py: Python<'_>, kind: u8) -> PyResult<()> {
         let kinds = self.get();
-        if kinds & kind == 0 && kinds != 0 {
-            return warn(py, format!("the filter has only {}, and this key is {}", name(kinds), name(kind)));
+        if !are_apart(kinds, kind) {
+            return Ok(());
         }
-        Ok(())
+        warn(py, format!("the filter has only {}, and this key is {}", name(kinds), name(kind)))
     }
 
     /// For many keys, an error: all answers would be false positives.
     pub fn check_lookups(&self, asked: u8) -> PyResult<()> {
         let kinds = self.get();
-        if kinds & asked != 0 || kinds == 0 || asked == 0 {
+        if !are_apart(kinds, asked) {
             return Ok(());
         }
         Err(PyTypeError::new_err(format!(
@@ -62,14 +71,21 @@ impl Kinds {
             name(asked)
         )))
     }
+
+    /// Warns of keys added to a filter that had, `before`, only keys of the other kind.
+    #[inline]
+    pub fn warn_of_added(py: Python<'_>, before: u8, added: u8) -> PyResult<()> {
+        let new = added & !before & !UNKNOWN;
+        if !are_apart(before, new) {
+            return Ok(());
+        }
+        warn(py, format!("{} added to a filter of {}", name(new), name(before)))
+    }
 }
 
-/// Warns of keys added to a filter that had keys of the other kind only.
-pub fn warn_of_added(py: Python<'_>, before: u8, added: u8) -> PyResult<()> {
-    if before == 0 || added & !before == 0 {
-        return Ok(());
-    }
-    warn(py, format!("{} added to a filter of {}", name(added & !before), name(before)))
+#[inline]
+fn are_apart(kinds: u8, others: u8) -> bool {
+    kinds & (others | UNKNOWN) == 0 && kinds != 0 && others != 0 && others & UNKNOWN == 0
 }
 
 #[cold]
@@ -78,6 +94,6 @@ fn warn(py: Python<'_>, what: String) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<KeyKindWarning>(), &CString::new(text)?, 1)
 }
 
-fn name(kinds: u8) -> &'static str {
-    if kinds == TEXT { "text" } else { "integers" }
+fn name(kind: u8) -> &'static str {
+    if kind == TEXT { "text" } else { "integers" }
 }

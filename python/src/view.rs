@@ -8,7 +8,7 @@ use crate::borrowed::BloomView;
 use crate::errors::{decode_error, sizing_error};
 use crate::filters::BloomFilter;
 use crate::keys;
-use crate::kinds::{ANY, Kinds};
+use crate::kinds::{Kinds, UNKNOWN};
 
 #[pymethods]
 impl BloomView {
@@ -39,7 +39,7 @@ impl BloomView {
         answers::contains_many(
             keys,
             view.seed(),
-            &Kinds::new(ANY),
+            &Kinds::new(UNKNOWN),
             nulls,
             |hashes, found| view.contains_batch(hashes, found),
             |hashes, found| view.contains_bitmap(hashes, found),
@@ -54,7 +54,7 @@ impl BloomView {
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
-        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None, ANY))
+        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None, UNKNOWN))
     }
 
     /// Probes of each key.

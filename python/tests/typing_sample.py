@@ -17,6 +17,7 @@ from bloomline import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    KeyKindWarning,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -33,6 +34,31 @@ class Record:
 
 class Column:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        raise NotImplementedError
+
+
+class Frame(Record):
+    """As pandas' and polars' are."""
+
+    @property
+    def dtypes(self) -> list[str]:
+        raise NotImplementedError
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+
+class Relation(Record):
+    """As DuckDB's are."""
+
+    @property
+    def dtypes(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Series(Record):
+    @property
+    def dtype(self) -> np.dtype[Any]:
         raise NotImplementedError
 
 
@@ -64,8 +90,14 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.contains_many(["key"]), npt.NDArray[np.bool_])
     assert_type(f.contains_many(np.arange(3)), npt.NDArray[np.bool_])
     assert_type(f.contains_many(numbers()), npt.NDArray[np.bool_])
-    assert_type(f.contains_many(column), npt.NDArray[np.bool_] | Any)
-    assert_type(f.contains_many(Record()), npt.NDArray[np.bool_] | Any)
+    assert_type(f.contains_many(numbers(), nulls=True), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(Frame()), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(Series(), nulls=None), npt.NDArray[np.bool_])
+    for array in (f.contains_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
+        array.to_pylist()
+    f.contains_many(Frame()).to_pylist()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    f.contains_many([1], nulls=0)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
+    f.contains_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
 
     assert_type(f | f, BloomFilter)
     assert_type(f & f, BloomFilter)
@@ -98,7 +130,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(BloomFilter.open(path, mmap=some), BloomView | BloomFilter)
     assert_type(BloomFilter.open(path, verify=some), BloomView)
     BloomFilter.open(path, mmap=False, verify=False)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
-    assert issubclass(DecodeError, ValueError)
+    assert issubclass(DecodeError, ValueError) and issubclass(KeyKindWarning, UserWarning)
     assert bloomline.__all__
 
 
