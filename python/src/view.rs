@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 
-use crate::answers::{self, ContainsBitmap as _};
+use crate::answers;
 use crate::borrowed::BloomView;
 use crate::errors::{decode_error, sizing_error};
 use crate::filters::BloomFilter;
