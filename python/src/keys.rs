@@ -116,7 +116,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
         return read_array(array, seed, batch, sink);
     }
-    if is_of(&["pandas"], keys)? {
+    if is_of(&["pandas"], keys)? && keys.hasattr("ndim")? {
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
@@ -145,7 +145,9 @@ fn read_array(
 /// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
 fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     let py = keys.py();
-    if let Some(columns) = keys.getattr_opt("columns")? {
+    // Not by `columns`, which a series has, too, if a row has this label.
+    if keys.getattr("ndim")?.extract::<usize>()? == 2 {
+        let columns = keys.getattr("columns")?;
         if columns.len()? != 1 {
             let names = columns.call_method1("map", (py.get_type::<PyString>(),))?.call_method0("tolist")?;
             return Err(arrow::not_one_column(&names.extract::<Vec<String>>()?));
