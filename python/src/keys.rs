@@ -155,23 +155,30 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
         let column = keys.getattr("iloc")?.get_item((PySlice::full(py), 0))?;
         return read_pandas(&column, seed, batch, sink);
     }
-    let values = keys.getattr_opt("array")?.unwrap_or_else(|| keys.clone());
-    let numpy = py.import("numpy")?;
-    let dtype = values.getattr("dtype")?;
+    let (numpy, pandas) = (py.import("numpy")?, py.import("pandas")?);
+    // Arrays have dtypes of their own, even pandas' array over numpy's.
+    let (column, array) = match keys.getattr_opt("array")? {
+        Some(array) => (keys.clone(), array),
+        None => {
+            let in_place = [("copy", false)].into_py_dict(py)?;
+            (pandas.call_method("Series", (keys,), Some(&in_place))?, keys.clone())
+        }
+    };
+    let dtype = column.getattr("dtype")?;
     let dtype = dtype.cast::<PyArrayDescr>();
     if let Ok(dtype) = dtype
         && dtype.kind() != b'O'
     {
-        return read_array(numpy.call_method1("asarray", (values,))?.cast()?, seed, batch, sink);
+        return read_array(numpy.call_method1("asarray", (column,))?.cast()?, seed, batch, sink);
     }
     if dtype.is_err()
-        && let Some(array) = arrow_of_pandas(&values)?
+        && let Some(array) = arrow_of_pandas(&array)?
         && let Some(exported) = arrow::export(&array)?
     {
         return exported.read(py, seed, batch, sink);
     }
-    let objects = numpy.call_method1("asarray", (values, "O"))?;
-    let isna = py.import("pandas")?.getattr("isna")?;
+    let objects = numpy.call_method1("asarray", (array, "O"))?;
+    let isna = pandas.getattr("isna")?;
     let is_null = |key: &Bound<'_, PyAny>| {
         if let Ok(float) = key.cast_exact::<PyFloat>() {
             return Ok(float.value().is_nan());
