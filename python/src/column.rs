@@ -58,7 +58,7 @@ pub trait Column: Sync {
     fn len(&self) -> usize;
 
     /// The hash of a value, or `None` for null. `text` is memory to convert it in.
-    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid>;
+    fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid>;
 
     /// The hashes of some values: those before the first error. A method so that the loop is compiled for each kind of
     /// column.
@@ -95,12 +95,12 @@ pub struct Batch {
     /// The kinds of the other keys.
     pub kinds: u8,
     pub signals: Signals,
-    text: String,
+    text: Vec<u8>,
 }
 
 impl Batch {
     pub fn new() -> Self {
-        Self { hashes: Vec::new(), nulls: Vec::new(), kinds: 0, signals: Signals::new(), text: String::new() }
+        Self { hashes: Vec::new(), nulls: Vec::new(), kinds: 0, signals: Signals::new(), text: Vec::new() }
     }
 }
 
@@ -217,7 +217,7 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Integers<'_, N, F>
     }
 
     #[inline(always)]
-    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         Ok(Some(hash_key((self.widen)(self.values[i]), seed)))
     }
 }
@@ -258,7 +258,7 @@ impl Column for Fixed<'_> {
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let mut value = &self.bytes[i * self.width..][..self.width];
         while self.ends_at_zeros
             && let [rest @ .., 0] = value
@@ -282,17 +282,23 @@ impl Column for Utf32<'_> {
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let mut value = &self.characters[i * self.width..][..self.width];
         while let [rest @ .., [0, 0, 0, 0]] = value {
             value = rest;
         }
+        let codes = value.iter().map(|character| u32::from_ne_bytes(*character));
         text.clear();
-        for character in value {
-            let code = u32::from_ne_bytes(*character);
-            text.push(char::from_u32(code).ok_or(Invalid::NotUnicode(i, code))?);
+        // ASCII is copied by vector instructions.
+        if codes.clone().fold(0, |all, code| all | code) < 0x80 {
+            text.extend(codes.map(|code| code as u8));
+        } else {
+            for code in codes {
+                let character = char::from_u32(code).ok_or(Invalid::NotUnicode(i, code))?;
+                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
         }
-        Ok(Some(hash_key(text, seed)))
+        Ok(Some(hash_key(&text[..], seed)))
     }
 }
 
@@ -310,7 +316,7 @@ impl<const N: usize, F: Fn([u8; N]) -> usize + Sync> Column for Offsets<'_, N, F
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let [start, end] = [i, i + 1].map(|i| (self.widen)(self.offsets[i]));
         let value = self.data.get(start..end).ok_or(Invalid::Outside(i))?;
         Ok(Some(hash_key(value, seed)))
@@ -329,7 +335,7 @@ impl Column for Views<'_> {
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let view = &self.views[i];
         // Negative numbers are too large for any buffer.
         let field = |i: usize| i32::from_ne_bytes(view.as_chunks().0[i]) as usize;
@@ -383,7 +389,7 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let index =
             usize::try_from((self.indices.widen)(self.indices.values[i])).map_err(|_| Invalid::Outside(i))?;
         match &self.values {
@@ -408,7 +414,7 @@ impl<C: Column> Column for Nullable<'_, C> {
     }
 
     #[inline]
-    fn hash(&self, i: usize, seed: u64, text: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let bit = self.offset + i;
         if self.validity[bit / 8] >> (bit % 8) & 1 == 0 {
             return Ok(None);
@@ -425,7 +431,7 @@ impl Column for Nulls {
         self.0
     }
 
-    fn hash(&self, _: usize, _: u64, _: &mut String) -> Result<Option<u64>, Invalid> {
+    fn hash(&self, _: usize, _: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         Ok(None)
     }
 }
