@@ -395,15 +395,18 @@ def test_a_worker_unpickles_the_filter_once(spark, tmp_path):
     assert 1 <= len(workers) == len(set(workers)) < 8
 
 
-def test_the_examples_in_the_documentation_run(spark, tmp_path, monkeypatch):
+def test_the_examples_in_the_documentation_run(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (pathlib.Path(__file__).parent.parent / "docs" / "spark.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     orders = spark.range(100_000).select((F.col("id") % 5000).alias("customer"), F.col("id").alias("order"))
     customers = spark.range(0, 5000, 100).select(F.col("id").alias("customer"))
     names = {"spark": spark, "orders": orders, "customers": customers}
-    for block in blocks:
-        exec(block, names)
-    assert len(blocks) == 3
+    join, trial, steps = blocks
+    exec(join, names)
     assert sorted(names["joined"].collect()) == sorted(orders.join(customers, "customer").collect())
+    exec(steps, names)
     assert names["likely"].count() < 2500
+    assert BloomFilter.open("customers.bloom", mmap=False) == names["keys"]
+    exec(trial, names)
+    assert f"$ python trial.py\n{capsys.readouterr().out}```" in page
