@@ -210,10 +210,20 @@ def test_other_types_fail_in_contains(spark):
         spark.range(1).select(contains(F.lit(1.5).cast("double"), shared)).collect()
 
 
+@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint")])
+def test_keys_that_never_match_fail_in_contains(spark, inserted, asked):
+    shared = broadcast(spark, build(column(spark, inserted), "k", 10))
+    with pytest.raises(PythonException, match="TypeError: the filter has only .*, and these keys are "):
+        column(spark, asked).where(contains("k", shared)).collect()
+    of_bytes = BloomFilter.from_bytes(shared.value.to_bytes())
+    column(spark, asked).where(contains("k", broadcast(spark, of_bytes))).collect()
+
+
 def test_a_semi_join_filter_keeps_every_partner(spark):
     big = spark.range(100_000, numPartitions=4).select(F.expr("if(id % 3 = 0, null, id % 5000) as k"), "id")
     # A null, a key twice, and a key that the big side lacks.
-    small = spark.range(0, 5000, 100).select(F.expr("int(id) as k")).union(spark.sql("select explode(array(null, 100, -7))"))
+    others = spark.sql("select explode(array(null, 100, -7)) as k")
+    small = spark.range(0, 5000, 100).select(F.expr("int(id) as k")).union(others)
     likely = semi_join_filter(big, small, "k")
     assert likely.columns == big.columns
     for kind in ("inner", "left_semi", "right"):
@@ -349,10 +359,10 @@ def test_what_is_no_broadcast_filter_is_an_error_at_once(spark, tmp_path):
         (filter.to_bytes(), "BloomFilter.from_bytes(data)"),
         (None, "filter"),
     ):
-        line = f"broadcast(spark, {right})"
-        with pytest.raises(TypeError, match=f"not {type(wrong).__name__}: write {re.escape(line)}$"):
+        line, name = f"broadcast(spark, {right})", type(wrong).__name__
+        with pytest.raises(TypeError, match=f"not {name}: write {re.escape(line)}$"):
             broadcast(spark, wrong)
-        with pytest.raises(TypeError, match=f"not {type(wrong).__name__}: write {re.escape(f'contains({path!r}, {line})')}$"):
+        with pytest.raises(TypeError, match=f"not {name}: write {re.escape(f'contains({path!r}, {line})')}$"):
             contains(path, wrong)
         # The line works.
         if right != "filter":

@@ -17,7 +17,7 @@ spark() {
     step "$scratch/venv/bin/python" -m pytest --quiet python/tests/test_spark.py
 }
 
-## wheels [CPU...]             Linux wheels for x86_64 and aarch64 (QEMU), cross-compiled for manylinux2014, in target/wheels
+## wheels [CPU...]             manylinux2014 wheels for x86_64 and aarch64, built in target/wheels, and tested (QEMU)
 wheels() {
     local wheels=${CARGO_TARGET_DIR:-$root/target}/wheels bin=$scratch/venv/bin cpu
     new_venv && "$bin/pip" install --quiet "maturin[zig]>=1.9,<2" abi3audit ||

@@ -11,6 +11,7 @@ In three steps, to keep the filter or to use it again:
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from math import isqrt
 from os import PathLike
@@ -60,16 +61,16 @@ def semi_join_filter(
     """`big` without most of the rows that have no partner in `small`. Join the result in place of `big`.
 
     The join's result is the same if it is an inner or a left semi join, or an outer join that keeps only the rows of
-    `small`. `fpr` is the fraction of rows without a partner that remain; rows whose key is null are dropped.
+    `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
-    `small` is read here, at once: by a job that counts the keys, and by one that builds the filter. `expected_keys`, the
-    number of distinct keys or more, saves the first. Your join reads `small` once more: cache it if it is expensive, and
-    also if it has other rows each time it is read, as a sample without a seed; otherwise rows are lost.
+    Two jobs read `small` here: one counts its keys, one builds the filter. `expected_keys`, the number of distinct keys
+    or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Cache it also if each read
+    gives other rows, as of a sample without a seed; otherwise rows are lost.
 
     `seed` and `partitions` are those of `build`.
 
-    Raises `TypeError` if the keys of `big` and `small` cannot match or a type is none of those that `build` takes, and
-    `ValueError` if one of them has no column `on`. Integers of different widths match; text matches binary.
+    Raises `ValueError` if a side has no column `on`, and `TypeError` if a column has another type than `build` takes
+    or the keys never match, as text and integers. Integers of any width match, and text matches binary.
     """
     if not isinstance(on, str):
         raise TypeError(
@@ -129,15 +130,15 @@ def build(
         if filter is not None:
             yield _row(filter)
 
-    filters = keys.coalesce(partitions).mapInArrow(insert, "filter binary")
+    filters = keys.coalesce(partitions).mapInArrow(insert, _ROW)
     # In two steps: one task would read all filters, and a deeper tree sends more of them.
     if partitions > 3:
         filters = filters.repartitionById(isqrt(partitions), spark_partition_id())
-        filters = filters.mapInArrow(_unite, "filter binary")
-    filters = filters.repartition(1).mapInArrow(_unite, "filter binary")
+        filters = filters.mapInArrow(_unite, _ROW)
+    filters = filters.repartition(1).mapInArrow(_unite, _ROW)
     # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
-    for row in filters.toArrow()["filter"]:
-        filter |= BloomFilter.from_bytes(row.as_buffer())
+    for other in _filters(filters.toArrow()):
+        filter |= other
     filter.shrink_to_fpr(fpr)
     return filter
 
@@ -145,23 +146,22 @@ def build(
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
     """Sends `filter` to each executor once, for `contains`. Every Python worker there holds a copy of it."""
     if not isinstance(filter, _Filter):
-        raise TypeError(f"a filter is needed, not {type(filter).__name__}: write broadcast(spark, {_as_filter(filter)})")
+        wrong, right = type(filter).__name__, _as_filter(filter)
+        raise TypeError(f"a filter is needed, not {wrong}: write broadcast(spark, {right})")
     return spark.sparkContext.broadcast(filter)
 
 
 def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
 
-    The keys must have the type that the filter was built from; the width of integers does not matter. Columns of other
-    types than `build` takes make the query fail with a `TypeError`.
+    The column must have the type that the filter was built from; the width of integers does not matter. Otherwise the
+    query fails with a `TypeError`, but not for text with a collation, nor if the filter was read from bytes or a file.
     """
 
     if not isinstance(broadcasted, Broadcast):
-        raise TypeError(
-            f"a broadcast filter is needed, not {type(broadcasted).__name__}: write "
-            f"contains({repr(column) if isinstance(column, str) else 'column'}, "
-            f"broadcast(spark, {_as_filter(broadcasted)}))"
-        )
+        wrong, right = type(broadcasted).__name__, _as_filter(broadcasted)
+        name = repr(column) if isinstance(column, str) else "column"
+        raise TypeError(f"a broadcast filter is needed, not {wrong}: write contains({name}, broadcast(spark, {right}))")
 
     # `value` unpickles the filter when a Python worker first asks, and keeps it.
     def probe(keys: pa.Array) -> pa.Array:
@@ -224,8 +224,7 @@ def _check_size(size: int, max_result: int) -> None:
 def _unite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     united = None
     for batch in batches:
-        for row in batch.column(0):
-            filter = BloomFilter.from_bytes(row.as_buffer())
+        for filter in _filters(batch):
             if united is None:
                 united = filter
             else:
@@ -234,5 +233,17 @@ def _unite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _row(united)
 
 
+# A pickled filter, in two parts: `pickle` would copy the bytes.
+_ROW = "filter binary, rest binary"
+
+
 def _row(filter: BloomFilter) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([filter.to_bytes()], pa.binary())], ["filter"])
+    restore, (data, *rest) = filter.__reduce__()
+    columns = [pa.array([part], pa.binary()) for part in (data, pickle.dumps((restore, rest)))]
+    return pa.record_batch(columns, ["filter", "rest"])
+
+
+def _filters(rows: pa.RecordBatch | pa.Table) -> Iterator[BloomFilter]:
+    for data, parts in zip(rows["filter"], rows["rest"]):
+        restore, rest = pickle.loads(parts.as_buffer())
+        yield restore(data.as_buffer(), *rest)
