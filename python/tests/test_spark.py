@@ -229,7 +229,7 @@ def test_a_semi_join_filter_keeps_every_partner(spark):
     for kind in ("inner", "left_semi", "right"):
         assert Counter(likely.join(small, "k", kind).collect()) == Counter(big.join(small, "k", kind).collect())
     absent = big.join(small, "k", "left_anti").where("k is not null").count()
-    expected = absent * build(small, "k", 52).estimated_fpr()
+    expected = absent * build(small, "k", 53).estimated_fpr()
     assert abs(likely.join(small, "k", "left_anti").count() - expected) < 20 * max(1, expected) ** 0.5
     # Names are Spark's: in any case, with a dot, or of a field.
     dotted = [side.withColumnRenamed("k", "k.k") for side in (big, small)]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, col, lit, spark_partition_id
+from pyspark.sql.functions import arrow_udf, lit, spark_partition_id
 from pyspark.sql.types import (
     BinaryType,
     ByteType,
@@ -63,7 +63,7 @@ def semi_join_filter(
     The join's result is the same if it is an inner or a left semi join, or an outer join that keeps only the rows of
     `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
-    Two jobs read `small` here: one counts its keys, one builds the filter. `expected_keys`, the number of distinct keys
+    Two jobs read `small` here: one counts its rows, one builds the filter. `expected_keys`, the number of distinct keys
     or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Cache it also if each read
     gives other rows, as of a sample without a seed; otherwise rows are lost.
 
@@ -79,7 +79,7 @@ def semi_join_filter(
         )
     _check_types(on, _type_of("big", big, on), _type_of("small", small, on))
     if expected_keys is None:
-        expected_keys = max(1, small.where(col(on).isNotNull()).count())
+        expected_keys = max(1, small.count())
     keys = build(small, on, expected_keys, fpr, seed=seed, partitions=partitions)
     # Without keys, Spark need not read `big`.
     found = contains(on, broadcast(big.sparkSession, keys)) if keys.fill_ratio else lit(False)
