@@ -72,7 +72,7 @@ foreign_python() {
     local there=$scratch/$1 apt=$scratch/apt name=${1/aarch64/arm64} codename options
     name=${name/x86_64/amd64}
     mkdir -p "$apt"/{lists,archives}/partial "$there/usr/lib" && touch "$apt/status" || return
-    # Packages may rely on it.
+    # Newer distributions' packages lack this link.
     ln -s usr/lib "$there/lib"
     # This system's lists and packages stay as they are.
     options=(-o "APT::Architecture=$name" -o "APT::Architectures=$name" -o "Dir::State::Lists=$apt/lists"
@@ -80,7 +80,8 @@ foreign_python() {
     # Ubuntu has the packages for most CPUs on a server of their own.
     if [ "$name" != amd64 ] && grep -qx ID=ubuntu /etc/os-release 2>/dev/null; then
         codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-        echo "deb http://ports.ubuntu.com/ubuntu-ports $codename main" >"$apt/sources.list"
+        echo "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg]" \
+            "http://ports.ubuntu.com/ubuntu-ports $codename main" >"$apt/sources.list"
         options+=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=-)
     fi
     apt-get "${options[@]}" update >/dev/null 2>&1 &&

@@ -64,8 +64,8 @@ def semi_join_filter(
     `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
     Two jobs read `small` here: one counts its rows, one builds the filter. `expected_keys`, the number of distinct keys
-    or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Cache it also if each read
-    gives other rows, as of a sample without a seed; otherwise rows are lost.
+    or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Every read must give the
+    same rows, or the join loses some: write a random sample to a table first.
 
     `seed` and `partitions` are those of `build`.
 
