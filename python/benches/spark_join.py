@@ -18,7 +18,7 @@ import time
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from bloomline.spark import broadcast, build, contains
+from bloomline.spark import semi_join_filter
 
 ROWS = 20_000_000
 CUSTOMERS = 2_000_000
@@ -70,8 +70,7 @@ def plain():
 
 
 def ours():
-    filter = build(customers, "customer", expected_keys=customers.count())
-    return orders.where(contains("customer", broadcast(spark, filter)))
+    return semi_join_filter(orders, customers, "customer")
 
 
 WAYS = {"without a filter": plain, "Spark's runtime filter": plain, "bloomline": ours}

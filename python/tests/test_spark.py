@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -17,12 +18,12 @@ if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
     pytest.skip("needs Java", allow_module_level=True)
 
 from pyspark import TaskContext
-from pyspark.errors import PythonException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bloomline import BloomFilter
-from bloomline.spark import broadcast, build, contains
+from bloomline import BloomFilter, BloomView, CountingBloomFilter
+from bloomline.spark import broadcast, build, contains, semi_join_filter
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +210,171 @@ def test_other_types_fail_in_contains(spark):
         spark.range(1).select(contains(F.lit(1.5).cast("double"), shared)).collect()
 
 
+@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint")])
+def test_keys_that_never_match_fail_in_contains(spark, inserted, asked):
+    shared = broadcast(spark, build(column(spark, inserted), "k", 10))
+    with pytest.raises(PythonException, match="TypeError: the filter has only .*, and these keys are "):
+        column(spark, asked).where(contains("k", shared)).collect()
+    of_bytes = BloomFilter.from_bytes(shared.value.to_bytes())
+    column(spark, asked).where(contains("k", broadcast(spark, of_bytes))).collect()
+
+
+def test_a_semi_join_filter_keeps_every_partner(spark):
+    big = spark.range(100_000, numPartitions=4).select(F.expr("if(id % 3 = 0, null, id % 5000) as k"), "id")
+    # A null, a key twice, and a key that the big side lacks.
+    others = spark.sql("select explode(array(null, 100, -7)) as k")
+    small = spark.range(0, 5000, 100).select(F.expr("int(id) as k")).union(others)
+    likely = semi_join_filter(big, small, "k")
+    assert likely.columns == big.columns
+    for kind in ("inner", "left_semi", "right"):
+        assert Counter(likely.join(small, "k", kind).collect()) == Counter(big.join(small, "k", kind).collect())
+    absent = big.join(small, "k", "left_anti").where("k is not null").count()
+    expected = absent * build(small, "k", 53).estimated_fpr()
+    assert abs(likely.join(small, "k", "left_anti").count() - expected) < 20 * max(1, expected) ** 0.5
+    # Names are Spark's: in any case, with a dot, or of a field.
+    dotted = [side.withColumnRenamed("k", "k.k") for side in (big, small)]
+    nested = [side.select(F.struct("k").alias("s")) for side in (big, small)]
+    for sides, on in (((big, small), "K"), (dotted, "`k.k`"), (nested, "s.k")):
+        assert semi_join_filter(*sides, on).count() == likely.count()
+
+
+TYPES = {
+    "tinyint": "integer", "smallint": "integer", "int": "integer", "bigint": "integer",
+    "string": "text", "varchar(5)": "text", "binary": "text",
+    "void": None, "double": None, "decimal(10,2)": None, "decimal(12,3)": None, "boolean": None, "date": None,
+    "string collate UTF8_LCASE": None, "array<bigint>": None,
+}  # fmt: skip
+
+
+def column(spark, type):
+    values = {
+        "binary": "binary(string(id))",
+        "void": "null",
+        "date": "date_from_unix_date(id)",
+        "string collate UTF8_LCASE": "string(id) collate utf8_lcase",
+        "array<bigint>": "array(id)",
+    }
+    return spark.range(10).select(F.expr(values.get(type, f"cast(id as {type})")).alias("k"))
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_columns_whose_keys_never_match_are_an_error_before_any_job(spark, type):
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
+    for other in TYPES:
+        if TYPES[type] and TYPES[type] == TYPES[other]:
+            continue
+        with pytest.raises(TypeError, match=r"^column k is \S.* in big and \S.* in small, ") as raised:
+            semi_join_filter(column(spark, type), column(spark, other), "k")
+        for name in (type, other):
+            assert f"is {name}" in str(raised.value) or f"and {name}" in str(raised.value) or "varchar" in name
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup() == jobs
+
+
+def test_columns_of_one_kind_match(spark):
+    for kind in ("integer", "text"):
+        types = [type for type in TYPES if TYPES[type] == kind]
+        for type, other in zip(types, types[1:] + types[:1]):
+            assert semi_join_filter(column(spark, type), column(spark, other), "k", expected_keys=10).count() == 10
+
+
+@pytest.mark.parametrize(
+    "types, to, casts, partners",
+    [
+        (("bigint", "string"), "bigint", ["small"], 10),
+        (("string", "int"), "bigint", ["big"], 10),
+        (("string", "void"), "string", ["small"], 0),
+        (("void", "binary"), "binary", ["big"], 0),
+        (("date", "date"), "string", ["big", "small"], 10),
+    ],
+)
+def test_the_casts_that_an_error_suggests_keep_the_join(spark, types, to, casts, partners):
+    sides = dict(zip(("big", "small"), (column(spark, type) for type in types)))
+    casts = [f"{side} = {side}.withColumn('k', {side}['k'].cast('{to}'))" for side in casts]
+    with pytest.raises(TypeError) as raised:
+        semi_join_filter(**sides, on="k")
+    assert str(raised.value).endswith(f": for the filter and the join, write {'; '.join(casts)}")
+    for cast in casts:
+        exec(cast, sides)
+    big, small = sides["big"], sides["small"]
+    assert semi_join_filter(big, small, "k", expected_keys=10).join(small, "k").count() == partners
+
+
+def test_a_column_that_a_side_lacks_is_an_error(spark):
+    ids, others = spark.range(9), spark.range(9).select(*(F.col("id").alias(f"c{i}") for i in range(30)))
+    with pytest.raises(ValueError, match="^small has no column id; it has c0, c1, .*, c19, ...$"):
+        semi_join_filter(ids, others, "id")
+    with pytest.raises(ValueError, match="^big has no column x; it has id$"):
+        semi_join_filter(ids, ids, "x")
+    with pytest.raises(TypeError, match=r"^on names one column, not 2 \(id, id\)$"):
+        semi_join_filter(ids.select("id", "id"), ids, "*")
+    with pytest.raises(TypeError, match="^on is the name of a column that both sides have, not list: "):
+        semi_join_filter(ids, ids, ["id"])
+    with pytest.raises(AnalysisException, match="AMBIGUOUS_REFERENCE"):
+        semi_join_filter(ids.alias("a").crossJoin(ids.alias("b")), ids, "id")
+
+
+def test_without_keys_the_big_side_is_not_read(spark):
+    read = spark.sparkContext.accumulator(0)
+
+    def count(batches):
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    big = spark.range(1000).mapInArrow(count, "id long")
+    nulls = spark.range(9).select(F.lit(None).cast("long").alias("id"))
+    for small in (spark.range(0), nulls):
+        for expected_keys in (None, 10):
+            assert semi_join_filter(big, small, "id", expected_keys=expected_keys).count() == 0
+    assert read.value == 0
+
+
+def test_the_small_side_is_read_twice_or_once(spark):
+    read = spark.sparkContext.accumulator(0)
+
+    def count(batches):
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    small = spark.range(100).mapInArrow(count, "id long")
+    semi_join_filter(spark.range(9), small, "id")
+    assert read.value == 200
+    semi_join_filter(spark.range(9), small, "id", expected_keys=100)
+    assert read.value == 300
+    cached = small.cache()
+    semi_join_filter(spark.range(9), cached, "id")
+    assert read.value == 400
+    cached.unpersist()
+
+
+def test_what_is_no_broadcast_filter_is_an_error_at_once(spark, tmp_path):
+    filter = local(["a"], 10)
+    filter.save(tmp_path / "a.bloom")
+    path = str(tmp_path / "a.bloom")
+    for wrong, right in (
+        (BloomView(filter.to_bytes()), "view.to_filter()"),
+        (path, f"BloomFilter.open({path!r}, mmap=False)"),
+        (pathlib.Path(path), f"BloomFilter.open({path!r}, mmap=False)"),
+        (filter.to_bytes(), "BloomFilter.from_bytes(data)"),
+        (None, "filter"),
+    ):
+        line, name = f"broadcast(spark, {right})", type(wrong).__name__
+        with pytest.raises(TypeError, match=f"not {name}: write {re.escape(line)}$"):
+            broadcast(spark, wrong)
+        with pytest.raises(TypeError, match=f"not {name}: write {re.escape(f'contains({path!r}, {line})')}$"):
+            contains(path, wrong)
+        # The line works.
+        if right != "filter":
+            names = {"BloomFilter": BloomFilter, "view": wrong, "data": wrong, "broadcast": broadcast, "spark": spark}
+            assert eval(line, names).value == filter
+    with pytest.raises(TypeError, match=r"not BloomFilter: write contains\(column, broadcast\(spark, filter\)\)$"):
+        contains(F.col("id"), filter)
+    counting = CountingBloomFilter(10)
+    counting.add("a")
+    assert spark.sql("select 'a' as k").where(contains("k", broadcast(spark, counting))).count() == 1
+
+
 def test_filters_too_large_to_travel_fail_before_any_job(spark):
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
     with pytest.raises(ValueError, match=r"of \d{8} bytes exceeds spark.driver.maxResultSize, which is 67108864: "):
@@ -232,22 +398,25 @@ class LeavesAMark:
 
 
 def test_a_worker_unpickles_the_filter_once(spark, tmp_path):
-    shared = broadcast(spark, LeavesAMark(tmp_path))
+    shared = spark.sparkContext.broadcast(LeavesAMark(tmp_path))
     # 13 batches in 8 tasks.
     assert spark.range(130_000, numPartitions=8).where(contains("id", shared)).count() == 0
     workers = [mark.name.split("-")[0] for mark in tmp_path.iterdir()]
     assert 1 <= len(workers) == len(set(workers)) < 8
 
 
-def test_the_examples_in_the_documentation_run(spark, tmp_path, monkeypatch):
+def test_the_examples_in_the_documentation_run(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (pathlib.Path(__file__).parent.parent / "docs" / "spark.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     orders = spark.range(100_000).select((F.col("id") % 5000).alias("customer"), F.col("id").alias("order"))
     customers = spark.range(0, 5000, 100).select(F.col("id").alias("customer"))
     names = {"spark": spark, "orders": orders, "customers": customers}
-    for block in blocks:
-        exec(block, names)
-    assert len(blocks) == 3
+    join, trial, steps = blocks
+    exec(join, names)
     assert sorted(names["joined"].collect()) == sorted(orders.join(customers, "customer").collect())
+    exec(steps, names)
     assert names["likely"].count() < 2500
+    assert BloomFilter.open("customers.bloom", mmap=False) == names["keys"]
+    exec(trial, names)
+    assert f"$ python trial.py\n{capsys.readouterr().out}```" in page

@@ -1,5 +1,9 @@
 """Filters that a Spark cluster builds and probes. Needs Spark 4.1 or newer.
 
+    semi_join_filter(big, small, "id").join(small, "id")
+
+In three steps, to keep the filter or to use it again:
+
     keys = build(small, "id", expected_keys=200_000)
     shared = broadcast(spark, keys)
     big.where(contains("id", shared)).join(small, "id")
@@ -7,24 +11,79 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from math import isqrt
+from os import PathLike
 
 import pyarrow as pa
 from pyspark import Broadcast
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, spark_partition_id
-from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, ShortType, StringType
+from pyspark.sql.functions import arrow_udf, lit, spark_partition_id
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+)
 
-from . import BloomFilter
+from . import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
-__all__ = ["build", "broadcast", "contains"]
+__all__ = ["broadcast", "build", "contains", "semi_join_filter"]
 
+_INTEGERS = (ByteType(), ShortType(), IntegerType(), LongType())
 # `StringType()` is equal to no type with a collation, under which different bytes can be the same key.
-_KEY_TYPES = (StringType(), BinaryType(), ByteType(), ShortType(), IntegerType(), LongType())
+_TEXT = (StringType(), BinaryType())
+_KEY_TYPES = _INTEGERS + _TEXT
+_KEYS_ARE = "keys are integers, binary, and text with the collation UTF8_BINARY"
+
+_Filter = BloomFilter | CountingBloomFilter | ScalableBloomFilter | StandardBloomFilter
 
 # Arrow's binary type and the JVM's arrays end at 2 GiB, and a row needs some bytes of its own.
 _MAX_BYTES = 2**31 - 1024
+
+
+def semi_join_filter(
+    big: DataFrame,
+    small: DataFrame,
+    on: str,
+    fpr: float = 0.01,
+    *,
+    expected_keys: int | None = None,
+    seed: int = 0,
+    partitions: int | None = None,
+) -> DataFrame:
+    """`big` without most of the rows that have no partner in `small`. Join the result in place of `big`.
+
+    The join's result is the same if it is an inner or a left semi join, or an outer join that keeps only the rows of
+    `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
+
+    Two jobs read `small` here: one counts its rows, one builds the filter. `expected_keys`, the number of distinct keys
+    or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Every read must give the
+    same rows, or the join loses some: write a random sample to a table first.
+
+    `seed` and `partitions` are those of `build`.
+
+    Raises `ValueError` if a side has no column `on`, and `TypeError` if a column has another type than `build` takes
+    or the keys never match, as text and integers. Integers of any width match, and text matches binary.
+    """
+    if not isinstance(on, str):
+        raise TypeError(
+            f"on is the name of a column that both sides have, not {type(on).__name__}: for a key of several columns, "
+            "add a column to both sides that joins them as text, with a separator that none of them contains"
+        )
+    _check_types(on, _type_of("big", big, on), _type_of("small", small, on))
+    if expected_keys is None:
+        expected_keys = max(1, small.count())
+    keys = build(small, on, expected_keys, fpr, seed=seed, partitions=partitions)
+    # Without keys, Spark need not read `big`.
+    found = contains(on, broadcast(big.sparkSession, keys)) if keys.fill_ratio else lit(False)
+    return big.where(found)
 
 
 def build(
@@ -53,8 +112,10 @@ def build(
     if keys.schema[0].dataType not in _KEY_TYPES:
         raise TypeError(
             f"column {keys.columns[0]} of type {keys.schema[0].dataType.simpleString()} cannot be keys: cast it to an "
-            "integer or to text first (keys are integers, binary, and text with the collation UTF8_BINARY)"
+            f"integer or to text first ({_KEYS_ARE})"
         )
+    # `mapInArrow` fails for some names, such as those with a dot.
+    keys = keys.toDF("key")
     spark = df.sparkSession.sparkContext
     _check_size(filter.size_bytes, spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
     partitions = partitions or spark.defaultParallelism
@@ -69,36 +130,82 @@ def build(
         if filter is not None:
             yield _row(filter)
 
-    filters = keys.coalesce(partitions).mapInArrow(insert, "filter binary")
+    filters = keys.coalesce(partitions).mapInArrow(insert, _ROW)
     # In two steps: one task would read all filters, and a deeper tree sends more of them.
     if partitions > 3:
         filters = filters.repartitionById(isqrt(partitions), spark_partition_id())
-        filters = filters.mapInArrow(_unite, "filter binary")
-    filters = filters.repartition(1).mapInArrow(_unite, "filter binary")
+        filters = filters.mapInArrow(_unite, _ROW)
+    filters = filters.repartition(1).mapInArrow(_unite, _ROW)
     # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
-    for row in filters.toArrow()["filter"]:
-        filter |= BloomFilter.from_bytes(row.as_buffer())
+    for other in _filters(filters.toArrow()):
+        filter |= other
     filter.shrink_to_fpr(fpr)
     return filter
 
 
-def broadcast(spark: SparkSession, filter: BloomFilter) -> Broadcast[BloomFilter]:
+def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
     """Sends `filter` to each executor once, for `contains`. Every Python worker there holds a copy of it."""
+    if not isinstance(filter, _Filter):
+        wrong, right = type(filter).__name__, _as_filter(filter)
+        raise TypeError(f"a filter is needed, not {wrong}: write broadcast(spark, {right})")
     return spark.sparkContext.broadcast(filter)
 
 
-def contains(column: str | Column, broadcasted: Broadcast[BloomFilter]) -> Column:
+def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
 
-    The keys must have the type that the filter was built from; the width of integers does not matter. Columns of other
-    types than `build` takes make the query fail with a `TypeError`.
+    The column must have the type that the filter was built from; the width of integers does not matter. Otherwise the
+    query fails with a `TypeError`, but not for text with a collation, nor if the filter was read from bytes or a file.
     """
+
+    if not isinstance(broadcasted, Broadcast):
+        wrong, right = type(broadcasted).__name__, _as_filter(broadcasted)
+        name = repr(column) if isinstance(column, str) else "column"
+        raise TypeError(f"a broadcast filter is needed, not {wrong}: write contains({name}, broadcast(spark, {right}))")
 
     # `value` unpickles the filter when a Python worker first asks, and keeps it.
     def probe(keys: pa.Array) -> pa.Array:
         return pa.array(broadcasted.value.contains_many(keys))
 
     return arrow_udf(probe, "boolean")(column)
+
+
+def _as_filter(value: object) -> str:
+    """The expression that makes a filter to broadcast of what someone passed instead."""
+    if isinstance(value, (str, PathLike)):
+        return f"BloomFilter.open({str(value)!r}, mmap=False)"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "BloomFilter.from_bytes(data)"
+    return "view.to_filter()" if isinstance(value, BloomView) else "filter"
+
+
+def _type_of(side: str, df: DataFrame, on: str) -> DataType:
+    try:
+        keys = df.select(on)
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            raise
+        others = ", ".join(df.columns[:20]) + (", ..." if len(df.columns) > 20 else "")
+        raise ValueError(f"{side} has no column {on}; it has {others or 'none'}") from None
+    if len(keys.columns) != 1:
+        raise TypeError(f"on names one column, not {len(keys.columns)} ({', '.join(keys.columns)})")
+    return keys.schema[0].dataType
+
+
+def _check_types(on: str, big: DataType, small: DataType) -> None:
+    if any(big in kind and small in kind for kind in (_INTEGERS, _TEXT)):
+        return
+    types = f"column {on} is {big.simpleString()} in big and {small.simpleString()} in small"
+    cast = "{0} = {0}.withColumn({1!r}, {0}[{1!r}].cast({2!r}))".format
+    for side, wrong, right in (("big", big, small), ("small", small, big)):
+        # As Spark itself casts in a join of such columns: the join's result stays.
+        if (wrong == StringType() and right in _INTEGERS) or (wrong == NullType() and right in _KEY_TYPES):
+            to = "bigint" if right in _INTEGERS else right.simpleString()
+            raise TypeError(f"{types}, which never match: for the filter and the join, write {cast(side, on, to)}")
+    if big == small:
+        casts = "; ".join(cast(side, on, "string") for side in ("big", "small"))
+        raise TypeError(f"{types}, and {_KEYS_ARE}: for the filter and the join, write {casts}")
+    raise TypeError(f"{types}, and {_KEYS_ARE}: cast both to one of these types, for the filter and the join")
 
 
 def _check_size(size: int, max_result: int) -> None:
@@ -117,8 +224,7 @@ def _check_size(size: int, max_result: int) -> None:
 def _unite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     united = None
     for batch in batches:
-        for row in batch.column(0):
-            filter = BloomFilter.from_bytes(row.as_buffer())
+        for filter in _filters(batch):
             if united is None:
                 united = filter
             else:
@@ -127,5 +233,17 @@ def _unite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _row(united)
 
 
+# A pickled filter, in two parts: `pickle` would copy the bytes.
+_ROW = "filter binary, rest binary"
+
+
 def _row(filter: BloomFilter) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([filter.to_bytes()], pa.binary())], ["filter"])
+    restore, (data, *rest) = filter.__reduce__()
+    columns = [pa.array([part], pa.binary()) for part in (data, pickle.dumps((restore, rest)))]
+    return pa.record_batch(columns, ["filter", "rest"])
+
+
+def _filters(rows: pa.RecordBatch | pa.Table) -> Iterator[BloomFilter]:
+    for data, parts in zip(rows["filter"], rows["rest"]):
+        restore, rest = pickle.loads(parts.as_buffer())
+        yield restore(data.as_buffer(), *rest)
