@@ -4,7 +4,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use bloomline::hash_key;
+use bloomline::{SizingError, hash_key};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 
@@ -22,6 +22,8 @@ pub enum Invalid {
     Null(usize),
     /// The answers have no place.
     OutOfMemory(usize),
+    /// The filter has no place for more keys.
+    Grow(SizingError),
 }
 
 impl Display for Invalid {
@@ -32,6 +34,7 @@ impl Display for Invalid {
                 write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
             }
             Self::Null(i) => write!(f, "value {i} is null: drop the nulls, or put a key in their place"),
+            Self::Grow(error) => write!(f, "{error}: the filter keeps the keys before"),
             Self::OutOfMemory(n) => {
                 write!(f, "cannot allocate {n} bytes for the answers: look up fewer keys at once")
             }
@@ -43,7 +46,7 @@ impl From<Invalid> for PyErr {
     fn from(invalid: Invalid) -> Self {
         let text = invalid.to_string();
         match invalid {
-            Invalid::OutOfMemory(_) => PyMemoryError::new_err(text),
+            Invalid::OutOfMemory(_) | Invalid::Grow(_) => PyMemoryError::new_err(text),
             Invalid::Outside(_) | Invalid::NotUnicode(..) | Invalid::Null(_) => PyValueError::new_err(text),
         }
     }
@@ -105,13 +108,12 @@ pub trait Sink: Send {
 /// Inserts keys; nulls are no keys.
 pub struct Inserts<F>(pub F);
 
-impl<F: FnMut(&[u64]) + Send> Sink for Inserts<F> {
+impl<F: FnMut(&[u64]) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.0)(hashes);
-        Ok(())
+        (self.0)(hashes).map_err(Invalid::Grow)
     }
 }
 

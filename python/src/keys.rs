@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 
 use crate::column::{Batch, Sink};
-use crate::errors::cannot_be_keys;
+use crate::errors::{cannot_be_keys, check_not_table};
 use crate::{array, arrow};
 
 /// Objects of an iterable that are hashed before the filter is locked.
@@ -66,6 +66,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     if let Some(exported) = arrow::export(keys)? {
         return exported.read(keys.py(), seed, sink);
     }
+    check_not_table(keys)?;
     // Columns of pandas before version 3.
     if let Some(array) = keys.getattr_opt("array")?
         && let Some(array) = arrow::call(&array, "__arrow_array__")?

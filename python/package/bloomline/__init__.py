@@ -15,8 +15,11 @@ from ._native import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    FilterBuilder,
     ScalableBloomFilter,
     StandardBloomFilter,
+    __version__,
+    open,
 )
 
 __all__ = [
@@ -25,6 +28,9 @@ __all__ = [
     "CountingBloomFilter",
     "DecodeError",
     "FilterBank",
+    "FilterBuilder",
     "ScalableBloomFilter",
     "StandardBloomFilter",
+    "__version__",
+    "open",
 ]
