@@ -22,7 +22,8 @@ use crate::keys;
 ///     >>> "ant" in filter, filter.expected_keys
 ///     (True, 2)
 ///
-/// Takes 8 bytes of memory for each key until it is finished, and answers no lookups.
+/// Takes 8 bytes of memory for each key added, and while it makes the filter some 40 for each repeat that did not follow
+/// its like. Answers no lookups.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBuilder {
     builder: Mutex<bloomline::FilterBuilder>,
