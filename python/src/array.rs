@@ -7,13 +7,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use crate::column::{self, Column, Fixed, Integers, Sink, Utf32, integers};
+use crate::column::{self, Batch, Column, Fixed, Integers, Sink, Utf32, integers};
 use crate::errors::cannot_be_keys;
+use crate::kinds::{INTEGERS, TEXT};
 
 /// Elements that are copied at a time, where they cannot be read in place.
 const COPIED: usize = 1 << 16;
 
-pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+pub fn read(
+    array: &Bound<'_, PyUntypedArray>,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     let dtype = array.dtype();
     if array.ndim() != 1 {
         let message =
@@ -28,19 +34,24 @@ pub fn read(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) 
         return Err(cannot_be_keys("masked arrays"));
     }
     if array.is_contiguous() && dtype.is_native_byteorder() != Some(false) {
-        return read_in_place(array, seed, sink);
+        return read_in_place(array, seed, batch, sink);
     }
     let (py, native) = (array.py(), dtype.call_method1("newbyteorder", ("=",))?);
     let contiguous = py.import("numpy")?.getattr("ascontiguousarray")?;
     sink.reserve(array.len())?;
     for start in (0..array.len()).step_by(COPIED) {
         let some = PySlice::new(py, start as isize, array.len().min(start + COPIED) as isize, 1);
-        read_in_place(contiguous.call1((array.get_item(some)?, &native))?.cast()?, seed, sink)?;
+        read_in_place(contiguous.call1((array.get_item(some)?, &native))?.cast()?, seed, batch, sink)?;
     }
     Ok(())
 }
 
-fn read_in_place(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+fn read_in_place(
+    array: &Bound<'_, PyUntypedArray>,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     let (dtype, len) = (array.dtype(), array.len());
     let width = dtype.itemsize();
     let bytes = if array.is_empty() || width == 0 {
@@ -56,5 +67,6 @@ fn read_in_place(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl S
         b'U' => Box::new(Utf32 { characters: bytes.as_chunks().0, width: width / 4, len }),
         kind => integers!(kind, width, bytes, |values, widen| Box::new(Integers { values, widen })),
     };
-    Ok(array.py().detach(|| column::hash_all(&*column, seed, sink))?)
+    let kind = if matches!(dtype.kind(), b'S' | b'U') { TEXT } else { INTEGERS };
+    array.py().detach(|| column::hash_all(&*column, kind, seed, batch, sink))
 }

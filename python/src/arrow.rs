@@ -4,7 +4,7 @@
 //! Tried: the import of arrow-rs 59.3 panics or crashes on 13 of the tests' 47 forged structs, so its caller must check
 //! the structs as thoroughly as here. It adds 51 crates, and 54 % to the size of the wheel.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::slice;
@@ -15,9 +15,10 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use crate::column::{
-    self, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
+    self, Batch, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
 };
 use crate::errors::cannot_be_keys;
+use crate::kinds::{INTEGERS, TEXT};
 
 #[repr(C)]
 #[derive(Default)]
@@ -111,6 +112,11 @@ fn malformed(what: impl Display) -> PyErr {
     PyValueError::new_err(format!("malformed Arrow data: {what}"))
 }
 
+pub fn not_one_column<Name: Borrow<str>>(names: &[Name]) -> PyErr {
+    let (n, names) = (names.len(), names.join(", "));
+    PyTypeError::new_err(format!("{n} columns ({names}) are not keys: select one of them"))
+}
+
 /// What an object exports.
 pub struct Exported(Source);
 
@@ -130,7 +136,7 @@ pub fn export(keys: &Bound<'_, PyAny>) -> PyResult<Option<Exported>> {
 }
 
 /// What a method without arguments returns. `None` if there is none, or if it needs a package that is not installed.
-pub fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(method) = object.getattr_opt(method)? else { return Ok(None) };
     match method.call0() {
         Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
@@ -140,15 +146,17 @@ pub fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bo
 
 impl Exported {
     /// Hashes all values. Detached from the interpreter, which the producer of a stream may need in another thread.
-    pub fn read(self, py: Python<'_>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+    pub fn read(self, py: Python<'_>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
         py.detach(|| match self.0 {
-            Source::Array(schema, array) => hash_array(&Type::of_keys(&schema.0)?, &array.0, seed, sink),
+            Source::Array(schema, array) => {
+                hash_array(&Type::of_keys(&schema.0)?, &array.0, seed, batch, sink)
+            }
             Source::Stream(mut stream) => {
                 let schema = stream.schema()?;
                 let of = Type::of_keys(&schema.0)?;
                 while let Some(array) = stream.next()? {
-                    hash_array(&of, &array.0, seed, sink)?;
-                    Python::attach(|py| py.check_signals())?;
+                    hash_array(&of, &array.0, seed, batch, sink)?;
+                    batch.signals.check()?;
                 }
                 Ok(())
             }
@@ -231,9 +239,7 @@ impl Type {
         if let [column] = columns[..] {
             return Ok(Self::Table(Box::new(Self::of(column)?)));
         }
-        let names: Vec<_> = columns.iter().map(|column| text(column.name)).collect();
-        let (n, names) = (names.len(), names.join(", "));
-        Err(PyTypeError::new_err(format!("{n} columns ({names}) are not keys: select one of them")))
+        Err(not_one_column(&columns.iter().map(|column| text(column.name)).collect::<Vec<_>>()))
     }
 
     fn of(schema: &ArrowSchema) -> PyResult<Self> {
@@ -282,6 +288,15 @@ impl Type {
         Err(cannot_be_keys(what))
     }
 
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Null => 0,
+            Self::Integers(_) => INTEGERS,
+            Self::Fixed(_) | Self::Binary | Self::LargeBinary | Self::Views => TEXT,
+            Self::Dictionary(_, of) | Self::Table(of) => of.kind(),
+        }
+    }
+
     /// The values `start..start + len` of an array, whose own offset is counted in.
     fn column<'a>(
         &self,
@@ -289,6 +304,7 @@ impl Type {
         start: usize,
         len: usize,
         seed: u64,
+        batch: &mut Batch,
     ) -> PyResult<Box<dyn Column + 'a>> {
         if len == 0 {
             return Ok(Box::new(Nulls(0)));
@@ -323,7 +339,8 @@ impl Type {
                 let dictionary =
                     reference(array.dictionary).ok_or_else(|| malformed("indices without values"))?;
                 let (first, n_values) = dictionary.range()?;
-                let values = Values::new(of.column(dictionary, first, n_values, seed)?, len, seed)?;
+                let values = of.column(dictionary, first, n_values, seed, batch)?;
+                let values = Values::new(values, len, seed, batch)?;
                 let bytes = array.items(1, start, len, width)?;
                 integers!(kind, width, bytes, |indices, widen| {
                     array.nullable(Dictionary { indices: Integers { values: indices, widen }, values }, start)
@@ -342,7 +359,8 @@ impl Type {
                 if start.checked_add(len).is_none_or(|end| end > n_values) {
                     return Err(malformed(format_args!("a column of {n_values} values in a table of more")));
                 }
-                of.column(column, first.checked_add(start).ok_or_else(|| malformed("an offset"))?, len, seed)
+                let start = first.checked_add(start).ok_or_else(|| malformed("an offset"))?;
+                of.column(column, start, len, seed, batch)
             }
         }
     }
@@ -439,10 +457,16 @@ impl ArrowArray {
     }
 }
 
-fn hash_array(of: &Type, array: &ArrowArray, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+fn hash_array(
+    of: &Type,
+    array: &ArrowArray,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     let (start, len) = array.range()?;
-    let column = of.column(array, start, len, seed)?;
-    Ok(column::hash_all(&*column, seed, sink)?)
+    let column = of.column(array, start, len, seed, batch)?;
+    column::hash_all(&*column, of.kind(), seed, batch, sink)
 }
 
 fn text<'a>(pointer: *const c_char) -> Cow<'a, str> {

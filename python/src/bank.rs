@@ -10,13 +10,17 @@ use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::borrowed::{BloomView, view_of};
-use crate::column::{Hashes, Invalid};
+use crate::column::{self, Hashes, Invalid, Signals};
 use crate::errors::{bank_error, decode_error};
 use crate::filters::{self, BloomFilter, additional, check_memory};
+use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
+
+/// Bytes of answers that are written before `find_many` looks for Ctrl-C.
+const AT_ONCE: usize = 1 << 22;
 
 /// Many filters side by side: one lookup tells which of them possibly have a key.
 ///
@@ -42,6 +46,8 @@ pub struct FilterBank {
     bank: RwLock<bank::FilterBank>,
     /// That of the bank, which never changes.
     seed: u64,
+    /// Those of all filters together.
+    kinds: Kinds,
 }
 
 /// A filter to be put into a bank.
@@ -69,18 +75,18 @@ impl<'py> Source<'py> {
 
 /// A filter to be put into a bank, usable without the interpreter.
 enum Detached<'a> {
-    Filter(&'a RwLock<bloomline::BloomFilter>),
+    Filter(&'a BloomFilter),
     View(&'a BloomView),
 }
 
-/// Calls `put` with the filters, detached and locked. Views are verified first, so that damage gets no valid checksum.
+/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage gets no valid checksum.
 fn with_filters<T: Send>(
     py: Python<'_>,
     sources: &[Source],
-    put: impl FnOnce(&[bloomline::BloomView]) -> PyResult<T> + Send,
+    put: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
 ) -> PyResult<T> {
     let sources = sources.iter().map(|source| match source {
-        Source::Filter(filter) => Detached::Filter(&filter.get().filter),
+        Source::Filter(filter) => Detached::Filter(filter.get()),
         Source::View(view) => Detached::View(view.get()),
     });
     let sources: Vec<_> = sources.collect();
@@ -89,7 +95,7 @@ fn with_filters<T: Send>(
         let (mut locks, mut views) = (BTreeMap::new(), BTreeMap::new());
         for source in &sources {
             match source {
-                Detached::Filter(lock) => _ = locks.insert(ptr::from_ref(*lock), *lock),
+                Detached::Filter(filter) => _ = locks.insert(ptr::from_ref(&filter.filter), &filter.filter),
                 Detached::View(view) => _ = views.insert(ptr::from_ref(*view), *view),
             }
         }
@@ -104,10 +110,13 @@ fn with_filters<T: Send>(
             .map(|(at, lock)| (at, lock.read().unwrap_or_else(PoisonError::into_inner)))
             .collect();
         let views = sources.iter().map(|source| match source {
-            Detached::Filter(lock) => Ok(locked[&ptr::from_ref(*lock)].as_view()),
-            Detached::View(view) => view_of(&opened[&ptr::from_ref(*view)]),
+            Detached::Filter(filter) => {
+                Ok((locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get()))
+            }
+            Detached::View(view) => Ok((view_of(&opened[&ptr::from_ref(*view)])?, UNKNOWN)),
         });
-        put(&views.collect::<PyResult<Vec<_>>>()?)
+        let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+        put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
     })
 }
 
@@ -118,29 +127,9 @@ fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::Fi
     Ok(bank)
 }
 
-/// A row for each key: a byte for each slot, or a bit if `packed`. Returns the rows and the length of a row.
-fn rows_of(bank: &bank::FilterBank, hashes: &[u64], packed: bool) -> Result<(Vec<u8>, usize), Invalid> {
-    let row_len = if packed { bank.slots().div_ceil(8) } else { bank.slots() };
-    let len = hashes.len().checked_mul(row_len).ok_or(Invalid::OutOfMemory(usize::MAX))?;
-    let mut rows = Vec::new();
-    rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
-    rows.resize(len, 0);
-    bank.find_batch(hashes, |i, found| {
-        let row = &mut rows[i * row_len..][..row_len];
-        if packed {
-            for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
-                bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-            }
-        } else {
-            found.iter().for_each(|slot| row[slot] = 1);
-        }
-    });
-    Ok((rows, row_len))
-}
-
 impl FilterBank {
-    fn new_with(bank: bank::FilterBank) -> Self {
-        Self { seed: bank.seed(), bank: RwLock::new(bank) }
+    fn new_with(bank: bank::FilterBank, kinds: u8) -> Self {
+        Self { seed: bank.seed(), bank: RwLock::new(bank), kinds: Kinds::new(kinds) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, bank::FilterBank> {
@@ -149,6 +138,36 @@ impl FilterBank {
 
     fn write(&self) -> RwLockWriteGuard<'_, bank::FilterBank> {
         self.bank.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row for each key: a byte for each slot, or a bit if `packed`. Returns the rows and the length of a row.
+    fn rows_of(&self, hashes: &[u64], packed: bool) -> PyResult<(Vec<u8>, usize)> {
+        let slots = self.read().slots();
+        let row_len = if packed { slots.div_ceil(8) } else { slots };
+        let len = hashes.len().checked_mul(row_len).ok_or(Invalid::OutOfMemory(usize::MAX))?;
+        let mut rows = Vec::new();
+        rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
+        let mut signals = Signals::new();
+        for hashes in hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
+            let start = rows.len();
+            rows.resize(start + hashes.len() * row_len, 0);
+            // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
+            self.read().find_batch(hashes, |i, found| {
+                let row = &mut rows[start + i * row_len..][..row_len];
+                if packed {
+                    for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
+                        bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+                    }
+                    if let Some(last) = row.last_mut() {
+                        *last &= !0 >> (slots.wrapping_neg() % 8);
+                    }
+                } else {
+                    found.iter().take_while(|slot| *slot < slots).for_each(|slot| row[slot] = 1);
+                }
+            });
+            signals.check()?;
+        }
+        Ok((rows, row_len))
     }
 
     /// As for the other classes: detaches only if the lock is taken.
@@ -177,14 +196,16 @@ impl FilterBank {
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = capacity.map_or(Ok(0), filters::capacity)?;
         let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
-        with_filters(filters.py(), &sources, |filters| bank_of(filters, capacity).map_err(bank_error))
-            .map(Self::new_with)
+        with_filters(filters.py(), &sources, |filters, kinds| {
+            Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
+        })
     }
 
     /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. All
     /// other slots definitely do not have the key.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
-        let hash = keys::hash(key, self.seed)?;
+        let (hash, kind) = keys::hash(key, self.seed)?;
+        self.kinds.warn_of_lookup(key.py(), kind)?;
         let slots = self.quickly(key.py(), |bank| {
             let mut found = SlotBitmap::new();
             bank.find_hash(hash, &mut found);
@@ -203,8 +224,9 @@ impl FilterBank {
         let py = keys.py();
         let mut hashes = Hashes::default();
         keys::read(keys, self.seed, &mut hashes)?;
-        let (rows, row_len) = py.detach(|| rows_of(&self.read(), &hashes.0, packed))?;
-        let rows = PyArray1::from_vec(py, rows).reshape([hashes.0.len(), row_len])?.into_any();
+        self.kinds.check_lookups(hashes.kinds)?;
+        let (rows, row_len) = py.detach(|| self.rows_of(&hashes.hashes, packed))?;
+        let rows = PyArray1::from_vec(py, rows).reshape([hashes.hashes.len(), row_len])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
     }
 
@@ -212,8 +234,11 @@ impl FilterBank {
     /// KiB. Raises ValueError if the bank is full: see `reserve`.
     fn push(&self, filter: Bound<'_, PyAny>) -> PyResult<usize> {
         let py = filter.py();
-        with_filters(py, &[Source::new(filter)?], |filters| {
-            Ok(self.write().push_all(filters).map_err(bank_error)?.start)
+        with_filters(py, &[Source::new(filter)?], |filters, kinds| {
+            let mut bank = self.write();
+            let slot = bank.push_all(filters).map_err(bank_error)?.start;
+            self.kinds.insert(kinds);
+            Ok(slot)
         })
     }
 
@@ -221,8 +246,11 @@ impl FilterBank {
     fn replace(&self, slot: &Bound<'_, PyAny>, filter: Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let py = filter.py();
-        with_filters(py, &[Source::new(filter)?], |filters| {
-            self.write().replace(slot, filters[0]).map_err(bank_error)
+        with_filters(py, &[Source::new(filter)?], |filters, kinds| {
+            let mut bank = self.write();
+            bank.replace(slot, filters[0]).map_err(bank_error)?;
+            self.kinds.insert(kinds);
+            Ok(())
         })
     }
 
@@ -235,8 +263,12 @@ impl FilterBank {
     /// The filter of a slot, bit for bit as it was put in. Reads the whole bank.
     fn get(&self, slot: &Bound<'_, PyAny>) -> PyResult<BloomFilter> {
         let n = self.slot(slot)?;
-        let filter = slot.py().detach(|| self.read().get(n)).map_err(bank_error)?;
-        Ok(BloomFilter::new_with(filter, None))
+        slot.py().detach(|| {
+            let bank = self.read();
+            let filter = bank.get(n).map_err(bank_error)?;
+            let kinds = if filter.fill_ratio() == 0.0 { 0 } else { self.kinds.get() };
+            Ok(BloomFilter::new_with(filter, None, kinds))
+        })
     }
 
     /// Makes room for `additional` more slots than there are, if there is not enough. Copies the bank.
@@ -282,7 +314,10 @@ impl FilterBank {
     /// Another bank with the same filters and room.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         check_memory(self.size_bytes(py))?;
-        Ok(Self::new_with(py.detach(|| self.read().clone())))
+        Ok(py.detach(|| {
+            let bank = self.read();
+            Self::new_with(bank.clone(), self.kinds.get())
+        }))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -309,7 +344,13 @@ impl FilterBank {
     /// The bank in a buffer of standalone bytes, which are verified. Raises DecodeError. Spare slots are not stored.
     #[staticmethod]
     fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        files::decode(buffer, bank::FilterBank::from_standalone).map(Self::new_with)
+        let bank = files::decode(buffer, bank::FilterBank::from_standalone)?;
+        Ok(Self::new_with(bank, UNKNOWN))
+    }
+
+    #[staticmethod]
+    fn _restore(bytes: &Bound<'_, PyAny>, kinds: u8) -> PyResult<Self> {
+        Ok(Self { kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
     }
 
     /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
@@ -320,11 +361,12 @@ impl FilterBank {
     /// The bank in a file that `save` wrote, verified.
     #[staticmethod]
     pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        files::read(py, &path, bank::FilterBank::from_standalone).map(Self::new_with)
+        Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((PyType::new::<Self>(py).getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let bytes = self.to_bytes(py)?;
+        (PyType::new::<Self>(py).getattr("_restore")?, (bytes, self.kinds.get())).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -9,6 +9,7 @@ use crate::column::{Inserts, Invalid};
 use crate::errors::sizing_error;
 use crate::filters::{BloomFilter, seed};
 use crate::keys;
+use crate::kinds::Kinds;
 
 /// Collects keys whose number is not known, then makes a BloomFilter of the right size.
 ///
@@ -29,6 +30,7 @@ pub struct FilterBuilder {
     builder: Mutex<bloomline::FilterBuilder>,
     seed: u64,
     fpr: Option<f64>,
+    kinds: Kinds,
 }
 
 impl FilterBuilder {
@@ -38,7 +40,7 @@ impl FilterBuilder {
         seed: u64,
     ) -> PyResult<Self> {
         let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(sizing_error)?;
-        Ok(Self { builder: Mutex::new(builder), seed, fpr })
+        Ok(Self { builder: Mutex::new(builder), seed, fpr, kinds: Kinds::new(0) })
     }
 
     fn lock(&self) -> MutexGuard<'_, bloomline::FilterBuilder> {
@@ -75,32 +77,46 @@ impl FilterBuilder {
 
     /// Adds a key: str, bytes or int. Keys may repeat.
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        let hash = keys::hash(key, self.seed)?;
-        self.quickly(key.py(), |builder| builder.try_insert_hash(hash))
-            .map_err(|error| Invalid::Grow(error).into())
+        let (hash, kind) = keys::hash(key, self.seed)?;
+        Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
+        let added = self.quickly(key.py(), |builder| {
+            self.kinds.insert(kind);
+            builder.try_insert_hash(hash)
+        });
+        added.map_err(|error| Invalid::Grow(error).into())
     }
 
     /// Adds many keys, given as for `BloomFilter.update`.
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut inserts = Inserts(|hashes: &[u64]| {
+        let before = self.kinds.get();
+        let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
             let mut builder = self.lock();
+            self.kinds.insert(kinds);
             hashes.iter().try_for_each(|&hash| builder.try_insert_hash(hash))
         });
-        keys::read(keys, self.seed, &mut inserts)
+        keys::read(keys, self.seed, &mut inserts)?;
+        Kinds::warn_of_added(keys.py(), before, inserts.kinds)
     }
 
     /// A BloomFilter of the keys, sized for their number without repeats. Empties the builder, which can be used again.
     ///
     /// Takes the filter's memory in addition; if there is not enough, raises MemoryError and keeps the keys.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-        let filter = py.detach(|| self.lock().finish()).map_err(sizing_error)?;
+        let finished = py.detach(|| {
+            let mut builder = self.lock();
+            builder.finish().map(|filter| (filter, self.kinds.take()))
+        });
+        let (filter, kinds) = finished.map_err(sizing_error)?;
         let keys = filter.known_keys().and_then(|keys| usize::try_from(keys).ok());
-        Ok(BloomFilter::new_for(filter, keys, self.fpr))
+        Ok(BloomFilter::new_for(filter, keys, self.fpr, kinds))
     }
 
     /// Removes all keys.
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.lock().clear());
+        py.detach(|| {
+            self.lock().clear();
+            self.kinds.take();
+        });
     }
 
     /// Number of keys added. A key that was added several times may count more than once.

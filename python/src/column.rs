@@ -3,14 +3,18 @@
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use bloomline::{SizingError, hash_key};
-use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
 
 /// Large enough for lookups to overlap their waits for memory, small enough for the hashes to stay in the second-level
 /// cache, and for others who want the lock. 2048 take 3 to 7 % longer, 16384 are no faster (Zen 4, 2026-11).
-const BATCH: usize = 8192;
+pub const BATCH: usize = 8192;
+
+/// Time after which a loop looks for Ctrl-C, and so takes the GIL.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
 /// A value that cannot be read, or answered.
 pub enum Invalid {
@@ -62,7 +66,7 @@ pub trait Column: Sync {
     /// The hashes of some values: those before the first error. A method so that the loop is compiled for each kind of
     /// column.
     fn hash_batch(&self, range: Range<usize>, seed: u64, batch: &mut Batch) -> Result<(), Invalid> {
-        let Batch { hashes, nulls, text } = batch;
+        let Batch { hashes, nulls, text, .. } = batch;
         let (start, mut failed) = (range.start, None);
         hashes.clear();
         nulls.clear();
@@ -86,13 +90,42 @@ pub trait Column: Sync {
 }
 
 /// Hashes of consecutive keys.
-#[derive(Default)]
 pub struct Batch {
     /// In place of a null, a number without meaning.
     pub hashes: Vec<u64>,
     /// Which are nulls, in ascending order.
     pub nulls: Vec<usize>,
+    /// The kinds of the other keys.
+    pub kinds: u8,
+    pub signals: Signals,
     text: String,
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Self { hashes: Vec::new(), nulls: Vec::new(), kinds: 0, signals: Signals::new(), text: String::new() }
+    }
+}
+
+/// Lets Ctrl-C end a long call.
+pub struct Signals {
+    checked: Instant,
+}
+
+impl Signals {
+    pub fn new() -> Self {
+        Self { checked: Instant::now() }
+    }
+
+    /// Runs Python's handlers of signals, now and then. Not to be called with a filter's lock, which a handler may want.
+    pub fn check(&mut self) -> PyResult<()> {
+        if self.checked.elapsed() < BETWEEN_SIGNALS {
+            return Ok(());
+        }
+        Python::attach(|py| py.check_signals())?;
+        self.checked = Instant::now();
+        Ok(())
+    }
 }
 
 /// Where hashes go, batch by batch. May wait for a lock that needs no interpreter.
@@ -106,84 +139,70 @@ pub trait Sink: Send {
 }
 
 /// Inserts keys; nulls are no keys.
-pub struct Inserts<F>(pub F);
+pub struct Inserts<F> {
+    insert: F,
+    /// The kinds of the keys.
+    pub kinds: u8,
+}
 
-impl<F: FnMut(&[u64]) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
+impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Inserts<F> {
+    pub fn new(insert: F) -> Self {
+        Self { insert, kinds: 0 }
+    }
+}
+
+impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.0)(hashes).map_err(Invalid::Grow)
-    }
-}
-
-/// Looks up keys.
-pub struct Lookups<F> {
-    look_up: F,
-    pub found: Vec<bool>,
-    /// Which are nulls; empty as long as none is. Their answers are `true`, so that whoever ignores them loses no row.
-    pub is_null: Vec<bool>,
-}
-
-impl<F: Fn(&[u64], &mut [bool]) + Send> Lookups<F> {
-    pub fn new(look_up: F) -> Self {
-        Self { look_up, found: Vec::new(), is_null: Vec::new() }
-    }
-}
-
-impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Lookups<F> {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
-        self.found.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(self.found.len() + additional))
-    }
-
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
-        let before = self.found.len();
-        self.reserve(hashes.len())?;
-        self.found.resize(before + hashes.len(), false);
-        (self.look_up)(hashes, &mut self.found[before..]);
-        if nulls.is_empty() && self.is_null.is_empty() {
-            return Ok(());
-        }
-        let n = self.found.len();
-        self.is_null.try_reserve(n - self.is_null.len()).map_err(|_| Invalid::OutOfMemory(n))?;
-        self.is_null.resize(n, false);
-        for null in nulls {
-            self.found[before + *null] = true;
-            self.is_null[before + *null] = true;
-        }
+        (self.insert)(hashes, *kinds).map_err(Invalid::Grow)?;
+        self.kinds |= *kinds;
         Ok(())
     }
 }
 
 /// Keeps the hashes of keys, none of which may be null.
 #[derive(Default)]
-pub struct Hashes(pub Vec<u64>);
+pub struct Hashes {
+    pub hashes: Vec<u64>,
+    /// The kinds of the keys.
+    pub kinds: u8,
+}
 
 impl Sink for Hashes {
     fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
-        let bytes = (self.0.len() + additional).saturating_mul(size_of::<u64>());
-        self.0.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(bytes))
+        let bytes = (self.hashes.len() + additional).saturating_mul(size_of::<u64>());
+        self.hashes.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(bytes))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
         if let Some(null) = nulls.first() {
-            return Err(Invalid::Null(self.0.len() + null));
+            return Err(Invalid::Null(self.hashes.len() + null));
         }
         self.reserve(hashes.len())?;
-        self.0.extend_from_slice(hashes);
+        self.hashes.extend_from_slice(hashes);
+        self.kinds |= *kinds;
         Ok(())
     }
 }
 
-/// Hashes all values of a column.
-pub fn hash_all(column: &dyn Column, seed: u64, sink: &mut impl Sink) -> Result<(), Invalid> {
-    let mut batch = Batch::default();
+/// Hashes all values of a column, which are of one kind.
+pub fn hash_all(
+    column: &dyn Column,
+    kind: u8,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     sink.reserve(column.len())?;
     for start in (0..column.len()).step_by(BATCH) {
         let end = column.len().min(start + BATCH);
-        let hashed = column.hash_batch(start..end, seed, &mut batch);
-        sink.take(&mut batch)?;
+        let hashed = column.hash_batch(start..end, seed, batch);
+        batch.kinds = if batch.nulls.len() < batch.hashes.len() { kind } else { 0 };
+        sink.take(batch)?;
         hashed?;
+        batch.signals.check()?;
     }
     Ok(())
 }
@@ -341,13 +360,23 @@ pub enum Values<'a> {
 
 impl<'a> Values<'a> {
     /// Hashes each value once, unless the dictionary has more values than there are indices.
-    pub fn new(values: Box<dyn Column + 'a>, n_indices: usize, seed: u64) -> Result<Self, Invalid> {
+    pub fn new(
+        values: Box<dyn Column + 'a>,
+        n_indices: usize,
+        seed: u64,
+        batch: &mut Batch,
+    ) -> PyResult<Self> {
         if values.len() > n_indices {
             return Ok(Self::Unhashed(values));
         }
-        let mut text = String::new();
-        let hash = |i| values.hash(i, seed, &mut text);
-        (0..values.len()).map(hash).collect::<Result<_, _>>().map(Self::Hashed)
+        let mut hashed = Vec::new();
+        for start in (0..values.len()).step_by(BATCH) {
+            values.hash_batch(start..values.len().min(start + BATCH), seed, batch)?;
+            hashed.extend(batch.hashes.iter().copied().map(Some));
+            batch.nulls.iter().for_each(|null| hashed[start + null] = None);
+            batch.signals.check()?;
+        }
+        Ok(Self::Hashed(hashed))
     }
 }
 

@@ -168,7 +168,6 @@ pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
         "LazyFrame" => "call .collect() and select one column",
         "Expr" => "put the call into .map_batches(), or pass a column of a DataFrame",
         name if name.ends_with("GroupBy") => "pass one column of the DataFrame that was grouped",
-        name if name.ends_with("DataFrame") => "select one column",
         "MultiIndex" => "join its levels to text first, with a separator that neither contains",
         _ => return Ok(()),
     };

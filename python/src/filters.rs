@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::{KeyEstimate, SizingError, StandaloneFooter, variants};
-use numpy::PyArray1;
 use pyo3::PyClass;
-use pyo3::exceptions::{PyImportError, PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
-use pyo3::types::{IntoPyDict, PyBytes, PyType};
+use pyo3::types::{PyBytes, PyType};
 
+use crate::answers::{self, ContainsBitmap as _};
 use crate::borrowed::BloomView;
-use crate::column::{Inserts, Invalid, Lookups};
+use crate::column::{Inserts, Invalid};
 use crate::errors::{COPY, copy_error, mismatch_error, out_of_memory, sizing_error};
+use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
 /// Readers of arguments: a `ValueError` with the argument's name where PyO3 has an `OverflowError`.
@@ -56,23 +57,6 @@ macro_rules! try_insert {
 }
 try_insert!(bloomline::BloomFilter, variants::CountingBloomFilter, variants::StandardBloomFilter);
 
-/// The answers to lookups as Python gets them.
-pub fn answers(py: Python<'_>, found: Vec<bool>, is_null: Vec<bool>) -> PyResult<Bound<'_, PyAny>> {
-    if is_null.is_empty() {
-        return Ok(PyArray1::from_vec(py, found).into_any());
-    }
-    let arguments = (PyArray1::from_vec(py, found),);
-    let mask = [("mask", PyArray1::from_vec(py, is_null))].into_py_dict(py)?;
-    let array = match py.import("pyarrow") {
-        Ok(pyarrow) => pyarrow.getattr("array")?,
-        Err(error) if error.is_instance_of::<PyImportError>(py) => {
-            py.import("numpy")?.getattr("ma")?.getattr("array")?
-        }
-        Err(error) => return Err(error),
-    };
-    array.call(arguments, Some(&mask))
-}
-
 /// Fails where `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
@@ -100,8 +84,8 @@ fn lock_both<'a, F>(
     }
 }
 
-/// Bytes, expected keys and false-positive rate of a pickled filter.
-type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, Option<f64>);
+/// Bytes, expected keys, kinds of keys and false-positive rate of a pickled filter.
+type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
 /// A class over one of the crate's filters: what all have in common, and `$own` methods.
 ///
@@ -117,19 +101,21 @@ macro_rules! filter_class {
             expected_keys: Option<usize>,
             /// The requested rate, if the filter was made for one; a scalable filter knows its own.
             fpr: Option<f64>,
+            pub kinds: Kinds,
         }
 
         impl $Class {
-            pub fn new_with(filter: $Filter, expected_keys: Option<usize>) -> Self {
-                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, fpr: None }
+            pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
+                let kinds = Kinds::new(kinds);
+                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, fpr: None, kinds }
             }
 
-            pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>) -> Self {
-                Self { fpr, ..Self::new_with(filter, expected_keys) }
+            pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
+                Self { fpr, ..Self::new_with(filter, expected_keys, kinds) }
             }
 
             fn read_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-                Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None))
+                Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
             fn read(&self) -> RwLockReadGuard<'_, $Filter> {
@@ -167,42 +153,72 @@ macro_rules! filter_class {
 
             /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let hash = keys::hash(key, self.seed)?;
-                let inserted = self.quickly_mut(key.py(), |filter| filter.try_insert_hash(hash));
+                let (hash, kind) = keys::hash(key, self.seed)?;
+                Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
+                let inserted = self.quickly_mut(key.py(), |filter| {
+                    self.kinds.insert(kind);
+                    filter.try_insert_hash(hash)
+                });
                 inserted.map_err(|error| Invalid::Grow(error).into())
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
             /// chunked array or column of integers, strings or binary values. Nulls are no keys.
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-                keys::read(keys, self.seed, &mut Inserts(|hashes: &[u64]| self.write().try_insert_batch(hashes)))
+                let before = self.kinds.get();
+                let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+                    let mut filter = self.write();
+                    self.kinds.insert(kinds);
+                    filter.try_insert_batch(hashes)
+                });
+                keys::read(keys, self.seed, &mut inserts)?;
+                Kinds::warn_of_added(keys.py(), before, inserts.kinds)
             }
 
             /// Whether a key is possibly present. False means definitely absent.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let hash = keys::hash(key, self.seed)?;
-                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
+                let (hash, kind) = keys::hash(key, self.seed)?;
+                let found = self.quickly(key.py(), |filter| filter.contains_hash(hash));
+                self.kinds.warn_of_lookup(key.py(), kind)?;
+                Ok(found)
             }
 
-            /// Looks up many keys, given as for `update`: a numpy array of bools. Where an Arrow array has nulls, a
-            /// pyarrow.BooleanArray with nulls, or without pyarrow a masked numpy array; pd.array(answers, "boolean")
-            /// makes a mask for pandas of either.
-            fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                let mut lookups =
-                    Lookups::new(|hashes: &[u64], found: &mut [bool]| self.read().contains_batch(hashes, found));
-                keys::read(keys, self.seed, &mut lookups)?;
-                answers(keys.py(), lookups.found, lookups.is_null)
+            /// Looks up many keys, given as for `update`: a numpy array of bools, or for Arrow data (not pandas and polars)
+            /// a pyarrow.BooleanArray.
+            ///
+            /// nulls: the answer for nulls; without it, False in numpy and null in Arrow.
+            ///
+            /// Raises TypeError if the filter has only integers and all keys are text, or the other way around.
+            #[pyo3(signature = (keys, *, nulls=None))]
+            fn contains_many<'py>(
+                &self,
+                keys: &Bound<'py, PyAny>,
+                nulls: Option<bool>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                answers::contains_many(
+                    keys,
+                    self.seed,
+                    &self.kinds,
+                    nulls,
+                    |hashes, found| self.read().contains_batch(hashes, found),
+                    |hashes, found| self.read().contains_bitmap(hashes, found),
+                )
             }
 
             /// Removes all keys.
             fn clear(&self, py: Python<'_>) {
-                py.detach(|| self.write().clear());
+                py.detach(|| {
+                    let mut filter = self.write();
+                    filter.clear();
+                    self.kinds.set(0);
+                });
             }
 
             /// Another filter with the same keys.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
-                Ok(Self::new_for(self.detached(py, Clone::clone), self.expected_keys, self.fpr))
+                let (filter, kinds) = self.detached(py, |filter| (filter.clone(), self.kinds.get()));
+                Ok(Self::new_for(filter, self.expected_keys, self.fpr, kinds))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -253,7 +269,7 @@ macro_rules! filter_class {
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
             #[staticmethod]
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-                Ok(Self::new_with(files::decode(buffer, <$Filter>::from_standalone)?, None))
+                Ok(Self::new_with(files::decode(buffer, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
@@ -262,14 +278,22 @@ macro_rules! filter_class {
             }
 
             #[staticmethod]
-            #[pyo3(signature = (bytes, expected_keys, fpr=None))]
-            fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>, fpr: Option<f64>) -> PyResult<Self> {
-                Ok(Self { expected_keys, fpr, ..Self::from_bytes(bytes)? })
+            #[pyo3(signature = (bytes, expected_keys, kinds=UNKNOWN, fpr=None))]
+            fn _restore(
+                bytes: &Bound<'_, PyAny>,
+                expected_keys: Option<usize>,
+                kinds: u8,
+                fpr: Option<f64>,
+            ) -> PyResult<Self> {
+                Ok(Self { expected_keys, fpr, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
             }
 
             fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
-                Ok((restore, (self.to_bytes(py)?, self.expected_keys, self.fpr)))
+                let kinds = self.kinds.get();
+                let bytes = self.to_bytes(py)?;
+                // Other threads may have added keys, or removed all, in between.
+                Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get(), self.fpr)))
             }
         }
     };
@@ -290,7 +314,7 @@ macro_rules! sized_filter_class {
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_fpr(expected_keys, fpr);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-                    Ok(Self::new_for(filter, Some(expected_keys), Some(fpr)))
+                    Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
                 /// A filter of a given size instead of a given false-positive rate.
@@ -303,7 +327,7 @@ macro_rules! sized_filter_class {
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-                    Ok(Self::new_with(filter, Some(expected_keys)))
+                    Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
 
                 /// Probes of each key.
@@ -387,13 +411,17 @@ macro_rules! uniting_filter_class {
         impl $Class {
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
-                    ours.union_with(theirs).map_err(mismatch_error)
+                    ours.union_with(theirs).map_err(mismatch_error)?;
+                    self.kinds.insert(other.kinds.get());
+                    Ok(())
                 })
             }
 
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
-                    ours.intersect_with(theirs).map_err(mismatch_error)
+                    ours.intersect_with(theirs).map_err(mismatch_error)?;
+                    self.kinds.intersect(other.kinds.get());
+                    Ok(())
                 })
             }
         }
@@ -464,20 +492,25 @@ sized_filter_class! {
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
         /// was never added may lose others.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-            let hash = keys::hash(key, self.seed)?;
+            let (hash, kind) = keys::hash(key, self.seed)?;
+            self.kinds.warn_of_lookup(key.py(), kind)?;
             Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// How often a key was added, at most: 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
-            let hash = keys::hash(key, self.seed)?;
+            let (hash, kind) = keys::hash(key, self.seed)?;
+            self.kinds.warn_of_lookup(key.py(), kind)?;
             Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-            let filter = self.detached(py, |filter| filter.as_filter().as_view().to_filter()).map_err(copy_error)?;
-            Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr))
+            let copy = |filter: &variants::CountingBloomFilter| {
+                Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
+            };
+            let (filter, kinds) = self.detached(py, copy).map_err(copy_error)?;
+            Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
         }
 
         /// Blocks of 512 bits and counters.
@@ -547,7 +580,7 @@ filter_class! {
                 SizingError::Keys { .. } => PyValueError::new_err(format!("initial_capacity: {error}")),
                 _ => sizing_error(error),
             })?;
-            Ok(Self::new_with(filter, None))
+            Ok(Self::new_with(filter, None, 0))
         }
 
         /// The filter in a file that `save` wrote, verified.
@@ -592,7 +625,9 @@ impl ScalableBloomFilter {
         combine(py, &self.filter, &other.filter, |ours, theirs| {
             // A copy of theirs, and the next filter, for about as many keys as both have.
             check_memory(ours.byte_len() + 2 * theirs.byte_len())?;
-            ours.union_with(theirs).map_err(mismatch_error)
+            ours.union_with(theirs).map_err(mismatch_error)?;
+            self.kinds.insert(other.kinds.get());
+            Ok(())
         })
     }
 }

@@ -1,54 +1,103 @@
-//! Reads Python keys: single objects, iterables, numpy arrays, and objects that export Arrow arrays.
+//! Reads Python keys: single objects, iterables, numpy arrays, pandas objects, and objects that export Arrow arrays.
 #![forbid(unsafe_code)]
 
 use bloomline::hash_key;
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PySlice, PyString, PyType,
+};
 
 use crate::column::{Batch, Sink};
 use crate::errors::{cannot_be_keys, check_not_table};
+use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
 /// Objects of an iterable that are hashed before the filter is locked.
 const BATCH: usize = 1024;
 
-/// The hash of one key.
-pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
+/// The hash of one key, and its kind.
+#[inline]
+pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     // A cast that fails costs as much as the hash.
-    if key.is_instance_of::<PyString>() {
-        Ok(hash_key(key.cast::<PyString>()?.to_str()?, seed))
-    } else if key.is_instance_of::<PyBytes>() {
-        Ok(hash_key(key.cast::<PyBytes>()?.as_bytes(), seed))
+    if key.is_exact_instance_of::<PyString>() {
+        Ok((hash_key(key.cast_exact::<PyString>()?.to_str()?, seed), TEXT))
+    } else if key.is_exact_instance_of::<PyInt>() {
+        integer(key).map(|value| (hash_key(value, seed), INTEGERS))
     } else {
-        integer(key).map(|value| hash_key(value, seed))
+        hash_other(key, seed)
     }
 }
 
-/// The value, or for a negative one its two's complement.
+#[inline(never)]
+fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
+    if key.is_instance_of::<PyBytes>() {
+        let bytes = key.cast::<PyBytes>()?.as_bytes();
+        // An integer's eight bytes are the integer.
+        Ok((hash_key(bytes, seed), if bytes.len() == 8 { UNKNOWN } else { TEXT }))
+    } else if key.is_instance_of::<PyString>() {
+        Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
+    } else if is_bool(key)? {
+        Err(refused(key))
+    } else {
+        integer(key).map(|value| (hash_key(value, seed), INTEGERS))
+    }
+}
+
+/// Booleans have an index; numpy's until version 2.3.
+fn is_bool(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static NUMPY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(key.is_instance_of::<PyBool>() || key.get_type().is(NUMPY.import(key.py(), "numpy", "bool_")?))
+}
+
+/// The value of what has an index, or for a negative value its two's complement.
+#[inline]
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let refused = || match key.get_type().name() {
+    match key.extract::<i64>() {
+        Ok(value) => Ok(value as u64),
+        Err(error) => large_integer(key, error),
+    }
+}
+
+#[cold]
+fn large_integer(key: &Bound<'_, PyAny>, error: PyErr) -> PyResult<u64> {
+    let py = key.py();
+    if error.is_instance_of::<PyTypeError>(py) {
+        return Err(refused(key));
+    }
+    if !error.is_instance_of::<PyOverflowError>(py) {
+        return Err(error);
+    }
+    key.extract().map_err(|_| {
+        PyOverflowError::new_err("integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text")
+    })
+}
+
+fn refused(key: &Bound<'_, PyAny>) -> PyErr {
+    match key.get_type().name() {
         Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
         Err(error) => error,
-    };
-    if key.is_instance_of::<PyBool>() {
-        return Err(refused());
     }
-    if key.is_instance_of::<PyInt>() {
-        let value = key.extract::<i64>().map(|value| value as u64).or_else(|_| key.extract());
-        let text = "integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text";
-        return value.map_err(|_| PyOverflowError::new_err(text));
+}
+
+/// Whether lookups of `keys` are answered in Arrow. Depends on their type only.
+pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let exports = keys.hasattr("__arrow_c_stream__")? || keys.hasattr("__arrow_c_array__")?;
+    Ok(exports && !is_of("pandas", keys)? && !is_of("polars", keys)?)
+}
+
+/// Whether the class of an object, or a class that it inherits from, is a package's.
+fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for class in object.get_type().mro() {
+        let module = class.cast::<PyType>()?.module()?;
+        let module = module.to_str()?;
+        if module.split('.').next() == Some(package) {
+            return Ok(true);
+        }
     }
-    // numpy's integers have an index. So have its booleans before numpy 2.3, and others refuse to be one.
-    let is_bool = || PyResult::Ok(key.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'b');
-    let Some(index) = key.getattr_opt("__index__")?.filter(|_| !is_bool().unwrap_or(false)) else {
-        return Err(refused());
-    };
-    match index.call0() {
-        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Err(refused()),
-        index => integer(&index?.cast_into::<PyInt>()?.into_any()),
-    }
+    Ok(false)
 }
 
 /// Hashes all keys. Keys before an error have gone to `sink`.
@@ -60,54 +109,127 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     {
         return Err(PyTypeError::new_err("keys must be an iterable of keys: put a single key in a list"));
     }
+    let batch = &mut Batch::new();
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
-        return read_array(array, seed, sink);
-    }
-    if let Some(exported) = arrow::export(keys)? {
-        return exported.read(keys.py(), seed, sink);
+        return read_array(array, seed, batch, sink);
     }
     check_not_table(keys)?;
-    // Columns of pandas before version 3.
-    if let Some(array) = keys.getattr_opt("array")?
-        && let Some(array) = arrow::call(&array, "__arrow_array__")?
-        && let Some(exported) = arrow::export(&array)?
-    {
-        return exported.read(keys.py(), seed, sink);
+    if is_of("pandas", keys)? {
+        return read_pandas(keys, seed, batch, sink);
+    }
+    if let Some(exported) = arrow::export(keys)? {
+        return exported.read(keys.py(), seed, batch, sink);
     }
     if keys.hasattr("__array__")? {
         let array = keys.py().import("numpy")?.call_method1("asanyarray", (keys,))?;
-        return read_array(array.cast()?, seed, sink);
+        return read_array(array.cast()?, seed, batch, sink);
     }
-    read_iterable(keys, seed, sink)
+    read_iterable(keys, |_| Ok(false), seed, batch, sink)
 }
 
-fn read_array(array: &Bound<'_, PyUntypedArray>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+fn read_array(
+    array: &Bound<'_, PyUntypedArray>,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     // Objects, and strings of any length, which only numpy reads.
     if array.ndim() == 1 && matches!(array.dtype().kind(), b'O' | b'T') {
-        return read_iterable(array, seed, sink);
+        return read_iterable(array, |_| Ok(false), seed, batch, sink);
     }
-    array::read(array, seed, sink)
+    array::read(array, seed, batch, sink)
+}
+
+/// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
+fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
+    let py = keys.py();
+    if let Some(columns) = keys.getattr_opt("columns")? {
+        if columns.len()? != 1 {
+            let names = columns.call_method1("map", (py.get_type::<PyString>(),))?.call_method0("tolist")?;
+            return Err(arrow::not_one_column(&names.extract::<Vec<String>>()?));
+        }
+        let column = keys.getattr("iloc")?.get_item((PySlice::full(py), 0))?;
+        return read_pandas(&column, seed, batch, sink);
+    }
+    let values = keys.getattr_opt("array")?.unwrap_or_else(|| keys.clone());
+    let numpy = py.import("numpy")?;
+    let dtype = values.getattr("dtype")?;
+    let dtype = dtype.cast::<PyArrayDescr>();
+    if let Ok(dtype) = dtype
+        && dtype.kind() != b'O'
+    {
+        return read_array(numpy.call_method1("asarray", (values,))?.cast()?, seed, batch, sink);
+    }
+    if dtype.is_err()
+        && let Some(array) = arrow_of_pandas(&values)?
+        && let Some(exported) = arrow::export(&array)?
+    {
+        return exported.read(py, seed, batch, sink);
+    }
+    let objects = numpy.call_method1("asarray", (values, "O"))?;
+    let isna = py.import("pandas")?.getattr("isna")?;
+    let is_null = |key: &Bound<'_, PyAny>| {
+        if let Ok(float) = key.cast_exact::<PyFloat>() {
+            return Ok(float.value().is_nan());
+        }
+        Ok(key.is_none() || isna.call1((key,))?.is(PyBool::new(py, true)))
+    };
+    read_iterable(&objects, is_null, seed, batch, sink)
+}
+
+/// The values of an extension array, if pyarrow has them.
+fn arrow_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = values.py();
+    let array = py.import("pyarrow").and_then(|pyarrow| {
+        pyarrow.call_method("array", (values,), Some(&[("from_pandas", true)].into_py_dict(py)?))
+    });
+    match array {
+        // Sparse arrays, and categories of several types.
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
+        array => array.map(Some),
+    }
 }
 
 /// Hashes the objects of any iterable.
-fn read_iterable(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+fn read_iterable<'py>(
+    keys: &Bound<'py, PyAny>,
+    is_null: impl Fn(&Bound<'py, PyAny>) -> PyResult<bool>,
+    seed: u64,
+    batch: &mut Batch,
+    sink: &mut impl Sink,
+) -> PyResult<()> {
     let py = keys.py();
-    let mut batch = Batch::default();
     let mut objects = keys.try_iter()?;
     loop {
-        batch.hashes.clear();
+        let Batch { hashes, nulls, kinds, .. } = &mut *batch;
+        hashes.clear();
+        nulls.clear();
+        *kinds = 0;
         let result = objects.by_ref().take(BATCH).try_for_each(|key| {
-            batch.hashes.push(hash(&key?, seed)?);
+            let key = key?;
+            match hash(&key, seed) {
+                Ok((hash, kind)) => {
+                    hashes.push(hash);
+                    *kinds |= kind;
+                }
+                Err(error) => {
+                    if !is_null(&key)? {
+                        return Err(error);
+                    }
+                    nulls.push(hashes.len());
+                    hashes.push(0);
+                }
+            }
             PyResult::Ok(())
         });
-        let n = batch.hashes.len();
+        let n = hashes.len();
         if n > 0 {
-            py.detach(|| sink.take(&mut batch))?;
+            py.detach(|| sink.take(batch))?;
         }
         result?;
         if n < BATCH {
             return Ok(());
         }
-        py.check_signals()?;
+        batch.signals.check()?;
     }
 }

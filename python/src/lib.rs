@@ -1,6 +1,7 @@
 //! The native module of the Python package: classes over the crate's filters, and readers of keys.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod answers;
 mod array;
 mod arrow;
 mod bank;
@@ -11,6 +12,7 @@ mod errors;
 mod files;
 mod filters;
 mod keys;
+mod kinds;
 mod view;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -34,5 +36,6 @@ mod _native {
         errors::DecodeError,
         files::open,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
+        kinds::KeyKindWarning,
     };
 }

@@ -4,11 +4,12 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::answers::{self, ContainsBitmap as _};
 use crate::borrowed::{BloomView, view_of};
-use crate::column::Lookups;
 use crate::errors::{copy_error, decode_error};
-use crate::filters::{BloomFilter, answers};
+use crate::filters::BloomFilter;
 use crate::keys;
+use crate::kinds::{Kinds, UNKNOWN};
 
 #[pymethods]
 impl BloomView {
@@ -25,20 +26,28 @@ impl BloomView {
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = keys::hash(key, self.seed(key.py())?)?;
+        let hash = keys::hash(key, self.seed(key.py())?)?.0;
         self.quickly(key.py(), |view| view.contains_hash(hash))
     }
 
-    /// Looks up many keys: a numpy array of bools. See `BloomFilter.contains_many`.
-    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let seed = self.seed(keys.py())?;
-        let mut lookups = Lookups::new(|hashes: &[u64], found: &mut [bool]| {
-            // A view that is closed meanwhile stays closed, which is an error below.
-            _ = view_of(&self.opened()).map(|view| view.contains_batch(hashes, found));
-        });
-        keys::read(keys, seed, &mut lookups)?;
+    /// Looks up many keys. See `BloomFilter.contains_many`.
+    #[pyo3(signature = (keys, *, nulls=None))]
+    fn contains_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        nulls: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // A view that is closed meanwhile stays closed, which is an error below.
+        let answers = answers::contains_many(
+            keys,
+            self.seed(keys.py())?,
+            &Kinds::new(UNKNOWN),
+            nulls,
+            |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_batch(hashes, found)),
+            |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_bitmap(hashes, found)),
+        );
         self.seed(keys.py())?;
-        answers(keys.py(), lookups.found, lookups.is_null)
+        answers
     }
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
@@ -51,7 +60,7 @@ impl BloomView {
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
         let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;
-        Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None))
+        Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None, UNKNOWN))
     }
 
     /// Lets go of the buffer, or unmaps the file, as the end of a `with` statement does. Later lookups raise ValueError.

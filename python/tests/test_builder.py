@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, FilterBuilder, ScalableBloomFilter
+from bloomline import BloomFilter, FilterBuilder, KeyKindWarning, ScalableBloomFilter
 from support import has_bits_of, run_python
 
 
@@ -111,7 +111,8 @@ def refused(use):
 f = ScalableBloomFilter(10_000_000)
 keys = np.arange(9_999_000)
 f.update(keys)
-other = f.copy()
+other, small = f.copy(), ScalableBloomFilter(100)
+small.add(17)
 limit(8 << 20)
 refused(lambda: f.update(range(10_000_000, 20_000_000)))
 for key in range(20_000_000, 20_000_100):
@@ -120,6 +121,7 @@ for key in range(20_000_000, 20_000_100):
     except MemoryError as error:
         assert str(error).endswith(": the filter keeps the keys before"), repr(error)
 refused(lambda: ScalableBloomFilter.union([f, other]))
+refused(lambda: ScalableBloomFilter.union([small, other]))
 assert f.contains_many(keys[::100]).all()
 limit(1 << 30)
 f.update(np.arange(10_000_000, 10_100_000))
@@ -133,3 +135,25 @@ assert n > 1_000_000
 limit(1 << 30)
 assert builder.finish().contains_many(np.arange(n)).all()
 """)
+
+
+def test_kinds_of_keys_go_along():
+    builder = FilterBuilder()
+    builder.update(range(10))
+    f = builder.finish()
+    with pytest.raises(TypeError, match="the filter has only integers"):
+        f.contains_many(["ant"])
+    builder.update(["ant"])  # without a warning: the builder was empty again
+    with pytest.raises(TypeError, match="the filter has only text"):
+        builder.finish().contains_many([1])
+    builder.add("ant")
+    with pytest.warns(KeyKindWarning, match="integers added to a filter of text"):
+        builder.add(17)
+    with pytest.warns(KeyKindWarning, match="text added to a filter of integers"):
+        builder.clear()
+        builder.add(17)
+        builder.update(["ant"])
+    united = ScalableBloomFilter.union([scalable([1]), scalable([2])])
+    with pytest.raises(TypeError, match="the filter has only integers"):
+        united.contains_many(["ant"])
+    ScalableBloomFilter.union([united, scalable(["ant"])]).contains_many(["ant"])

@@ -36,7 +36,7 @@ def names(count, prefix="key"):
 
 def test_the_package_exports_what_it_documents():
     assert {*bloomline.__all__} - {"__version__"} == {
-        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "open",
+        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning", "open",
     }
     for name in bloomline.__all__:
         assert hasattr(bloomline, name)

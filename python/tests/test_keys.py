@@ -31,13 +31,22 @@ def check(keys, values=None, stream=None):
     half = one_by_one(present[::2], empty(len(values)))
     expected = [None if value is None else key_bytes(value) in half for value in values]
     for filter in (half, BloomView(half.to_bytes())):
-        found = filter.contains_many(stream())
-        if None in values:
-            assert isinstance(found, pa.BooleanArray), type(found)
-            assert found.to_pylist() == expected
-        else:
-            assert isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(values),)
-            assert found.tolist() == expected
+        for nulls in (None, False, True):
+            found = filter.contains_many(stream(), nulls=nulls)
+            if is_arrow(keys):
+                assert isinstance(found, pa.BooleanArray), type(found)
+                found.validate(full=True)
+                null = nulls
+            else:
+                assert isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(values),)
+                null = bool(nulls)
+            assert found.tolist() == [null if answer is None else answer for answer in expected]
+
+
+def is_arrow(keys):
+    """Whether the answers are an Arrow array, which depends on the type of the keys only."""
+    exports = hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "__arrow_c_array__")
+    return exports and type(keys).__module__.split(".")[0] not in ("pandas", "polars")
 
 
 def refused(keys, *names, error=TypeError):
@@ -240,7 +249,7 @@ def test_arrow_slices(kind):
             assert f == one_by_one(value for value in values[start:end] if value is not None)
             found = f.contains_many(column.slice(start, length))
             expected = [None if value is None else True for value in values[start:end]]
-            assert (found.tolist() if isinstance(found, np.ndarray) else found.to_pylist()) == expected
+            assert found.tolist() == expected
             g.update(whole.slice(start, length))
             assert g == one_by_one(values_of(kind, 150)[start:end]), (start, length)
     check(column.slice(3, 99).slice(4, 60), values[7:67])
@@ -513,7 +522,7 @@ def test_the_other_filters_take_the_same_keys(cls):
         half = cls(5_000)
         half.update(present[::2])
         found = half.contains_many(keys)
-        assert (found.tolist() if isinstance(found, np.ndarray) else found.to_pylist()) == [
+        assert found.tolist() == [
             None if value is None else value in half for value in values
         ]
     with pytest.raises(TypeError, match="(?i)cast"):
@@ -667,20 +676,31 @@ for name, column in columns.items():
         assert int(megabytes) < 25, grown
 
 
-def test_nulls_without_pyarrow():
-    """Answers are then a masked array, and True under the mask, so that whoever ignores it loses no row."""
+def test_without_pyarrow_only_arrow_data_has_no_answers():
     pytest.importorskip("polars")
     run_python("""
 import sys
 sys.modules["pyarrow"] = None  # importing it fails
 import numpy as np, polars as pl
-from bloomline import BloomFilter
+from bloomline import BloomFilter, BloomView
 f = BloomFilter(10)
 f.update(pl.Series(["ant", None, "bee"]))
 found = f.contains_many(pl.Series(["ant", None, "cat", None]))
-assert type(found) is np.ma.MaskedArray and found.dtype == bool
-assert found.mask.tolist() == [False, True, False, True] and found.data.tolist() == [True, True, False, True]
-assert f.contains_many(pl.Series(["bee"])).tolist() == [True]
+assert type(found) is np.ndarray and found.tolist() == [True, False, False, False]
+
+class Column:
+    def __init__(self, name):
+        setattr(type(self), name, lambda self, requested_schema=None: pl.Series(["ant"]).__arrow_c_stream__())
+
+for filter in (f, BloomView(f.to_bytes())):
+    for name in ("__arrow_c_stream__", "__arrow_c_array__"):
+        try:
+            filter.contains_many(Column(name))
+        except ImportError as error:
+            assert "pyarrow" in str(error) and "numpy" in str(error), error
+        else:
+            raise SystemExit("no error")
+f.update(Column("__arrow_c_stream__"))
 """)
 
 

@@ -18,6 +18,7 @@ from bloomline import (
     DecodeError,
     FilterBank,
     FilterBuilder,
+    KeyKindWarning,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -34,6 +35,31 @@ class Record:
 
 class Column:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        raise NotImplementedError
+
+
+class Frame(Record):
+    """As pandas' and polars' are."""
+
+    @property
+    def dtypes(self) -> list[str]:
+        raise NotImplementedError
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+
+class Relation(Record):
+    """As DuckDB's are."""
+
+    @property
+    def dtypes(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Series(Record):
+    @property
+    def dtype(self) -> np.dtype[Any]:
         raise NotImplementedError
 
 
@@ -65,8 +91,14 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.contains_many(["key"]), npt.NDArray[np.bool_])
     assert_type(f.contains_many(np.arange(3)), npt.NDArray[np.bool_])
     assert_type(f.contains_many(numbers()), npt.NDArray[np.bool_])
-    assert_type(f.contains_many(column), npt.NDArray[np.bool_] | Any)
-    assert_type(f.contains_many(Record()), npt.NDArray[np.bool_] | Any)
+    assert_type(f.contains_many(numbers(), nulls=True), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(Frame()), npt.NDArray[np.bool_])
+    assert_type(f.contains_many(Series(), nulls=None), npt.NDArray[np.bool_])
+    for array in (f.contains_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
+        array.to_pylist()
+    f.contains_many(Frame()).to_pylist()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    f.contains_many([1], nulls=0)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
+    f.contains_many([1.5])  # type: ignore[list-item] # pyright: ignore[reportArgumentType, reportCallIssue]
 
     assert_type(f | f, BloomFilter)
     assert_type(f & f, BloomFilter)
@@ -100,7 +132,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(BloomFilter.open(path, mmap=some), BloomView | BloomFilter)
     assert_type(BloomFilter.open(path, verify=some), BloomView)
     BloomFilter.open(path, mmap=False, verify=False)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
-    assert issubclass(DecodeError, ValueError)
+    assert issubclass(DecodeError, ValueError) and issubclass(KeyKindWarning, UserWarning)
     assert bloomline.__all__
     assert_type(bloomline.__version__, str)
     opened = bloomline.open(path, mmap=some, verify=True)

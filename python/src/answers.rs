@@ -1,0 +1,150 @@
+//! Lookups of many keys, and their answers as numpy and Arrow have them.
+#![forbid(unsafe_code)]
+
+use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use numpy::PyArray1;
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+
+use crate::column::{Batch, Invalid, Sink};
+use crate::keys;
+use crate::kinds::Kinds;
+
+/// Looks up all keys of `keys`, in Arrow by `look_up_bits` if the type of `keys` is Arrow's, or else by `look_up`.
+pub fn contains_many<'py>(
+    keys: &Bound<'py, PyAny>,
+    seed: u64,
+    kinds: &Kinds,
+    nulls: Option<bool>,
+    look_up: impl Fn(&[u64], &mut [bool]) + Send,
+    look_up_bits: impl Fn(&[u64], &mut [u8]) + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    if !keys::are_arrow(keys)? {
+        let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false), kinds: 0 };
+        keys::read(keys, seed, &mut bools)?;
+        kinds.check_lookups(bools.kinds)?;
+        return Ok(PyArray1::from_vec(py, bools.found).into_any());
+    }
+    let pyarrow = py.import("pyarrow").map_err(|error| {
+        let text = "the answers for Arrow data need pyarrow: install pyarrow, or convert the keys to numpy";
+        if error.is_instance_of::<PyImportError>(py) { PyImportError::new_err(text) } else { error }
+    })?;
+    let mut bits =
+        Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
+    keys::read(keys, seed, &mut bits)?;
+    kinds.check_lookups(bits.kinds)?;
+    let buffer = |bytes| pyarrow.call_method1("py_buffer", (PyArray1::<u8>::from_vec(py, bytes),));
+    let valid = if bits.valid.is_empty() { None } else { Some(buffer(bits.valid)?) };
+    let buffers = vec![valid, Some(buffer(bits.found)?)];
+    let bool_ = pyarrow.call_method0("bool_")?;
+    pyarrow.getattr("BooleanArray")?.call_method1("from_buffers", (bool_, bits.len, buffers))
+}
+
+/// A bool for each key.
+struct Bools<F> {
+    look_up: F,
+    found: Vec<bool>,
+    /// The answer for null.
+    null: bool,
+    kinds: u8,
+}
+
+impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
+    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+        self.found.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(self.found.len() + additional))
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+        let before = self.found.len();
+        self.reserve(hashes.len())?;
+        self.found.resize(before + hashes.len(), false);
+        (self.look_up)(hashes, &mut self.found[before..]);
+        for null in nulls {
+            self.found[before + *null] = self.null;
+        }
+        self.kinds |= *kinds;
+        Ok(())
+    }
+}
+
+/// A bit for each key, as in Arrow's bitmaps.
+struct Bits<F> {
+    look_up: F,
+    len: usize,
+    found: Vec<u8>,
+    /// Which are not null; empty as long as none is, or if `nulls` answers for them.
+    valid: Vec<u8>,
+    nulls: Option<bool>,
+    kinds: u8,
+}
+
+impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
+    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+        // A byte more, which `take` needs to shift.
+        let bytes = (self.len + additional) / 8 + 2;
+        self.found.try_reserve(bytes - self.found.len()).map_err(|_| Invalid::OutOfMemory(bytes))
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+        let (start, bytes) = (self.len, self.found.len());
+        self.reserve(hashes.len())?;
+        self.len += hashes.len();
+        self.found.resize(bytes + hashes.len().div_ceil(8), 0);
+        (self.look_up)(hashes, &mut self.found[bytes..]);
+        let shift = start % 8;
+        if shift > 0 {
+            // The last chunk of a stream ended within a byte.
+            for i in bytes..self.found.len() {
+                let byte = self.found[i];
+                self.found[i - 1] |= byte << shift;
+                self.found[i] = byte >> (8 - shift);
+            }
+        }
+        self.found.truncate(self.len.div_ceil(8));
+        let masked = self.nulls.is_none() && !(nulls.is_empty() && self.valid.is_empty());
+        if masked {
+            let bytes = self.found.len();
+            self.valid.try_reserve(bytes - self.valid.len()).map_err(|_| Invalid::OutOfMemory(bytes))?;
+            self.valid.resize(bytes, !0);
+        }
+        for null in nulls.iter().map(|null| start + *null) {
+            // Below a masked null is 1, so that whoever ignores the mask loses no row.
+            set(&mut self.found, null, self.nulls.unwrap_or(true));
+            if masked {
+                set(&mut self.valid, null, false);
+            }
+        }
+        self.kinds |= *kinds;
+        Ok(())
+    }
+}
+
+fn set(bitmap: &mut [u8], i: usize, bit: bool) {
+    bitmap[i / 8] = bitmap[i / 8] & !(1 << (i % 8)) | u8::from(bit) << (i % 8);
+}
+
+/// Lookups into a bitmap, for filters that look up into bools only.
+pub trait ContainsBitmap {
+    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]);
+}
+
+macro_rules! contains_bitmap {
+    ($($Filter:ty)*) => {$(
+        impl ContainsBitmap for $Filter {
+            fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+                let mut bools = [false; 512];
+                for (hashes, bytes) in hashes.chunks(bools.len()).zip(found.chunks_mut(bools.len() / 8)) {
+                    let bools = &mut bools[..hashes.len()];
+                    self.contains_batch(hashes, bools);
+                    for (byte, bools) in bytes.iter_mut().zip(bools.chunks(8)) {
+                        *byte = bools.iter().rev().fold(0, |byte, bool| byte << 1 | u8::from(*bool));
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+contains_bitmap!(CountingBloomFilter ScalableBloomFilter StandardBloomFilter);
+contains_bitmap!(bloomline::BloomFilter bloomline::BloomView<'_>); // TODO: until main has it
