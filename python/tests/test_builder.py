@@ -111,7 +111,8 @@ def refused(use):
 f = ScalableBloomFilter(10_000_000)
 keys = np.arange(9_999_000)
 f.update(keys)
-other = f.copy()
+other, small = f.copy(), ScalableBloomFilter(100)
+small.add(17)
 limit(8 << 20)
 refused(lambda: f.update(range(10_000_000, 20_000_000)))
 for key in range(20_000_000, 20_000_100):
@@ -120,6 +121,7 @@ for key in range(20_000_000, 20_000_100):
     except MemoryError as error:
         assert str(error).endswith(": the filter keeps the keys before"), repr(error)
 refused(lambda: ScalableBloomFilter.union([f, other]))
+refused(lambda: ScalableBloomFilter.union([small, other]))
 assert f.contains_many(keys[::100]).all()
 limit(1 << 30)
 f.update(np.arange(10_000_000, 10_100_000))
