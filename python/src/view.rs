@@ -25,19 +25,19 @@ impl BloomView {
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = keys::hash(key, self.seed(key.py())?)?;
+        let hash = keys::hash(key, self.seed)?;
         self.quickly(key.py(), |view| view.contains_hash(hash))
     }
 
     /// Looks up many keys: a numpy array of bools. See `BloomFilter.contains_many`.
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let seed = self.seed(keys.py())?;
+        self.check_open(keys.py())?;
         let mut lookups = Lookups::new(|hashes: &[u64], found: &mut [bool]| {
             // A view that is closed meanwhile stays closed, which is an error below.
             _ = view_of(&self.opened()).map(|view| view.contains_batch(hashes, found));
         });
-        keys::read(keys, seed, &mut lookups)?;
-        self.seed(keys.py())?;
+        keys::read(keys, self.seed, &mut lookups)?;
+        self.check_open(keys.py())?;
         answers(keys.py(), lookups.found, lookups.is_null)
     }
 
@@ -63,11 +63,11 @@ impl BloomView {
     /// Whether `close` was called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.seed(py).is_err()
+        self.check_open(py).is_err()
     }
 
     fn __enter__(view: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        view.get().seed(view.py())?;
+        view.get().check_open(view.py())?;
         Ok(view)
     }
 
@@ -97,14 +97,13 @@ impl BloomView {
     /// The seed that keys are hashed with.
     #[getter]
     fn seed(&self, py: Python<'_>) -> PyResult<u64> {
-        self.quickly(py, |view| view.seed())
+        self.check_open(py).map(|()| self.seed)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let (size, k, seed) = match self.quickly(py, |view| (view.n_blocks(), view.k(), view.seed())) {
-            Ok(values) => values,
-            Err(_) => return "BloomView(closed)".into(),
+        let Ok((size, k)) = self.quickly(py, |view| (view.n_blocks(), view.k())) else {
+            return "BloomView(closed)".into();
         };
-        format!("BloomView(n_blocks={size}, k={k}, seed={seed})")
+        format!("BloomView(n_blocks={size}, k={k}, seed={})", self.seed)
     }
 }
