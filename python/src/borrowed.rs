@@ -42,6 +42,8 @@ pub struct BloomView {
     /// `None` once it is closed. The lock is held by lookups as by those of a filter: per batch, and never while the
     /// thread waits for the interpreter.
     view: RwLock<Option<OwnedView<Owner>>>,
+    /// That of the filter, which never changes.
+    pub seed: u64,
     pub path: Option<PathBuf>,
 }
 
@@ -86,7 +88,11 @@ impl BloomView {
         checked.map_err(|error| decode_error(error, bytes, path))?;
         let view =
             OwnedView::from_standalone_unverified(owner).map_err(|error| decode_error(error, &[], path))?;
-        Ok(Self { view: RwLock::new(Some(view)), path: path.map(Path::to_owned) })
+        Ok(Self {
+            seed: view.as_view().seed(),
+            view: RwLock::new(Some(view)),
+            path: path.map(Path::to_owned),
+        })
     }
 
     /// The filter in a buffer.
@@ -124,6 +130,11 @@ impl BloomView {
             Ok(opened) => view_of(&opened).map(|view| read(&view)),
             Err(_) => py.detach(|| view_of(&self.opened()).map(|view| read(&view))),
         }
+    }
+
+    /// Fails if the view is closed.
+    pub fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        self.quickly(py, |_| ())
     }
 
     /// Waits for lookups, which hold the lock for a batch at most.

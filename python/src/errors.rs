@@ -8,6 +8,7 @@ use bloomline::bank::BankError;
 use bloomline::{MismatchError, SizingError, StandaloneFooter, StandaloneKind};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 pyo3::create_exception!(
     bloomline,
@@ -144,7 +145,9 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
                 PyOSError::new_err((number, what, path))
             }
         }
-        None if error.kind() == ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
+        None if error.kind() == ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(format!("{error}: {} is too large to read", path.display()))
+        }
         None => io::Error::new(error.kind(), format!("{error}: {path:?}")).into(),
     }
 }
@@ -157,6 +160,9 @@ pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
 
 /// Fails, and says what to do, for tables and queries that are iterable but have no keys.
 pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    if keys.is_exact_instance_of::<PyList>() {
+        return Ok(());
+    }
     let class = keys.get_type();
     let module = class.module()?;
     let library = module.to_str()?.split('.').next().unwrap_or_default();

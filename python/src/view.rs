@@ -26,7 +26,7 @@ impl BloomView {
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = keys::hash(key, self.seed(key.py())?)?.0;
+        let hash = keys::hash(key, self.seed)?.0;
         self.quickly(key.py(), |view| view.contains_hash(hash))
     }
 
@@ -37,16 +37,17 @@ impl BloomView {
         keys: &Bound<'py, PyAny>,
         nulls: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.check_open(keys.py())?;
         // A view that is closed meanwhile stays closed, which is an error below.
         let answers = answers::contains_many(
             keys,
-            self.seed(keys.py())?,
+            self.seed,
             &Kinds::new(UNKNOWN),
             nulls,
             |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_batch(hashes, found)),
             |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_bitmap(hashes, found)),
         );
-        self.seed(keys.py())?;
+        self.check_open(keys.py())?;
         answers
     }
 
@@ -72,11 +73,11 @@ impl BloomView {
     /// Whether `close` was called.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.seed(py).is_err()
+        self.check_open(py).is_err()
     }
 
     fn __enter__(view: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        view.get().seed(view.py())?;
+        view.get().check_open(view.py())?;
         Ok(view)
     }
 
@@ -106,14 +107,13 @@ impl BloomView {
     /// The seed that keys are hashed with.
     #[getter]
     fn seed(&self, py: Python<'_>) -> PyResult<u64> {
-        self.quickly(py, |view| view.seed())
+        self.check_open(py).map(|()| self.seed)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let (size, k, seed) = match self.quickly(py, |view| (view.n_blocks(), view.k(), view.seed())) {
-            Ok(values) => values,
-            Err(_) => return "BloomView(closed)".into(),
+        let Ok((size, k)) = self.quickly(py, |view| (view.n_blocks(), view.k())) else {
+            return "BloomView(closed)".into();
         };
-        format!("BloomView(n_blocks={size}, k={k}, seed={seed})")
+        format!("BloomView(n_blocks={size}, k={k}, seed={})", self.seed)
     }
 }
