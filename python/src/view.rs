@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::answers::{self, ContainsBitmap as _};
+use crate::answers;
 use crate::borrowed::{BloomView, view_of};
 use crate::errors::{copy_error, decode_error};
 use crate::filters::BloomFilter;
