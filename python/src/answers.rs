@@ -5,6 +5,8 @@ use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloo
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
 
 use crate::column::{Batch, Invalid, Sink};
 use crate::keys;
@@ -26,19 +28,46 @@ pub fn contains_many<'py>(
         kinds.check_lookups(bools.kinds)?;
         return Ok(PyArray1::from_vec(py, bools.found).into_any());
     }
-    let pyarrow = py.import("pyarrow").map_err(|error| {
-        let text = "the answers for Arrow data need pyarrow: install pyarrow, or convert the keys to numpy";
-        if error.is_instance_of::<PyImportError>(py) { PyImportError::new_err(text) } else { error }
-    })?;
+    let pyarrow = Pyarrow::get(py)?;
     let mut bits =
         Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
     keys::read(keys, seed, &mut bits)?;
     kinds.check_lookups(bits.kinds)?;
-    let buffer = |bytes| pyarrow.call_method1("py_buffer", (PyArray1::<u8>::from_vec(py, bytes),));
-    let valid = if bits.valid.is_empty() { None } else { Some(buffer(bits.valid)?) };
-    let buffers = vec![valid, Some(buffer(bits.found)?)];
-    let bool_ = pyarrow.call_method0("bool_")?;
-    pyarrow.getattr("BooleanArray")?.call_method1("from_buffers", (bool_, bits.len, buffers))
+    let buffer = |bits: &[u8]| {
+        let bytes = PyBytes::new_with(py, bits.len(), |bytes| {
+            bytes.copy_from_slice(bits);
+            Ok(())
+        })?;
+        pyarrow.py_buffer.bind(py).call1((bytes,))
+    };
+    let valid = if bits.valid.is_empty() { None } else { Some(buffer(&bits.valid)?) };
+    let buffers = [valid, Some(buffer(&bits.found)?)];
+    pyarrow.from_buffers.bind(py).call1((&pyarrow.bool_, bits.len, buffers))
+}
+
+/// The parts of pyarrow that make answers: importing them each time takes as long as thousands of lookups.
+struct Pyarrow {
+    py_buffer: Py<PyAny>,
+    from_buffers: Py<PyAny>,
+    bool_: Py<PyAny>,
+}
+
+impl Pyarrow {
+    fn get(py: Python<'_>) -> PyResult<&Self> {
+        static PYARROW: PyOnceLock<Pyarrow> = PyOnceLock::new();
+        PYARROW.get_or_try_init(py, || {
+            let pyarrow = py.import("pyarrow").map_err(|error| {
+                let text =
+                    "the answers for Arrow data need pyarrow: install pyarrow, or convert the keys to numpy";
+                if error.is_instance_of::<PyImportError>(py) { PyImportError::new_err(text) } else { error }
+            })?;
+            Ok(Self {
+                py_buffer: pyarrow.getattr("py_buffer")?.unbind(),
+                from_buffers: pyarrow.getattr("BooleanArray")?.getattr("from_buffers")?.unbind(),
+                bool_: pyarrow.call_method0("bool_")?.unbind(),
+            })
+        })
+    }
 }
 
 /// A bool for each key.
@@ -147,4 +176,3 @@ macro_rules! contains_bitmap {
 }
 
 contains_bitmap!(CountingBloomFilter ScalableBloomFilter StandardBloomFilter);
-contains_bitmap!(bloomline::BloomFilter bloomline::BloomView<'_>); // TODO: until main has it

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PySlice, PyString, PyType,
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PySlice, PyString, PyType,
 };
 
 use crate::column::{Batch, Sink};
@@ -84,16 +84,19 @@ fn refused(key: &Bound<'_, PyAny>) -> PyErr {
 
 /// Whether lookups of `keys` are answered in Arrow. Depends on their type only.
 pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if keys.cast::<PyUntypedArray>().is_ok() || keys.is_instance_of::<PyList>() {
+        return Ok(false);
+    }
     let exports = keys.hasattr("__arrow_c_stream__")? || keys.hasattr("__arrow_c_array__")?;
-    Ok(exports && !is_of("pandas", keys)? && !is_of("polars", keys)?)
+    Ok(exports && !is_of(&["pandas", "polars"], keys)?)
 }
 
-/// Whether the class of an object, or a class that it inherits from, is a package's.
-fn is_of(package: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether the class of an object, or a class that it inherits from, is of one of these packages.
+fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
         let module = class.cast::<PyType>()?.module()?;
-        let module = module.to_str()?;
-        if module.split('.').next() == Some(package) {
+        let package = module.to_str()?.split('.').next().unwrap_or_default();
+        if packages.contains(&package) {
             return Ok(true);
         }
     }
@@ -114,7 +117,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_array(array, seed, batch, sink);
     }
     check_not_table(keys)?;
-    if is_of("pandas", keys)? {
+    if is_of(&["pandas"], keys)? {
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {

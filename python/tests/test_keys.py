@@ -8,7 +8,14 @@ import os
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    FilterBank,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
 from support import empty, key_bytes, one_by_one, run_python
 
 pa = pytest.importorskip("pyarrow")
@@ -46,7 +53,8 @@ def check(keys, values=None, stream=None):
 def is_arrow(keys):
     """Whether the answers are an Arrow array, which depends on the type of the keys only."""
     exports = hasattr(keys, "__arrow_c_stream__") or hasattr(keys, "__arrow_c_array__")
-    return exports and type(keys).__module__.split(".")[0] not in ("pandas", "polars")
+    packages = {cls.__module__.split(".")[0] for cls in type(keys).__mro__}
+    return exports and packages.isdisjoint(["pandas", "polars"])
 
 
 def refused(keys, *names, error=TypeError):
@@ -747,3 +755,175 @@ def test_an_integer_is_its_value_whatever_its_class():
     f = BloomFilter(10)
     f.add(Zero(2**63))
     assert 2**63 in f and 0 not in f
+
+
+# Types of pandas and answers
+
+
+def test_arrays_of_pandas():
+    """`.array`, `.values` and `.unique()` of a column are keys as the column is, with nulls or without."""
+    pd = pytest.importorskip("pandas")
+    words = WORDS * 3
+    columns = {
+        "object": pd.Series(words, dtype=object),
+        "str": pd.Series(words),
+        "string": pd.Series(words, dtype="string"),
+        "string in Python": pd.Series(words, dtype="string[python]"),
+        "Arrow": pd.Series(words, dtype=pd.ArrowDtype(pa.string())),
+        "Arrow view": pd.Series(words, dtype=pd.ArrowDtype(pa.large_string())),
+        "categories": pd.Series(words, dtype="category"),
+        "Int64": pd.Series(range(40), dtype="Int64"),
+        "UInt8": pd.Series(range(40), dtype="UInt8"),
+        "int32": pd.Series(range(40), dtype="int32"),
+        "Arrow int": pd.Series(range(40), dtype="int16[pyarrow]"),
+        "categories of int": pd.Series(range(40), dtype="category"),
+        "mixed": pd.Series([1, "ant", b"bee", 2**64 - 1, -3] * 3, dtype=object),
+        "mixed categories": pd.Series(pd.Categorical([1, "ant", 1])),
+        "sparse": pd.Series(pd.arrays.SparseArray([1, 2, 0, 0, 7])),
+    }
+    for name, column in columns.items():
+        for keys in (column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame(), column[::-2]):
+            values = [value for row in keys.values for value in row] if hasattr(keys, "columns") else list(keys)
+            check(keys, values)
+        if name in ("int32", "sparse"):
+            continue  # has no nulls
+        holes = column.copy()
+        holes[1::4] = None
+        for keys in (holes, holes.array, pd.Index(holes), holes.to_frame()):
+            values = [None if pd.isna(value) else value for value in holes]
+            check(keys, values)
+    for index in (pd.RangeIndex(5), pd.Index([3, 4]), pd.RangeIndex(7).unique()):
+        check(index, list(index))
+    check(pd.Series([1, 2, 3]).array, [1, 2, 3])
+
+    class Column(pd.Series):
+        pass
+
+    check(Column(words), words)
+    nulls = [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")]
+    found = one_by_one(["ant"]).contains_many(pd.Series(["ant", *nulls], dtype=object), nulls=True)
+    assert found.tolist() == [True] * 6
+
+
+def test_arrays_of_pandas_that_are_no_keys():
+    pd = pytest.importorskip("pandas")
+    for column in (
+        pd.Series([1.5]), pd.Series([1.5], dtype="Float64"), pd.Series([True]), pd.Series([True, None], dtype="boolean"),
+        pd.Series(pd.to_datetime(["2026-01-01"])), pd.Series(pd.to_datetime(["2026-01-01"], utc=True)),
+        pd.Series(pd.period_range("2026", periods=2)), pd.Series(pd.to_timedelta([1])), pd.Series([decimal.Decimal(1)]),
+        pd.Series([1.5], dtype=object), pd.Series([True], dtype=object), pd.Series([1.5]).astype("category"),
+        pd.Series([[1]]), pd.Series([decimal.Decimal(1)], dtype=pd.ArrowDtype(pa.decimal128(38))),
+    ):  # fmt: skip
+        for keys in (column, column.array, pd.Index(column), column.to_frame()):
+            refused(keys, "cast")
+    refused(pd.Series(pd.interval_range(0, 2)), "select")
+    refused(pd.DataFrame({"a": [1], 2: [3]}), "2 columns (a, 2)", "select")
+    with pytest.raises(Exception):
+        empty().update(pd.MultiIndex.from_arrays([[1], [2]]))
+
+
+@pytest.mark.parametrize("cls", [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter])
+def test_bits_of_chunks_that_end_within_bytes(cls):
+    """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
+    random = np.random.default_rng(5)
+    f = cls(2_000)
+    f.update(np.arange(0, 60_000, 7))
+    for lengths in ([1] * 70, [3, 0, 5, 8, 0, 9, 7, 1, 64, 8191, 8192, 8193, 1, 17], random.integers(0, 40, 99), [8192, 8, 8193]):
+        for null in (0, 0.2):
+            values = random.integers(0, 60_000, sum(lengths))
+            column = pa.array(values, mask=random.random(len(values)) < null)
+            ends = np.cumsum(lengths)
+            chunks = pa.chunked_array([column.slice(end - n, n) for end, n in zip(ends, lengths)], pa.int64())
+            expected = f.contains_many(values)
+            for nulls in (None, False, True):
+                found = f.contains_many(chunks, nulls=nulls)
+                found.validate(full=True)
+                want = pa.array(expected, mask=~np.array(column.is_valid()))
+                assert found.equals(want if nulls is None else want.fill_null(nulls)), (lengths, null, nulls)
+                assert found.null_count == (column.null_count if nulls is None else 0)
+
+
+def test_the_type_of_answers_does_not_depend_on_nulls():
+    f = empty()
+    f.update(["ant", "bee"])
+    for keys in (pa.array(["ant"]), pa.chunked_array([["ant"]]), pa.table({"key": ["ant"]}), OnlyArray(pa.array(["ant"])), pa.array([], pa.string())):
+        assert type(f.contains_many(keys)) is pa.BooleanArray
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frame = pd.DataFrame({"key": ["ant", None, "cat"]})
+    mask = f.contains_many(frame["key"])
+    assert frame[mask]["key"].tolist() == ["ant"] and len(frame[~mask]) == 2
+    table = pl.DataFrame({"key": ["ant", None, "cat"]})
+    assert table.filter(f.contains_many(table["key"])).height == 1
+    assert table.filter(f.contains_many(table["key"], nulls=True)).height == 2
+
+
+# Integers out of range
+
+TOO_LARGE = [2**64, -(2**63) - 1, (7 << 64) | 42, 10**30, -(10**30)]
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+def test_integers_out_of_range_are_an_error_on_every_path(number):
+    class Index:
+        def __index__(self):
+            return number
+
+    class Number(int):
+        pass
+
+    counting, bank = CountingBloomFilter(100), FilterBank([BloomFilter(100)])
+    for key in (number, Index(), Number(number)):
+        for call in (
+            empty().add, empty().__contains__, BloomView(empty().to_bytes()).__contains__,
+            counting.add, counting.remove, counting.count, bank.find,
+        ):  # fmt: skip
+            with pytest.raises(OverflowError, match="text"):
+                call(key)
+    many = [[1, number], (1, number), np.array([1, number], object), {1: 0, number: 0}, {number}, iter([number])]
+    try:
+        import pandas as pd
+    except ImportError:
+        pass
+    else:
+        column = pd.Series([1, number], dtype=object)
+        many += [column, column.array, column.values, column.unique(), pd.Index(column), column.to_frame()]
+        many += [column.astype("category")]
+    for keys in many:
+        for call in (empty().update, empty().contains_many, counting.update, bank.find_many, BloomView(empty().to_bytes()).contains_many):
+            with pytest.raises(OverflowError, match="text"):
+                call([number] if hasattr(keys, "__next__") else keys)
+    f = empty()
+    with pytest.raises(OverflowError):
+        f.update([5, 6, number, 7])
+    assert f == one_by_one([5, 6])
+
+
+def test_types_of_128_bits_are_an_error():
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    connection = duckdb.connect()
+    for type in ("HUGEINT", "UHUGEINT", "DECIMAL(38, 0)"):
+        for convert in (lambda relation: relation, lambda relation: relation.to_arrow_table(), lambda relation: relation.pl()):
+            for call in (empty().update, empty().contains_many, FilterBank([empty()]).find_many):
+                with pytest.raises(TypeError, match="cast"):
+                    call(convert(connection.sql(f"SELECT 42::{type} AS key")))
+    for type in ("Int128", "UInt128"):
+        if hasattr(pl, type):
+            with pytest.raises((TypeError, ValueError)):
+                empty().update(pl.Series([42], dtype=getattr(pl, type)))
+    refused(np.zeros(2, "V16"), "cast")
+    refused(np.zeros(2, "longdouble"), "cast")
+    refused(pa.array([decimal.Decimal(42)]), "cast")
+
+
+def test_numpy_scalars():
+    f = empty()
+    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.intp, np.longlong):
+        f.add(dtype(42))
+        assert dtype(42) in f
+    assert f == one_by_one([42]) and np.uint64(2**64 - 1) not in f
+    f.add(np.uint64(2**64 - 1))
+    assert np.int64(-1) in f and -1 in f
+    for wrong in (np.True_, np.float64(1), np.float32(1), np.datetime64("2026-01-01"), np.timedelta64(1), np.complex64(1), np.void(b"a"), np.array([True]), np.array(True)):
+        for call in (f.add, f.__contains__, lambda key: f.update([key])):
+            with pytest.raises(TypeError, match="cast"):
+                call(wrong)
