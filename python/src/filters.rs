@@ -141,7 +141,8 @@ macro_rules! filter_class {
                 }
             }
 
-            /// For what takes longer.
+            /// For what takes longer. Not inlined, for a short `quickly`.
+            #[inline(never)]
             fn detached<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
                 py.detach(|| read(&self.read()))
             }

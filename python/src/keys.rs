@@ -117,7 +117,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_array(array, seed, batch, sink);
     }
     check_not_table(keys)?;
-    if is_of(&["pandas"], keys)? {
+    if is_of(&["pandas"], keys)? && keys.hasattr("ndim")? {
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
@@ -146,7 +146,9 @@ fn read_array(
 /// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
 fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     let py = keys.py();
-    if let Some(columns) = keys.getattr_opt("columns")? {
+    // Not by `columns`, which a series has, too, if a row has this label.
+    if keys.getattr("ndim")?.extract::<usize>()? == 2 {
+        let columns = keys.getattr("columns")?;
         if columns.len()? != 1 {
             let names = columns.call_method1("map", (py.get_type::<PyString>(),))?.call_method0("tolist")?;
             return Err(arrow::not_one_column(&names.extract::<Vec<String>>()?));
@@ -154,23 +156,30 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
         let column = keys.getattr("iloc")?.get_item((PySlice::full(py), 0))?;
         return read_pandas(&column, seed, batch, sink);
     }
-    let values = keys.getattr_opt("array")?.unwrap_or_else(|| keys.clone());
-    let numpy = py.import("numpy")?;
-    let dtype = values.getattr("dtype")?;
+    let (numpy, pandas) = (py.import("numpy")?, py.import("pandas")?);
+    // Arrays have dtypes of their own, even pandas' array over numpy's.
+    let (column, array) = match keys.getattr_opt("array")? {
+        Some(array) => (keys.clone(), array),
+        None => {
+            let in_place = [("copy", false)].into_py_dict(py)?;
+            (pandas.call_method("Series", (keys,), Some(&in_place))?, keys.clone())
+        }
+    };
+    let dtype = column.getattr("dtype")?;
     let dtype = dtype.cast::<PyArrayDescr>();
     if let Ok(dtype) = dtype
         && dtype.kind() != b'O'
     {
-        return read_array(numpy.call_method1("asarray", (values,))?.cast()?, seed, batch, sink);
+        return read_array(numpy.call_method1("asarray", (column,))?.cast()?, seed, batch, sink);
     }
     if dtype.is_err()
-        && let Some(array) = arrow_of_pandas(&values)?
+        && let Some(array) = arrow_of_pandas(&array)?
         && let Some(exported) = arrow::export(&array)?
     {
         return exported.read(py, seed, batch, sink);
     }
-    let objects = numpy.call_method1("asarray", (values, "O"))?;
-    let isna = py.import("pandas")?.getattr("isna")?;
+    let objects = numpy.call_method1("asarray", (array, "O"))?;
+    let isna = pandas.getattr("isna")?;
     let is_null = |key: &Bound<'_, PyAny>| {
         if let Ok(float) = key.cast_exact::<PyFloat>() {
             return Ok(float.value().is_nan());

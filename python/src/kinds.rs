@@ -61,7 +61,8 @@ impl Kinds {
         if !are_apart(kinds, kind) {
             return Ok(());
         }
-        warn(py, format!("the filter has only {}, and this key is {}", name(kinds), name(kind)))
+        let key = if kind == TEXT { "text" } else { "an integer" };
+        warn(py, format!("the filter has only {}, and this key is {key}", name(kinds)))
     }
 
     /// For many keys, an error: all answers would be false positives.

@@ -796,6 +796,8 @@ def test_arrays_of_pandas():
         check(index, list(index))
     check(pd.Series([1, 2, 3]).array, [1, 2, 3])
 
+    check(pd.Series(["ant", "bee"], ["columns", "key"]), ["ant", "bee"])
+
     class Column(pd.Series):
         pass
 
