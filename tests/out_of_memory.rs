@@ -237,6 +237,11 @@ fn a_scalable_filter_grows_or_stays() {
     }
     // Memory for each filter, and for the list of them where it grows.
     assert!(filter.filters().len() == 5 && (5..=8).contains(&failures), "{failures}");
+    let hashes: Vec<u64> = (0..200).map(mix).collect();
+    let mut in_batches = ScalableBloomFilter::with_fpr(10, 0.1).unwrap();
+    // Fewer: each attempt goes on where memory ran out in the last one.
+    let ((), failures) = sweep(|| in_batches.try_insert_batch(&hashes));
+    assert!(in_batches == filter && (2..=8).contains(&failures), "{failures}");
     let filter = BloomFilter::with_blocks(8, 6).unwrap();
     let (growing, failures) = sweep(|| {
         let filter = filter.as_view().to_filter()?;

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,12 +12,12 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::borrowed::{BloomView, bytes_of};
+use crate::borrowed::{BloomView, view_of};
 use crate::column::{self, Hashes, Invalid, Signals};
-use crate::errors::{bank_error, decode_error, os_error, out_of_memory};
-use crate::filters::{BloomFilter, check_memory, count};
-use crate::keys;
+use crate::errors::{bank_error, decode_error};
+use crate::filters::{self, BloomFilter, additional, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
+use crate::{files, keys};
 
 /// Bytes of answers that are written before `find_many` looks for Ctrl-C.
 const AT_ONCE: usize = 1 << 22;
@@ -42,7 +41,7 @@ const AT_ONCE: usize = 1 << 22;
 /// Each filter has a slot, numbered from 0 in the order of the filters. The bank copies the filters' bits: after you
 /// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32
 /// or a multiple of 64.
-#[pyclass(frozen, module = "bloomline")]
+#[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBank {
     bank: RwLock<bank::FilterBank>,
     /// That of the bank, which never changes.
@@ -77,7 +76,7 @@ impl<'py> Source<'py> {
 /// A filter to be put into a bank, usable without the interpreter.
 enum Detached<'a> {
     Filter(&'a BloomFilter),
-    View(&'a bloomline::BloomView<'a>),
+    View(&'a BloomView),
 }
 
 /// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage gets no valid checksum.
@@ -88,17 +87,23 @@ fn with_filters<T: Send>(
 ) -> PyResult<T> {
     let sources = sources.iter().map(|source| match source {
         Source::Filter(filter) => Detached::Filter(filter.get()),
-        Source::View(view) => Detached::View(view.get().view()),
+        Source::View(view) => Detached::View(view.get()),
     });
     let sources: Vec<_> = sources.collect();
     py.detach(|| {
-        // Each filter once, and in the order in which unions lock theirs.
-        let mut locks = BTreeMap::new();
+        // Each filter and each view once, the filters in the order in which unions lock theirs.
+        let (mut locks, mut views) = (BTreeMap::new(), BTreeMap::new());
         for source in &sources {
             match source {
                 Detached::Filter(filter) => _ = locks.insert(ptr::from_ref(&filter.filter), &filter.filter),
-                Detached::View(view) => view.verify().map_err(decode_error)?,
+                Detached::View(view) => _ = views.insert(ptr::from_ref(*view), *view),
             }
+        }
+        let mut opened = BTreeMap::new();
+        for (at, view) in views {
+            let guard = view.opened();
+            view_of(&guard)?.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
+            opened.insert(at, guard);
         }
         let locked: BTreeMap<_, _> = locks
             .into_iter()
@@ -106,11 +111,11 @@ fn with_filters<T: Send>(
             .collect();
         let views = sources.iter().map(|source| match source {
             Detached::Filter(filter) => {
-                (locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get())
+                Ok((locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get()))
             }
-            Detached::View(view) => (**view, UNKNOWN),
+            Detached::View(view) => Ok((view_of(&opened[&ptr::from_ref(*view)])?, UNKNOWN)),
         });
-        let (views, kinds): (Vec<_>, Vec<_>) = views.unzip();
+        let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
         put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
     })
 }
@@ -189,7 +194,7 @@ impl FilterBank {
     #[new]
     #[pyo3(signature = (filters, capacity=None))]
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let capacity = capacity.map_or(Ok(0), count)?;
+        let capacity = capacity.map_or(Ok(0), filters::capacity)?;
         let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
         with_filters(filters.py(), &sources, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
@@ -267,7 +272,7 @@ impl FilterBank {
     }
 
     /// Makes room for `additional` more slots than there are, if there is not enough. Copies the bank.
-    fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = count)] additional: usize) -> PyResult<()> {
+    fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = additional)] additional: usize) -> PyResult<()> {
         py.detach(|| self.write().reserve(additional)).map_err(bank_error)
     }
 
@@ -323,27 +328,23 @@ impl FilterBank {
         self.copy(py)
     }
 
+    fn __sizeof__(&self, py: Python<'_>) -> usize {
+        size_of::<Self>() + self.size_bytes(py)
+    }
+
     /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
             let bank = self.read();
-            let (mut bytes, len) = (Vec::new(), bank.standalone_len());
-            bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
-            bank.write_standalone(&mut bytes)?;
-            PyResult::Ok(bytes)
-        })?;
-        PyBytes::new_with(py, bytes.len(), |copy| {
-            copy.copy_from_slice(&bytes);
-            Ok(())
-        })
+            files::encode(bank.standalone_len(), |bytes| bank.write_standalone(bytes))
+        });
+        files::python_bytes(py, &bytes?)
     }
 
     /// The bank in a buffer of standalone bytes, which are verified. Raises DecodeError. Spare slots are not stored.
     #[staticmethod]
     fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let bytes = bytes_of(buffer)?;
-        let bytes = bytes.as_slice();
-        let bank = buffer.py().detach(|| bank::FilterBank::from_standalone(bytes)).map_err(decode_error)?;
+        let bank = files::decode(buffer, bank::FilterBank::from_standalone)?;
         Ok(Self::new_with(bank, UNKNOWN))
     }
 
@@ -354,18 +355,13 @@ impl FilterBank {
 
     /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| bloomline_replace::save(&path, |file| self.read().write_standalone(file)))
-            .map_err(|error| os_error(error, &path))
+        files::save(py, &path, |file| self.read().write_standalone(file))
     }
 
     /// The bank in a file that `save` wrote, verified.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let bank = py.detach(|| {
-            let bytes = fs::read(&path).map_err(|error| os_error(error, &path))?;
-            bank::FilterBank::from_standalone(&bytes).map_err(decode_error)
-        });
-        Ok(Self::new_with(bank?, UNKNOWN))
+    pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -1,28 +1,54 @@
 //! Bytes of buffers and mapped files, and the filter in them.
 
-use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::slice;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use bloomline::OwnedView;
 use memmap2::Mmap;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::errors::{decode_error, os_error};
+use crate::files::open_regular;
 
-/// What keeps the bytes in place.
-#[expect(dead_code, reason = "dropped last")]
-enum Owner {
-    Array(Py<PyUntypedArray>),
+/// Bytes that stay in place.
+pub enum Owner {
+    Array {
+        bytes: &'static [u8],
+        /// Keeps them, and is dropped with them.
+        _array: Py<PyUntypedArray>,
+    },
     File(Mmap),
 }
 
-/// A filter in the bytes of a buffer or a mapped file, for lookups without a copy of it.
-#[pyclass(frozen, module = "bloomline")]
-pub struct BloomView {
-    view: bloomline::BloomView<'static>,
-    _owner: Owner,
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Array { bytes, .. } => bytes,
+            Self::File(map) => map,
+        }
+    }
 }
+
+/// A filter in the bytes of a buffer or a mapped file, for lookups without a copy of it.
+///
+/// In a `with` statement, or when `close` is called, it lets go of the buffer or the file as soon as lookups of other
+/// threads allow; later lookups raise ValueError.
+#[pyclass(frozen, weakref, module = "bloomline")]
+pub struct BloomView {
+    /// `None` once it is closed. The lock is held by lookups as by those of a filter: per batch, and never while the
+    /// thread waits for the interpreter.
+    view: RwLock<Option<OwnedView<Owner>>>,
+    /// That of the filter, which never changes.
+    pub seed: u64,
+    pub path: Option<PathBuf>,
+}
+
+/// The filter, which is not closed as long as this lives.
+pub type Opened<'a> = RwLockReadGuard<'a, Option<OwnedView<Owner>>>;
 
 /// The bytes of a buffer, which stay in place as long as this lives.
 ///
@@ -31,6 +57,10 @@ pub struct Bytes<'py>(Bound<'py, PyUntypedArray>);
 
 pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
     let py = buffer.py();
+    if buffer.is_instance_of::<PyString>() || buffer.hasattr("__fspath__")? {
+        let text = "a buffer of bytes is needed, not a path: `open` takes a path";
+        return Err(PyTypeError::new_err(text));
+    }
     Ok(Bytes(py.import("numpy")?.call_method1("frombuffer", (buffer, "u1"))?.cast_into()?))
 }
 
@@ -46,29 +76,33 @@ impl Bytes<'_> {
     }
 }
 
-fn open(bytes: &[u8], verify: bool) -> PyResult<bloomline::BloomView<'_>> {
-    let view = if verify {
-        bloomline::BloomView::from_standalone(bytes)
-    } else {
-        bloomline::BloomView::from_standalone_unverified(bytes)
-    };
-    view.map_err(decode_error)
-}
-
 impl BloomView {
-    /// The filter, for no longer than its bytes are kept in place.
-    pub fn view(&self) -> &bloomline::BloomView<'_> {
-        &self.view
+    fn open(owner: Owner, verify: bool, path: Option<&Path>) -> PyResult<Self> {
+        // Before `owner` moves into the view.
+        let bytes = owner.as_ref();
+        let checked = if verify {
+            bloomline::BloomView::from_standalone(bytes)
+        } else {
+            bloomline::BloomView::from_standalone_unverified(bytes)
+        };
+        checked.map_err(|error| decode_error(error, bytes, path))?;
+        let view =
+            OwnedView::from_standalone_unverified(owner).map_err(|error| decode_error(error, &[], path))?;
+        Ok(Self {
+            seed: view.as_view().seed(),
+            view: RwLock::new(Some(view)),
+            path: path.map(Path::to_owned),
+        })
     }
 
     /// The filter in a buffer.
     pub fn over(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
-        let py = buffer.py();
-        let buffer = bytes_of(buffer)?;
-        let bytes = buffer.as_slice();
-        // SAFETY: the buffer's array keeps the bytes in place, and is dropped with or after the view.
+        let array = bytes_of(buffer)?;
+        let bytes = array.as_slice();
+        // SAFETY: the array keeps the bytes in place, and is dropped with the only copy of this slice.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
-        Ok(Self { view: py.detach(|| open(bytes, verify))?, _owner: Owner::Array(buffer.0.unbind()) })
+        let owner = Owner::Array { bytes, _array: array.0.unbind() };
+        buffer.py().detach(|| Self::open(owner, verify, None))
     }
 
     /// The filter in a file, mapped.
@@ -76,11 +110,45 @@ impl BloomView {
         py.detach(|| {
             // SAFETY: nobody may shorten the file while it is mapped, which would end the process with SIGBUS; `save` does
             // not, and the documentation of `open` says so.
-            let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
-            let map = map.map_err(|error| os_error(error, path))?;
-            // SAFETY: the bytes of a mapping stay in place until it is dropped, with or after the view.
-            let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
-            Ok(Self { view: open(bytes, verify)?, _owner: Owner::File(map) })
+            let map = open_regular(path).and_then(|file| unsafe { Mmap::map(&file) });
+            Self::open(Owner::File(map.map_err(|error| os_error(error, path))?), verify, Some(path))
         })
+    }
+
+    /// For what takes longer than a lookup: detached.
+    pub fn opened(&self) -> Opened<'_> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For what takes no longer than a lookup.
+    pub fn quickly<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&bloomline::BloomView) -> T + Send,
+    ) -> PyResult<T> {
+        match self.view.try_read() {
+            Ok(opened) => view_of(&opened).map(|view| read(&view)),
+            Err(_) => py.detach(|| view_of(&self.opened()).map(|view| read(&view))),
+        }
+    }
+
+    /// Fails if the view is closed.
+    pub fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        self.quickly(py, |_| ())
+    }
+
+    /// Waits for lookups, which hold the lock for a batch at most.
+    pub fn let_go(&self, py: Python<'_>) {
+        let view = py.detach(|| self.view.write().unwrap_or_else(PoisonError::into_inner).take());
+        // Attached, so that Python's buffer is released here, not later.
+        drop(view);
+    }
+}
+
+/// Fails if the view is closed.
+pub fn view_of<'a>(opened: &'a Opened) -> PyResult<bloomline::BloomView<'a>> {
+    match &**opened {
+        Some(view) => Ok(view.as_view()),
+        None => Err(PyValueError::new_err("the view is closed: open it again")),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bloomline::hash_key;
+use bloomline::{SizingError, hash_key};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
@@ -26,6 +26,8 @@ pub enum Invalid {
     Null(usize),
     /// The answers have no place.
     OutOfMemory(usize),
+    /// The filter has no place for more keys.
+    Grow(SizingError),
 }
 
 impl Display for Invalid {
@@ -36,6 +38,7 @@ impl Display for Invalid {
                 write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
             }
             Self::Null(i) => write!(f, "value {i} is null: drop the nulls, or put a key in their place"),
+            Self::Grow(error) => write!(f, "{error}: the filter keeps the keys before"),
             Self::OutOfMemory(n) => {
                 write!(f, "cannot allocate {n} bytes for the answers: look up fewer keys at once")
             }
@@ -47,7 +50,7 @@ impl From<Invalid> for PyErr {
     fn from(invalid: Invalid) -> Self {
         let text = invalid.to_string();
         match invalid {
-            Invalid::OutOfMemory(_) => PyMemoryError::new_err(text),
+            Invalid::OutOfMemory(_) | Invalid::Grow(_) => PyMemoryError::new_err(text),
             Invalid::Outside(_) | Invalid::NotUnicode(..) | Invalid::Null(_) => PyValueError::new_err(text),
         }
     }
@@ -142,18 +145,18 @@ pub struct Inserts<F> {
     pub kinds: u8,
 }
 
-impl<F: FnMut(&[u64], u8) + Send> Inserts<F> {
+impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Inserts<F> {
     pub fn new(insert: F) -> Self {
         Self { insert, kinds: 0 }
     }
 }
 
-impl<F: FnMut(&[u64], u8) + Send> Sink for Inserts<F> {
+impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.insert)(hashes, *kinds);
+        (self.insert)(hashes, *kinds).map_err(Invalid::Grow)?;
         self.kinds |= *kinds;
         Ok(())
     }

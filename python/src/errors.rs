@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use bloomline::bank::BankError;
-use bloomline::{MismatchError, SizingError};
+use bloomline::{MismatchError, SizingError, StandaloneFooter, StandaloneKind};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 pyo3::create_exception!(
     bloomline,
@@ -16,37 +17,119 @@ pyo3::create_exception!(
     "The bytes are not a filter of this kind, or are damaged: rebuild the filter from its keys."
 );
 
+/// For constructors, with the name of the argument that is out of range.
 pub fn sizing_error(error: SizingError) -> PyErr {
+    let name = match error {
+        SizingError::OutOfMemory { bytes, .. } => {
+            return out_of_memory(bytes, "expect fewer keys, or allow a higher fpr");
+        }
+        SizingError::BitsPerKey { .. } => "bits_per_key: ",
+        SizingError::Fpr { .. } => "fpr: ",
+        SizingError::Keys { .. } => "expected_keys: ",
+        _ => "",
+    };
+    PyValueError::new_err(format!("{name}{error}"))
+}
+
+/// What to do where there is no memory for a copy.
+pub const COPY: &str = "a copy takes as much memory as the filter";
+
+/// For copies, which only memory can prevent.
+pub fn copy_error(error: SizingError) -> PyErr {
     match error {
-        SizingError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
+        SizingError::OutOfMemory { bytes, .. } => out_of_memory(bytes, COPY),
+        _ => sizing_error(error),
     }
 }
 
 pub fn mismatch_error(error: MismatchError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    let remedy = "make both with the same expected_keys and fpr (or bits_per_key)";
+    PyValueError::new_err(match error {
+        // The crate's texts name a k and sizes, which this package's constructors do not take.
+        MismatchError::Probes { ours, theirs, .. } => {
+            format!("filters with k = {ours} and k = {theirs} cannot be combined: {remedy}")
+        }
+        MismatchError::Size { ours, theirs, unit, .. }
+            if unit != "blocks" || ours.max(theirs) % ours.min(theirs) != 0 =>
+        {
+            format!("filters of {ours} and {theirs} {unit} cannot be combined: {remedy}")
+        }
+        _ => error.to_string(),
+    })
 }
 
 pub fn bank_error(error: BankError) -> PyErr {
     match error {
-        BankError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        BankError::OutOfMemory { bytes, .. } => out_of_memory(bytes, "split the filters over several banks"),
         BankError::Slot { .. } => PyIndexError::new_err(error.to_string()),
-        // The crate's text names a function that this package does not have.
+        // The crate's texts name a function and a size that this package does not have.
         BankError::NoFilters => PyValueError::new_err("a bank needs at least one filter"),
+        BankError::Mismatch(MismatchError::Size { ours, theirs, .. }) => PyValueError::new_err(format!(
+            "a filter of {theirs} blocks does not fit into a bank of {ours}: make all filters with the same \
+             expected_keys and fpr"
+        )),
+        BankError::Mismatch(error) => mismatch_error(error),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
 
-pub fn decode_error(error: bloomline::DecodeError) -> PyErr {
-    match error {
-        bloomline::DecodeError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        _ => DecodeError::new_err(error.to_string()),
+/// For bytes of a buffer or a file.
+pub fn decode_error(error: bloomline::DecodeError, bytes: &[u8], path: Option<&Path>) -> PyErr {
+    let text = match error {
+        bloomline::DecodeError::OutOfMemory { bytes, .. } => {
+            return out_of_memory(bytes, "BloomView and BloomFilter.open read filters in place");
+        }
+        bloomline::DecodeError::Magic { .. } | bloomline::DecodeError::TooShort { .. } => {
+            format!("{error}{}", other_bytes(bytes, path.is_some()))
+        }
+        _ => error.to_string(),
+    };
+    DecodeError::new_err(match path {
+        Some(path) => format!("{}: {text}", path.display()),
+        None => text,
+    })
+}
+
+/// What the bytes are, if they are no filter of the wanted class.
+fn other_bytes(bytes: &[u8], is_file: bool) -> String {
+    let class = match StandaloneKind::of(bytes) {
+        Some(StandaloneKind::Blocked) => "BloomFilter",
+        Some(StandaloneKind::Standard) => "StandardBloomFilter",
+        Some(StandaloneKind::Counting) => "CountingBloomFilter",
+        Some(StandaloneKind::Scalable) => "ScalableBloomFilter",
+        Some(StandaloneKind::Bank) => "FilterBank",
+        Some(_) => return ", which only Rust reads".into(),
+        None => return not_standalone(bytes).into(),
+    };
+    let has_footer = bytes.len() > StandaloneFooter::LEN;
+    match (has_footer, is_file) {
+        (false, _) => String::new(),
+        (true, true) => format!(", with {class}.open or bloomline.open"),
+        (true, false) => format!(", with {class}.from_bytes"),
     }
 }
 
-/// For allocations of this package, with the crate's text.
-pub fn out_of_memory(bytes: usize) -> PyErr {
-    PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes"))
+/// What bytes could be that have no footer.
+fn not_standalone(bytes: &[u8]) -> &'static str {
+    // The end may begin in the middle of a character.
+    let end = bytes.iter().rev().take(64).rev();
+    let is_text = |&byte: &u8| byte >= 0x80 || byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    if bytes.ends_with(b"\x89bldup\r\n") {
+        "; this is a state of `bloomline dedup`, which only the command line reads"
+    } else if bytes.is_empty() {
+        ""
+    } else if end.clone().all(is_text) && end.clone().any(u8::is_ascii) {
+        "; this looks like text: `update` takes its lines as keys"
+    } else if bloomline::BloomView::from_compact(bytes).is_ok() {
+        "; this may be a compact filter, which Python does not read: write standalone bytes instead"
+    } else {
+        ""
+    }
+}
+
+/// With the crate's text, and what else to do.
+pub fn out_of_memory(bytes: usize, remedy: &str) -> PyErr {
+    PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes: {remedy}"))
 }
 
 /// Python chooses the subclass of `OSError` by the number.
@@ -62,7 +145,9 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
                 PyOSError::new_err((number, what, path))
             }
         }
-        None if error.kind() == ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
+        None if error.kind() == ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(format!("{error}: {} is too large to read", path.display()))
+        }
         None => io::Error::new(error.kind(), format!("{error}: {path:?}")).into(),
     }
 }
@@ -71,4 +156,26 @@ pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
     PyTypeError::new_err(format!(
         "{what} cannot be keys: cast them to integers or text first (keys are str, bytes and integers)"
     ))
+}
+
+/// Fails, and says what to do, for tables and queries that are iterable but have no keys.
+pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    if keys.is_exact_instance_of::<PyList>() {
+        return Ok(());
+    }
+    let class = keys.get_type();
+    let module = class.module()?;
+    let library = module.to_str()?.split('.').next().unwrap_or_default();
+    if !matches!(library, "pandas" | "polars") {
+        return Ok(());
+    }
+    let name = class.name()?;
+    let remedy = match name.to_str()? {
+        "LazyFrame" => "call .collect() and select one column",
+        "Expr" => "put the call into .map_batches(), or pass a column of a DataFrame",
+        name if name.ends_with("GroupBy") => "pass one column of the DataFrame that was grouped",
+        "MultiIndex" => "join its levels to text first, with a separator that neither contains",
+        _ => return Ok(()),
+    };
+    Err(PyTypeError::new_err(format!("a {library} {name} has no keys: {remedy}")))
 }

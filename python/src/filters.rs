@@ -1,48 +1,66 @@
 //! The filters that own their memory.
 #![forbid(unsafe_code)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, MismatchError, StandaloneFooter, variants};
+use bloomline::{KeyEstimate, SizingError, StandaloneFooter, variants};
+use pyo3::PyClass;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
 use crate::answers::{self, ContainsBitmap as _};
-use crate::borrowed::{BloomView, bytes_of};
-use crate::column::Inserts;
-use crate::errors::{decode_error, mismatch_error, os_error, out_of_memory, sizing_error};
-use crate::keys;
+use crate::borrowed::BloomView;
+use crate::column::{Inserts, Invalid};
+use crate::errors::{COPY, copy_error, mismatch_error, out_of_memory, sizing_error};
 use crate::kinds::{Kinds, UNKNOWN};
+use crate::{files, keys};
 
-/// A count of keys, or a factor.
-pub fn count(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    unsigned(value, usize::MAX)
-}
-
-fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    unsigned(value, u64::MAX)
-}
-
-/// A `ValueError` where PyO3 has an `OverflowError`.
-fn unsigned<'py, T>(value: &Bound<'py, PyAny>, most: T) -> PyResult<T>
-where
-    T: for<'a> FromPyObject<'a, 'py, Error = PyErr> + std::fmt::Display,
-{
-    value.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyOverflowError>(value.py()) {
-            return PyValueError::new_err(format!("a number from 0 to {most} is needed, not {value}"));
+/// Readers of arguments: a `ValueError` with the argument's name where PyO3 has an `OverflowError`.
+macro_rules! unsigned_arguments {
+    ($($name:ident: $T:ty),*) => {$(
+        pub fn $name(value: &Bound<'_, PyAny>) -> PyResult<$T> {
+            value.extract().map_err(|error: PyErr| {
+                if error.is_instance_of::<PyOverflowError>(value.py()) {
+                    let (name, most) = (stringify!($name), <$T>::MAX);
+                    return PyValueError::new_err(format!("{name}: a number from 0 to {most} is needed, not {value}"));
+                }
+                error
+            })
         }
-        error
-    })
+    )*};
 }
+unsigned_arguments!(expected_keys: usize, initial_capacity: usize, factor: usize, capacity: usize, additional: usize);
+unsigned_arguments!(seed: u64);
+
+/// Inserts as the scalable filter has them, for filters that take no memory for them.
+trait TryInsert {
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError>;
+    fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError>;
+}
+
+macro_rules! try_insert {
+    ($($Filter:ty),*) => {$(
+        impl TryInsert for $Filter {
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
+                Ok(self.insert_hash(hash))
+            }
+
+            fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+                self.insert_batch(hashes);
+                Ok(())
+            }
+        }
+    )*};
+}
+try_insert!(bloomline::BloomFilter, variants::CountingBloomFilter, variants::StandardBloomFilter);
 
 /// Fails where `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
-    allocated.map_err(|_| out_of_memory(bytes))
+    allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
 fn estimate(estimate: KeyEstimate) -> (f64, f64) {
@@ -66,33 +84,38 @@ fn lock_both<'a, F>(
     }
 }
 
+/// Bytes, expected keys, kinds of keys and false-positive rate of a pickled filter.
+type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
+
 /// A class over one of the crate's filters: what all have in common, and `$own` methods.
 ///
 /// Lock order: detach from the interpreter before blocking on the filter's lock; never reattach while holding it.
 macro_rules! filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         $(#[$doc])*
-        #[pyclass(frozen, module = "bloomline")]
+        #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
             pub filter: RwLock<$Filter>,
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
+            /// The requested rate, if the filter was made for one; a scalable filter knows its own.
+            fpr: Option<f64>,
             pub kinds: Kinds,
         }
 
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
                 let kinds = Kinds::new(kinds);
-                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, kinds }
+                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, fpr: None, kinds }
             }
 
-            fn read_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
-                let filter = py.detach(|| {
-                    let bytes = fs::read(path).map_err(|error| os_error(error, path))?;
-                    <$Filter>::from_standalone(&bytes).map_err(decode_error)
-                });
-                Ok(Self::new_with(filter?, None, UNKNOWN))
+            pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
+                Self { fpr, ..Self::new_with(filter, expected_keys, kinds) }
+            }
+
+            fn read_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+                Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
             fn read(&self) -> RwLockReadGuard<'_, $Filter> {
@@ -133,10 +156,11 @@ macro_rules! filter_class {
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
-                Ok(self.quickly_mut(key.py(), |filter| {
+                let inserted = self.quickly_mut(key.py(), |filter| {
                     self.kinds.insert(kind);
-                    filter.insert_hash(hash)
-                }))
+                    filter.try_insert_hash(hash)
+                });
+                inserted.map_err(|error| Invalid::Grow(error).into())
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
@@ -146,7 +170,7 @@ macro_rules! filter_class {
                 let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
                     let mut filter = self.write();
                     self.kinds.insert(kinds);
-                    filter.insert_batch(hashes);
+                    filter.try_insert_batch(hashes)
                 });
                 keys::read(keys, self.seed, &mut inserts)?;
                 Kinds::warn_of_added(keys.py(), before, inserts.kinds)
@@ -195,7 +219,7 @@ macro_rules! filter_class {
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
                 let (filter, kinds) = self.detached(py, |filter| (filter.clone(), self.kinds.get()));
-                Ok(Self::new_with(filter, self.expected_keys, kinds))
+                Ok(Self::new_for(filter, self.expected_keys, self.fpr, kinds))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -229,51 +253,48 @@ macro_rules! filter_class {
                 self.quickly(py, |filter| filter.byte_len())
             }
 
+            fn __sizeof__(&self, py: Python<'_>) -> usize {
+                size_of::<Self>() + self.size_bytes(py)
+            }
+
             /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.detached(py, |filter| {
                     // No fewer than are written: of a scalable filter, up to 64 footers and its own.
-                    let (mut bytes, len) = (Vec::new(), filter.byte_len() + 65 * StandaloneFooter::LEN);
-                    bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len))?;
-                    filter.write_standalone(&mut bytes)?;
-                    PyResult::Ok(bytes)
-                })?;
-                PyBytes::new_with(py, bytes.len(), |copy| {
-                    copy.copy_from_slice(&bytes);
-                    Ok(())
-                })
+                    let len = filter.byte_len() + 65 * StandaloneFooter::LEN;
+                    files::encode(len, |bytes| filter.write_standalone(bytes))
+                });
+                files::python_bytes(py, &bytes?)
             }
 
             /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
             #[staticmethod]
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let bytes = bytes_of(buffer)?;
-                let bytes = bytes.as_slice();
-                let filter = buffer.py().detach(|| <$Filter>::from_standalone(bytes)).map_err(decode_error)?;
-                Ok(Self::new_with(filter, None, UNKNOWN))
+                Ok(Self::new_with(files::decode(buffer, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
             /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-                py.detach(|| bloomline_replace::save(&path, |file| self.read().write_standalone(file)))
-                    .map_err(|error| os_error(error, &path))
+                files::save(py, &path, |file| self.read().write_standalone(file))
             }
 
             #[staticmethod]
-            #[pyo3(signature = (bytes, expected_keys, kinds=UNKNOWN))]
-            fn _restore(bytes: &Bound<'_, PyAny>, expected_keys: Option<usize>, kinds: u8) -> PyResult<Self> {
-                Ok(Self { expected_keys, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
+            #[pyo3(signature = (bytes, expected_keys, kinds=UNKNOWN, fpr=None))]
+            fn _restore(
+                bytes: &Bound<'_, PyAny>,
+                expected_keys: Option<usize>,
+                kinds: u8,
+                fpr: Option<f64>,
+            ) -> PyResult<Self> {
+                Ok(Self { expected_keys, fpr, kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
             }
 
-            fn __reduce__<'py>(
-                &self,
-                py: Python<'py>,
-            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<usize>, u8))> {
+            fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
                 let kinds = self.kinds.get();
                 let bytes = self.to_bytes(py)?;
                 // Other threads may have added keys, or removed all, in between.
-                Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get())))
+                Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get(), self.fpr)))
             }
         }
     };
@@ -288,20 +309,20 @@ macro_rules! sized_filter_class {
                 #[new]
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
                 fn new(
-                    #[pyo3(from_py_with = count)] expected_keys: usize,
+                    #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     fpr: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_fpr(expected_keys, fpr);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
-                    Ok(Self::new_with(filter, Some(expected_keys), 0))
+                    Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
                 /// A filter of a given size instead of a given false-positive rate.
                 #[staticmethod]
                 #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
                 fn with_bits_per_key(
-                    #[pyo3(from_py_with = count)] expected_keys: usize,
+                    #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     bits_per_key: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
@@ -320,6 +341,13 @@ macro_rules! sized_filter_class {
                 #[getter]
                 fn expected_keys(&self) -> Option<usize> {
                     self.expected_keys
+                }
+
+                /// The false-positive rate that was requested for `expected_keys` keys; None if bits per key were given, or if
+                /// the filter was read from bytes. See `estimated_fpr` for the rate of the bits.
+                #[getter]
+                fn fpr(&self) -> Option<f64> {
+                    self.fpr
                 }
 
                 $($own)*
@@ -357,16 +385,7 @@ macro_rules! uniting_filter_class {
                 /// The union of at least one filter: bit for bit the filter of all their keys.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
-                    let py = filters.py();
-                    let mut union: Option<Self> = None;
-                    for filter in filters.try_iter()? {
-                        let filter = filter?.cast_into::<Self>()?;
-                        match &union {
-                            None => union = Some(filter.get().copy(py)?),
-                            Some(union) => union.unite(py, filter.get())?,
-                        }
-                    }
-                    union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+                    union_of(filters, Self::copy, Self::unite)
                 }
 
                 /// Fraction of bits that are set. Reads the whole filter.
@@ -393,7 +412,7 @@ macro_rules! uniting_filter_class {
         impl $Class {
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
-                    ours.union_with(theirs)?;
+                    ours.union_with(theirs).map_err(mismatch_error)?;
                     self.kinds.insert(other.kinds.get());
                     Ok(())
                 })
@@ -401,7 +420,7 @@ macro_rules! uniting_filter_class {
 
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
-                    ours.intersect_with(theirs)?;
+                    ours.intersect_with(theirs).map_err(mismatch_error)?;
                     self.kinds.intersect(other.kinds.get());
                     Ok(())
                 })
@@ -428,19 +447,19 @@ uniting_filter_class! {
         /// `verify` checks the rest later.
         #[staticmethod]
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
-        fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
+        pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
             if mmap {
                 return Ok(Py::new(py, BloomView::map(py, &path, verify)?)?.into_any());
             }
             if !verify {
                 return Err(PyValueError::new_err("verify=False needs mmap=True: a copy is always verified"));
             }
-            Ok(Py::new(py, Self::read_file(py, &path)?)?.into_any())
+            Ok(Py::new(py, Self::read_file(py, path)?)?.into_any())
         }
 
         /// Divides the size by `factor`, which must divide n_blocks. Bit for bit, the result is the filter that would
         /// have been built in that size.
-        fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = count)] factor: usize) -> PyResult<()> {
+        fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
             py.detach(|| self.write().fold(factor)).map_err(sizing_error)
         }
 
@@ -467,8 +486,8 @@ sized_filter_class! {
     CountingBloomFilter over variants::CountingBloomFilter, {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
-        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, &path)
+        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            Self::read_file(py, path)
         }
 
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
@@ -491,8 +510,8 @@ sized_filter_class! {
             let copy = |filter: &variants::CountingBloomFilter| {
                 Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
             };
-            let (filter, kinds) = self.detached(py, copy).map_err(sizing_error)?;
-            Ok(BloomFilter::new_with(filter, self.expected_keys, kinds))
+            let (filter, kinds) = self.detached(py, copy).map_err(copy_error)?;
+            Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
         }
 
         /// Blocks of 512 bits and counters.
@@ -529,8 +548,8 @@ uniting_filter_class! {
     StandardBloomFilter over variants::StandardBloomFilter, {
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
-        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, &path)
+        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            Self::read_file(py, path)
         }
 
         /// Bits of the filter.
@@ -547,25 +566,35 @@ uniting_filter_class! {
 }
 
 filter_class! {
-    /// A Bloom filter that grows: for keys whose number is not known. Twice the memory of a BloomFilter, and two to
-    /// three times its time. Where memory for another filter cannot be allocated, the process ends.
+    /// A Bloom filter that grows: for keys whose number is not known. If `initial_capacity` is 5,000 times too low, it takes
+    /// 3.2 times the memory of a BloomFilter and 9 times its time. A FilterBuilder makes a BloomFilter of any number of keys.
     ScalableBloomFilter over variants::ScalableBloomFilter, {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(
-            #[pyo3(from_py_with = count)] initial_capacity: usize,
+            #[pyo3(from_py_with = initial_capacity)] initial_capacity: usize,
             fpr: f64,
             #[pyo3(from_py_with = seed)] seed: u64,
         ) -> PyResult<Self> {
             let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
-            let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+            let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(|error| match error {
+                SizingError::Keys { .. } => PyValueError::new_err(format!("initial_capacity: {error}")),
+                _ => sizing_error(error),
+            })?;
             Ok(Self::new_with(filter, None, 0))
         }
 
         /// The filter in a file that `save` wrote, verified.
         #[staticmethod]
-        fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-            Self::read_file(py, &path)
+        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+            Self::read_file(py, path)
+        }
+
+        /// The union of at least one filter of one fpr and seed, with the keys of all. Its fpr is the sum of theirs. Lookups
+        /// probe the parts of all, so unite few.
+        #[staticmethod]
+        fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
+            union_of(filters, Self::copy, Self::unite)
         }
 
         /// Keys added so far that were not possibly present before.
@@ -592,20 +621,47 @@ filter_class! {
     }
 }
 
+impl ScalableBloomFilter {
+    fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+        combine(py, &self.filter, &other.filter, |ours, theirs| {
+            // A copy of theirs, and the next filter, for about as many keys as both have.
+            check_memory(ours.byte_len() + 2 * theirs.byte_len())?;
+            ours.union_with(theirs).map_err(mismatch_error)?;
+            self.kinds.insert(other.kinds.get());
+            Ok(())
+        })
+    }
+}
+
+fn union_of<C: PyClass<Frozen = True> + Sync>(
+    filters: &Bound<'_, PyAny>,
+    copy: fn(&C, Python<'_>) -> PyResult<C>,
+    unite: fn(&C, Python<'_>, &C) -> PyResult<()>,
+) -> PyResult<C> {
+    let (py, mut union) = (filters.py(), None);
+    for filter in filters.try_iter()? {
+        let filter = filter?.cast_into::<C>()?;
+        match &union {
+            None => union = Some(copy(filter.get(), py)?),
+            Some(union) => unite(union, py, filter.get())?,
+        }
+    }
+    union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
+}
+
 fn combine<F: Send + Sync>(
     py: Python<'_>,
     ours: &RwLock<F>,
     theirs: &RwLock<F>,
-    combine: impl FnOnce(&mut F, &F) -> Result<(), MismatchError> + Send,
+    combine: impl FnOnce(&mut F, &F) -> PyResult<()> + Send,
 ) -> PyResult<()> {
     if std::ptr::eq(ours, theirs) {
         return Ok(());
     }
-    let combined = py.detach(|| {
+    py.detach(|| {
         let (mut ours, theirs) = lock_both(ours, theirs);
         combine(&mut ours, &theirs)
-    });
-    combined.map_err(mismatch_error)
+    })
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

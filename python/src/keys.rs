@@ -11,7 +11,7 @@ use pyo3::types::{
 };
 
 use crate::column::{Batch, Sink};
-use crate::errors::cannot_be_keys;
+use crate::errors::{cannot_be_keys, check_not_table};
 use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
@@ -116,6 +116,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
         return read_array(array, seed, batch, sink);
     }
+    check_not_table(keys)?;
     if is_of(&["pandas"], keys)? && keys.hasattr("ndim")? {
         return read_pandas(keys, seed, batch, sink);
     }

@@ -36,6 +36,11 @@ impl Kinds {
         self.0.store(kinds, Relaxed);
     }
 
+    /// The kinds of keys that are handed on.
+    pub fn take(&self) -> u8 {
+        self.0.swap(0, Relaxed)
+    }
+
     #[inline]
     pub fn insert(&self, kinds: u8) {
         if self.get() | kinds != self.get() {

@@ -6,8 +6,10 @@ mod array;
 mod arrow;
 mod bank;
 mod borrowed;
+mod builder;
 mod column;
 mod errors;
+mod files;
 mod filters;
 mod keys;
 mod kinds;
@@ -23,14 +25,16 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.py().import("numpy")?;
         PyArray1::<bool>::from_vec(module.py(), Vec::new());
-        Ok(())
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
     #[pymodule_export]
     use super::{
         bank::FilterBank,
         borrowed::BloomView,
+        builder::FilterBuilder,
         errors::DecodeError,
+        files::open,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
         kinds::KeyKindWarning,
     };

@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::answers;
-use crate::borrowed::BloomView;
-use crate::errors::{decode_error, sizing_error};
+use crate::borrowed::{BloomView, view_of};
+use crate::errors::{copy_error, decode_error};
 use crate::filters::BloomFilter;
 use crate::keys;
 use crate::kinds::{Kinds, UNKNOWN};
@@ -25,7 +26,8 @@ impl BloomView {
 
     /// Whether a key is possibly present. False means definitely absent.
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.view().contains_hash(keys::hash(key, self.view().seed())?.0))
+        let hash = keys::hash(key, self.seed)?.0;
+        self.quickly(key.py(), |view| view.contains_hash(hash))
     }
 
     /// Looks up many keys. See `BloomFilter.contains_many`.
@@ -35,53 +37,83 @@ impl BloomView {
         keys: &Bound<'py, PyAny>,
         nulls: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let view = self.view();
-        answers::contains_many(
+        self.check_open(keys.py())?;
+        // A view that is closed meanwhile stays closed, which is an error below.
+        let answers = answers::contains_many(
             keys,
-            view.seed(),
+            self.seed,
             &Kinds::new(UNKNOWN),
             nulls,
-            |hashes, found| view.contains_batch(hashes, found),
-            |hashes, found| view.contains_bitmap(hashes, found),
-        )
+            |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_batch(hashes, found)),
+            |hashes, found| _ = view_of(&self.opened()).map(|view| view.contains_bitmap(hashes, found)),
+        );
+        self.check_open(keys.py())?;
+        answers
     }
 
     /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.view().verify()).map_err(decode_error)
+        let verified = py.detach(|| view_of(&self.opened()).map(|view| view.verify()))?;
+        verified.map_err(|error| decode_error(error, &[], self.path.as_deref()))
     }
 
     /// A copy that can be changed. The bytes are verified first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
-        Ok(BloomFilter::new_with(py.detach(|| self.view().to_filter()).map_err(sizing_error)?, None, UNKNOWN))
+        let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;
+        Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None, UNKNOWN))
+    }
+
+    /// Lets go of the buffer, or unmaps the file, as the end of a `with` statement does. Later lookups raise ValueError.
+    /// Waits until no other thread reads the filter.
+    fn close(&self, py: Python<'_>) {
+        self.let_go(py);
+    }
+
+    /// Whether `close` was called.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.check_open(py).is_err()
+    }
+
+    fn __enter__(view: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        view.get().check_open(view.py())?;
+        Ok(view)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.let_go(py);
     }
 
     /// Probes of each key.
     #[getter]
-    fn k(&self) -> u32 {
-        self.view().k()
+    fn k(&self, py: Python<'_>) -> PyResult<u32> {
+        self.quickly(py, |view| view.k())
     }
 
     /// Blocks of 64 bytes.
     #[getter]
-    fn n_blocks(&self) -> usize {
-        self.view().n_blocks()
+    fn n_blocks(&self, py: Python<'_>) -> PyResult<usize> {
+        self.quickly(py, |view| view.n_blocks())
     }
 
     /// Bytes of the filter, without its footer.
     #[getter]
-    fn size_bytes(&self) -> usize {
-        self.view().byte_len()
+    fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.quickly(py, |view| view.byte_len())
     }
 
     /// The seed that keys are hashed with.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.view().seed()
+    fn seed(&self, py: Python<'_>) -> PyResult<u64> {
+        self.check_open(py).map(|()| self.seed)
     }
 
-    fn __repr__(&self) -> String {
-        format!("BloomView(n_blocks={}, k={}, seed={})", self.n_blocks(), self.k(), self.seed())
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let Ok((size, k)) = self.quickly(py, |view| (view.n_blocks(), view.k())) else {
+            return "BloomView(closed)".into();
+        };
+        format!("BloomView(n_blocks={size}, k={k}, seed={})", self.seed)
     }
 }

@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bloomline import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    FilterBuilder,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -34,14 +36,52 @@ def names(count, prefix="key"):
 
 def test_the_package_exports_what_it_documents():
     assert {*bloomline.__all__} - {"__version__"} == {
-        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "KeyKindWarning",
+        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning", "open",
     }
     for name in bloomline.__all__:
         assert hasattr(bloomline, name)
-    for cls in [*ALL, BloomView, DecodeError, FilterBank]:
+    for cls in [*ALL, BloomView, DecodeError, FilterBank, FilterBuilder]:
         assert cls.__module__ == "bloomline", "pickles and messages name the public module"
         assert cls.__doc__
     assert issubclass(DecodeError, ValueError)
+
+
+def test_version():
+    from importlib.metadata import version
+
+    assert bloomline.__version__ == version("bloomline")
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_the_requested_rate(cls):
+    f = cls(1_000, 0.02)
+    assert f.fpr == 0.02 and cls(1_000).fpr == 0.01
+    for same in (f.copy(), copy.deepcopy(f), pickle.loads(pickle.dumps(f)), f | f if cls in UNITING else f):
+        assert same.fpr == 0.02
+    if cls is ScalableBloomFilter:
+        assert cls.from_bytes(f.to_bytes()).fpr == 0.02
+        return
+    assert cls.from_bytes(f.to_bytes()).fpr is None
+    assert cls.with_bits_per_key(1_000, 8).fpr is None
+    assert cls._restore(f.to_bytes(), 1_000).expected_keys == 1_000, "pickles of before"
+    if cls is CountingBloomFilter:
+        assert f.to_filter().fpr == 0.02
+
+
+def test_weak_references_and_sizes_for_python():
+    f = BloomFilter(1_000_000)
+    objects = [cls(100_000) for cls in ALL] + [FilterBank([f]), FilterBuilder()]
+    for filter in [*objects, BloomView(f.to_bytes())]:
+        reference = weakref.ref(filter)
+        assert reference() is filter
+        weakref.WeakValueDictionary(key=filter)
+    for filter in objects:
+        assert filter.size_bytes <= sys.getsizeof(filter) < filter.size_bytes + 1_000, type(filter)
+    view = BloomView(f.to_bytes())
+    assert sys.getsizeof(view) < 1_000, "as of a memoryview: the bytes are the buffer's"
+    reference = weakref.ref(view)
+    del view
+    assert reference() is None
 
 
 def test_sizes_and_properties():

@@ -17,6 +17,7 @@ from bloomline import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    FilterBuilder,
     KeyKindWarning,
     ScalableBloomFilter,
     StandardBloomFilter,
@@ -116,6 +117,7 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.seed, int)
     assert_type(f.fill_ratio, float)
     assert_type(f.expected_keys, int | None)
+    assert_type(f.fpr, float | None)
     assert_type(f.estimated_fpr(), float)
     assert_type(f.estimated_keys(), tuple[float, float])
     f.k = 3  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
@@ -132,6 +134,22 @@ def filters(path: Path, some: bool, column: Column) -> None:
     BloomFilter.open(path, mmap=False, verify=False)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
     assert issubclass(DecodeError, ValueError) and issubclass(KeyKindWarning, UserWarning)
     assert bloomline.__all__
+    assert_type(bloomline.__version__, str)
+    opened = bloomline.open(path, mmap=some, verify=True)
+    if not isinstance(opened, (FilterBank, BloomView)):
+        opened.add("key")
+    opened.add("key")  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue]
+
+
+def builders() -> None:
+    builder = FilterBuilder(0.01, seed=7)
+    builder.update(np.arange(3))
+    assert_type(FilterBuilder.with_bits_per_key(10), FilterBuilder)
+    assert_type(builder.finish(), BloomFilter)
+    assert_type([len(builder), builder.seed, builder.size_bytes], list[int])
+    assert_type(builder.fpr, float | None)
+    builder.add(1.5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    "key" in builder  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
 
 
 def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) -> None:
@@ -143,6 +161,10 @@ def views(shared: memoryview, mapped: mmap.mmap, words: npt.NDArray[np.uint64]) 
         assert_type(b"key" in view, bool)
         assert_type(view.contains_many([1, 2]), npt.NDArray[np.bool_])
         view.verify()
+        with view as same, BloomFilter.open("f.bloom") as mapping:
+            assert_type((same, mapping), tuple[BloomView, BloomView])
+        assert_type(view.close(), None)
+        assert_type(view.closed, bool)
         view.add("key")  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     BloomView("text")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
@@ -158,6 +180,7 @@ def others(path: Path) -> None:
     scalable = ScalableBloomFilter(1_000, seed=3)
     assert_type(scalable.inserted_keys, int)
     assert_type(scalable.fpr, float)
+    assert_type(ScalableBloomFilter.union([scalable]), ScalableBloomFilter)
     assert_type(ScalableBloomFilter.from_bytes(b""), ScalableBloomFilter)
     scalable.k  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
 

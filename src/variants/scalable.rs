@@ -287,12 +287,26 @@ impl ScalableBloomFilter {
 
     /// Inserts many keys by hash. Faster than single inserts once the filters are large.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
+        or_abort(self.add_batch(hashes));
+    }
+
+    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If the newest filter is full and memory for a larger one cannot be allocated. The keys before are inserted then.
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+        Ok(self.add_batch(hashes)?)
+    }
+
+    fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
         for (at, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(at + kernel::AHEAD) {
                 self.prefetch_large(later);
             }
-            self.insert_hash(hash);
+            self.add(hash)?;
         }
+        Ok(())
     }
 
     #[cold]

@@ -15,9 +15,12 @@ from ._native import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    FilterBuilder,
     KeyKindWarning,
     ScalableBloomFilter,
     StandardBloomFilter,
+    __version__,
+    open,
 )
 
 __all__ = [
@@ -26,7 +29,10 @@ __all__ = [
     "CountingBloomFilter",
     "DecodeError",
     "FilterBank",
+    "FilterBuilder",
     "KeyKindWarning",
     "ScalableBloomFilter",
     "StandardBloomFilter",
+    "__version__",
+    "open",
 ]

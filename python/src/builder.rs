@@ -1,0 +1,153 @@
+//! The class `FilterBuilder`.
+#![forbid(unsafe_code)]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+
+use crate::column::{Inserts, Invalid};
+use crate::errors::sizing_error;
+use crate::filters::{BloomFilter, seed};
+use crate::keys;
+use crate::kinds::Kinds;
+
+/// Collects keys whose number is not known, then makes a BloomFilter of the right size.
+///
+/// fpr: the false-positive rate of the filters.
+/// seed: filters of one seed and size can be combined.
+///
+///     >>> from bloomline import FilterBuilder
+///     >>> builder = FilterBuilder(0.01)
+///     >>> builder.update(["ant", "bee", "bee"])
+///     >>> filter = builder.finish()
+///     >>> "ant" in filter, filter.expected_keys
+///     (True, 2)
+///
+/// Takes 8 bytes of memory for each key added, and while it makes the filter some 40 for each repeat that did not follow
+/// its like. Answers no lookups.
+#[pyclass(frozen, weakref, module = "bloomline")]
+pub struct FilterBuilder {
+    builder: Mutex<bloomline::FilterBuilder>,
+    seed: u64,
+    fpr: Option<f64>,
+    kinds: Kinds,
+}
+
+impl FilterBuilder {
+    fn new_with(
+        builder: Result<bloomline::FilterBuilder, bloomline::SizingError>,
+        fpr: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(sizing_error)?;
+        Ok(Self { builder: Mutex::new(builder), seed, fpr, kinds: Kinds::new(0) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bloomline::FilterBuilder> {
+        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As for the filters: the interpreter is left only if the lock is taken.
+    fn quickly<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut bloomline::FilterBuilder) -> T + Send,
+    ) -> T {
+        match self.builder.try_lock() {
+            Ok(mut builder) => call(&mut builder),
+            Err(_) => py.detach(|| call(&mut self.lock())),
+        }
+    }
+}
+
+#[pymethods]
+impl FilterBuilder {
+    #[new]
+    #[pyo3(signature = (fpr=0.01, *, seed=0))]
+    fn new(fpr: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
+        Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
+    }
+
+    /// A builder of filters of a given size instead of a given false-positive rate.
+    #[staticmethod]
+    #[pyo3(signature = (bits_per_key, *, seed=0))]
+    fn with_bits_per_key(bits_per_key: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
+        Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, seed)
+    }
+
+    /// Adds a key: str, bytes or int. Keys may repeat.
+    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (hash, kind) = keys::hash(key, self.seed)?;
+        Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
+        let added = self.quickly(key.py(), |builder| {
+            self.kinds.insert(kind);
+            builder.try_insert_hash(hash)
+        });
+        added.map_err(|error| Invalid::Grow(error).into())
+    }
+
+    /// Adds many keys, given as for `BloomFilter.update`.
+    fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+        let before = self.kinds.get();
+        let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+            let mut builder = self.lock();
+            self.kinds.insert(kinds);
+            hashes.iter().try_for_each(|&hash| builder.try_insert_hash(hash))
+        });
+        keys::read(keys, self.seed, &mut inserts)?;
+        Kinds::warn_of_added(keys.py(), before, inserts.kinds)
+    }
+
+    /// A BloomFilter of the keys, sized for their number without repeats. Empties the builder, which can be used again.
+    ///
+    /// Takes the filter's memory in addition; if there is not enough, raises MemoryError and keeps the keys.
+    fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
+        let finished = py.detach(|| {
+            let mut builder = self.lock();
+            builder.finish().map(|filter| (filter, self.kinds.take()))
+        });
+        let (filter, kinds) = finished.map_err(sizing_error)?;
+        let keys = filter.known_keys().and_then(|keys| usize::try_from(keys).ok());
+        Ok(BloomFilter::new_for(filter, keys, self.fpr, kinds))
+    }
+
+    /// Removes all keys.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| {
+            self.lock().clear();
+            self.kinds.take();
+        });
+    }
+
+    /// Number of keys added. A key that was added several times may count more than once.
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.quickly(py, |builder| builder.len())
+    }
+
+    /// The false-positive rate that was requested; None if bits per key were given.
+    #[getter]
+    fn fpr(&self) -> Option<f64> {
+        self.fpr
+    }
+
+    /// The seed that keys are hashed with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Bytes of memory.
+    #[getter]
+    fn size_bytes(&self, py: Python<'_>) -> usize {
+        size_of::<u64>() * self.__len__(py)
+    }
+
+    fn __sizeof__(&self, py: Python<'_>) -> usize {
+        size_of::<Self>() + self.size_bytes(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let fpr = self.fpr.map_or(String::new(), |fpr| format!(", fpr={fpr}"));
+        format!("FilterBuilder(len={}{fpr}, seed={})", self.__len__(py), self.seed)
+    }
+}

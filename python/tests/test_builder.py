@@ -1,0 +1,159 @@
+"""Keys of unknown number: FilterBuilder, and ScalableBloomFilter with its unions and its limits."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from bloomline import BloomFilter, FilterBuilder, KeyKindWarning, ScalableBloomFilter
+from support import has_bits_of, run_python
+
+
+def test_a_builder_makes_the_filter_that_fits():
+    builder = FilterBuilder(0.01, seed=7)
+    assert len(builder) == 0 and builder.add("ant") is None and len(builder) == 1
+    keys = ["ant", b"bee", *range(5_000)]
+    assert builder.update(keys) is None and builder.update(np.arange(2_000)) is None
+    f = builder.finish()
+    assert type(f) is BloomFilter and (f.expected_keys, f.fpr, f.seed) == (5_002, 0.01, 7)
+    assert f.contains_many(keys).all() and has_bits_of(f, keys)
+    assert 0.9 < f.size_bytes / BloomFilter(5_002).size_bytes < 1.1, "repeats do not count"
+    assert len(builder) == 0, "and the builder can be used again"
+    builder.add("cat")
+    f = builder.finish()
+    assert "cat" in f and "ant" not in f and f.expected_keys == 1
+
+
+def test_builders_by_bits_per_key():
+    builder = FilterBuilder.with_bits_per_key(20, seed=3)
+    assert (builder.fpr, builder.seed) == (None, 3)
+    builder.update(range(1_000))
+    f = builder.finish()
+    assert f.fpr is None and f.seed == 3 and 8 * f.size_bytes == pytest.approx(20_000, abs=512)
+    builder.update(range(10))
+    builder.clear()
+    assert len(builder) == 0 and builder.finish().expected_keys == 0
+
+
+def test_a_builder_takes_8_bytes_per_key():
+    builder = FilterBuilder()
+    builder.update(np.arange(100_000))
+    assert builder.size_bytes == 800_000 and 800_000 < sys.getsizeof(builder) < 801_000
+    assert repr(builder) == "FilterBuilder(len=100000, fpr=0.01, seed=0)" and builder.fpr == 0.01
+
+
+def test_a_builder_refuses_what_filters_refuse():
+    for wrong in (0, 1, -1):
+        with pytest.raises(ValueError, match="^fpr: a false-positive rate must be between 0 and 1"):
+            FilterBuilder(wrong)
+    with pytest.raises(ValueError, match="^bits_per_key: "):
+        FilterBuilder.with_bits_per_key(65)
+    with pytest.raises(ValueError, match="^seed: a number from 0 to 18446744073709551615 is needed, not -1"):
+        FilterBuilder(seed=-1)
+    builder = FilterBuilder()
+    for wrong in (1.5, None, ["ant"]):
+        with pytest.raises(TypeError, match="cannot be keys"):
+            builder.add(wrong)
+    with pytest.raises(TypeError, match="cannot be keys"):
+        builder.update(["ant", None])
+    assert len(builder) == 1, "the keys before the error"
+    with pytest.raises(TypeError):
+        "ant" in builder
+
+
+def scalable(keys, **options):
+    f = ScalableBloomFilter(100, 0.01, **options)
+    f.update(keys)
+    return f
+
+
+def test_union_of_scalable_filters():
+    f, g, h = scalable(range(1_000)), scalable(range(1_000, 3_000)), scalable(["ant"])
+    before = [x.to_bytes() for x in (f, g, h)]
+    united = ScalableBloomFilter.union(x for x in (f, g, h))
+    assert united.contains_many(range(3_000)).all() and "ant" in united and united.fpr == pytest.approx(0.03)
+    assert united.contains_many(range(10_000, 110_000)).mean() < 0.03
+    assert [x.to_bytes() for x in (f, g, h)] == before
+    assert ScalableBloomFilter.union([f]) == f and ScalableBloomFilter.union([f]) is not f
+    united.update(range(3_000, 9_000))
+    assert united.contains_many(range(9_000)).all(), "a union keeps growing"
+    with pytest.raises(ValueError, match="at least one filter"):
+        ScalableBloomFilter.union([])
+    with pytest.raises(TypeError):
+        ScalableBloomFilter.union([f, BloomFilter(100)])
+    with pytest.raises(ValueError, match="k = .*make both with the same expected_keys and fpr"):
+        ScalableBloomFilter.union([f, ScalableBloomFilter(100, 1e-6)])
+    with pytest.raises(ValueError, match="seeds 0x0 and 0x5"):
+        ScalableBloomFilter.union([f, scalable(["ant"], seed=5)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the memory in use")
+def test_memory_for_growth_that_cannot_be_had_is_an_error():
+    """The process used to end."""
+    run_python("""
+import resource
+import numpy as np
+from bloomline import FilterBuilder, ScalableBloomFilter
+
+def limit(more):
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
+
+def refused(use):
+    try:
+        use()
+    except MemoryError as error:
+        assert "out of memory: cannot allocate" in str(error), repr(error)
+    else:
+        raise SystemExit("no error")
+
+f = ScalableBloomFilter(10_000_000)
+keys = np.arange(9_999_000)
+f.update(keys)
+other, small = f.copy(), ScalableBloomFilter(100)
+small.add(17)
+limit(8 << 20)
+refused(lambda: f.update(range(10_000_000, 20_000_000)))
+for key in range(20_000_000, 20_000_100):
+    try:
+        f.add(key)
+    except MemoryError as error:
+        assert str(error).endswith(": the filter keeps the keys before"), repr(error)
+refused(lambda: ScalableBloomFilter.union([f, other]))
+refused(lambda: ScalableBloomFilter.union([small, other]))
+assert f.contains_many(keys[::100]).all()
+limit(1 << 30)
+f.update(np.arange(10_000_000, 10_100_000))
+assert f.contains_many(np.arange(10_000_000, 10_100_000)).all()
+
+builder = FilterBuilder()
+limit(64 << 20)
+refused(lambda: builder.update(range(100_000_000)))
+n = len(builder)
+assert n > 1_000_000
+limit(1 << 30)
+assert builder.finish().contains_many(np.arange(n)).all()
+""")
+
+
+def test_kinds_of_keys_go_along():
+    builder = FilterBuilder()
+    builder.update(range(10))
+    f = builder.finish()
+    with pytest.raises(TypeError, match="the filter has only integers"):
+        f.contains_many(["ant"])
+    builder.update(["ant"])  # without a warning: the builder was empty again
+    with pytest.raises(TypeError, match="the filter has only text"):
+        builder.finish().contains_many([1])
+    builder.add("ant")
+    with pytest.warns(KeyKindWarning, match="integers added to a filter of text"):
+        builder.add(17)
+    with pytest.warns(KeyKindWarning, match="text added to a filter of integers"):
+        builder.clear()
+        builder.add(17)
+        builder.update(["ant"])
+    united = ScalableBloomFilter.union([scalable([1]), scalable([2])])
+    with pytest.raises(TypeError, match="the filter has only integers"):
+        united.contains_many(["ant"])
+    ScalableBloomFilter.union([united, scalable(["ant"])]).contains_many(["ant"])

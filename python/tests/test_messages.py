@@ -1,0 +1,194 @@
+"""Errors as a user reads them: what was wrong, with the argument, the class or the path, and what to do."""
+
+import errno
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import bloomline
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    DecodeError,
+    FilterBank,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
+from support import ALL, command
+
+KINDS = {
+    BloomFilter: "blocked filter",
+    CountingBloomFilter: "counting filter",
+    ScalableBloomFilter: "scalable filter",
+    StandardBloomFilter: "standard filter",
+    FilterBank: "filter bank",
+}
+
+
+def one_of(cls):
+    if cls is FilterBank:
+        return FilterBank([one_of(BloomFilter)])
+    f = cls(1_000)
+    f.update(range(1_000))
+    return f
+
+
+def message(expected, use, *arguments, **options):
+    with pytest.raises(expected) as error:
+        use(*arguments, **options)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("cls", KINDS)
+def test_open_finds_the_class(cls, tmp_path):
+    path = tmp_path / "f"
+    f = one_of(cls)
+    f.save(path)
+    for given in (path, str(path)):
+        opened = bloomline.open(given)
+        assert type(opened) is (BloomView if cls is BloomFilter else cls)
+    if cls is BloomFilter:
+        assert opened.to_filter() == f and bloomline.open(path, verify=False).to_filter() == f
+        assert bloomline.open(path, mmap=True).to_filter() == f == bloomline.open(path, mmap=False)
+        assert type(bloomline.open(path, False)) is BloomFilter
+    else:
+        assert opened.to_bytes() == f.to_bytes() == bloomline.open(path, mmap=False).to_bytes()
+    damaged = bytearray(f.to_bytes())
+    damaged[3] ^= 1
+    path.write_bytes(damaged)
+    assert message(DecodeError, bloomline.open, path).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("cls", KINDS)
+@pytest.mark.parametrize("wanted", KINDS)
+def test_another_class(cls, wanted, tmp_path):
+    if cls is wanted:
+        return
+    data, name = one_of(cls).to_bytes(), cls.__name__
+    path = tmp_path / "f"
+    path.write_bytes(data)
+    text = f"these are the bytes of a {KINDS[cls]}: open them as one, with {name}"
+    assert message(DecodeError, wanted.from_bytes, data) == f"{text}.from_bytes"
+    assert message(DecodeError, wanted.open, path) == f"{path}: {text}.open or bloomline.open"
+    if wanted is BloomFilter:
+        assert message(DecodeError, BloomView, data) == f"{text}.from_bytes"
+        assert message(DecodeError, BloomFilter.open, path, mmap=False) == f"{path}: {text}.open or bloomline.open"
+
+
+def test_files_of_no_class(tmp_path):
+    path = tmp_path / "f"
+    compact = one_of(BloomFilter).to_bytes()[:-64] + b"\x25"  # docs/format.md, section 4
+    looks = {
+        b"": "0 bytes, at least",
+        b"ant": "this looks like text: `update` takes its lines as keys",
+        b"ant\nbee\n" * 30: "this looks like text",
+        "жук\n".encode() * 50: "this looks like text",
+        b"\x89bldup\r\n": "this is a state of `bloomline dedup`, which only the command line reads",
+        bytes(500) + b"\x89bldup\r\n": "a state of `bloomline dedup`",
+        bytes(500) + b"\x89blsiv\r\n": "these are the bytes of a frontier: open them as one, which only Rust reads",
+        compact: "this may be a compact filter, which Python does not read: write standalone bytes instead",
+        bytes(500): "they end in [00, 00,",
+    }
+    for content, text in looks.items():
+        path.write_bytes(content)
+        for open in (bloomline.open, BloomFilter.open, StandardBloomFilter.open, FilterBank.open):
+            read = message(DecodeError, open, path)
+            assert read.startswith(f"{path}: ") and text in read and read.count(";") <= 1, read
+
+
+def test_a_state_of_the_command_line(tmp_path):
+    state = tmp_path / "seen"
+    subprocess.run([command(), "dedup", "-q", "--state", state], input=b"ant\n", check=True, capture_output=True)
+    assert "this is a state of `bloomline dedup`" in message(DecodeError, bloomline.open, state)
+
+
+def test_what_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opens = [bloomline.open, BloomFilter.open, lambda path: BloomFilter.open(path, mmap=False), FilterBank.open]
+    opens += [cls.open for cls in ALL]
+    for open in opens:
+        for path in (".", str(tmp_path)):
+            with pytest.raises((IsADirectoryError, PermissionError)) as error:
+                open(path)
+            assert error.value.filename == path and (os.name != "posix" or error.value.errno == errno.EISDIR)
+        with pytest.raises(FileNotFoundError) as error:
+            open("absent")
+        assert error.value.filename == "absent"
+    for save in (one_of(BloomFilter).save, one_of(FilterBank).save):
+        with pytest.raises((IsADirectoryError, PermissionError)):
+            save(".")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe")
+        for open in (bloomline.open, BloomFilter.open):
+            for path in ("pipe", "/dev/null"):
+                text = message(OSError, open, path)
+                assert text.startswith("not a regular file, which cannot be mapped: ") and path in text
+    for path in ("f.bloom", tmp_path):
+        text = "a buffer of bytes is needed, not a path: `open` takes a path"
+        assert message(TypeError, BloomView, path) == text == message(TypeError, BloomFilter.from_bytes, path)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_arguments_are_named(cls):
+    keys = "initial_capacity" if cls is ScalableBloomFilter else "expected_keys"
+    needed = "a number from 0 to 18446744073709551615 is needed, not"
+    assert message(ValueError, cls, -1) == f"{keys}: {needed} -1"
+    assert message(ValueError, cls, **{keys: 2**64}) == f"{keys}: {needed} {2**64}"
+    assert message(ValueError, cls, 10, seed=2**64) == f"seed: {needed} {2**64}"
+    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls is StandardBloomFilter
+    assert message(ValueError, cls, 10, 2) == "fpr: a false-positive rate must be between 0 and 1, both excluded, not 2"
+    assert message(ValueError, cls, 10, 1e-30).startswith("fpr: a false-positive rate of 1e-30 is out of reach: ")
+    assert message(MemoryError, cls, 2**50).endswith(" bytes: expect fewer keys, or allow a higher fpr")
+    if cls is not ScalableBloomFilter:
+        assert message(ValueError, cls.with_bits_per_key, 10, 65).startswith("bits_per_key: bits per key must be above 0")
+
+
+def test_other_arguments_are_named():
+    f = BloomFilter(1_000)
+    assert message(ValueError, f.fold, -1).startswith("factor: ")
+    assert "use a factor that divides 20" in message(ValueError, f.fold, 7)
+    assert message(ValueError, f.shrink_to_fpr, 3).startswith("fpr: ")
+    assert message(ValueError, FilterBank, [f], -1).startswith("capacity: ")
+    assert message(ValueError, FilterBank([f]).reserve, -1).startswith("additional: ")
+
+
+def test_filters_that_cannot_be_combined():
+    remedy = "cannot be combined: make both with the same expected_keys and fpr (or bits_per_key)"
+    f = BloomFilter.with_bits_per_key(1_000, 10)
+    other_k = BloomFilter.with_bits_per_key(500, 20)
+    assert message(ValueError, lambda: f | other_k) == f"filters with k = {f.k} and k = {other_k.k} {remedy}"
+    prime = BloomFilter.with_bits_per_key(1_050, 10)
+    assert message(ValueError, lambda: f & prime) == f"filters of 20 and 21 blocks {remedy}"
+    double = BloomFilter.with_bits_per_key(2_048, 10)
+    assert message(ValueError, lambda: f | double).endswith("fold the larger one by 2")
+    a, b = StandardBloomFilter(1_000), StandardBloomFilter(2_000)
+    assert message(ValueError, lambda: a | b) == f"filters of {a.size_bits} and {b.size_bits} bits {remedy}"
+    bank = FilterBank([f])
+    assert message(ValueError, bank.push, other_k) == f"filters with k = {f.k} and k = {other_k.k} {remedy}"
+    assert message(ValueError, bank.push, prime) == (
+        "a filter of 21 blocks does not fit into a bank of 20: make all filters with the same expected_keys and fpr"
+    )
+
+
+def test_tables_that_are_no_keys():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    f = BloomFilter(1_000)
+    pandas, polars = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pl.DataFrame({"a": [1, 2], "b": [3, 4]})
+    tables = [
+        (polars.lazy(), "a polars LazyFrame has no keys: call .collect() and select one column"),
+        (polars.lazy().group_by("a"), "a polars LazyGroupBy has no keys: pass one column"),
+        (polars.group_by("a"), "a polars GroupBy has no keys: pass one column"),
+        (pl.col("a"), "a polars Expr has no keys: "),
+        (pandas.groupby("a"), "a pandas DataFrameGroupBy has no keys: pass one column of the DataFrame that was grouped"),
+        (pandas.groupby("a")["b"], "a pandas SeriesGroupBy has no keys: pass one column"),
+        (pd.MultiIndex.from_frame(pandas), "a pandas MultiIndex has no keys: join its levels"),
+        (pandas, "2 columns (a, b) are not keys: select one of them"),
+        (polars, "2 columns (a, b) are not keys: select one of them"),
+    ]
+    for table, text in tables:
+        for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
+            assert message(TypeError, use, table).startswith(text), text
+    assert f == BloomFilter(1_000) and f.contains_many(np.array([1])).tolist() == [False]

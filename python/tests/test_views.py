@@ -1,0 +1,175 @@
+"""Views that are closed: the buffer is free, no thread reads memory that is gone, and no answer is wrong."""
+
+import gc
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bloomline
+from bloomline import BloomFilter, BloomView, FilterBank
+
+CLOSED = "^the view is closed: open it again$"
+
+
+def filled(count=1_000):
+    f = BloomFilter(count)
+    f.update(np.arange(count))
+    return f
+
+
+def uses(view):
+    return {
+        "in": lambda: 17 in view,
+        "contains_many": lambda: view.contains_many(np.arange(10)),
+        "of nothing": lambda: view.contains_many([]),
+        "verify": view.verify,
+        "to_filter": view.to_filter,
+        "k": lambda: view.k,
+        "n_blocks": lambda: view.n_blocks,
+        "size_bytes": lambda: view.size_bytes,
+        "seed": lambda: view.seed,
+        "with": lambda: view.__enter__(),
+        "bank": lambda: FilterBank([view]),
+        "bank of others": lambda: FilterBank([filled(), view, filled()]),
+    }
+
+
+def test_with_lets_go_of_a_buffer():
+    data = bytearray(filled().to_bytes())
+    with BloomView(data) as view:
+        assert type(view) is BloomView and 17 in view and not view.closed
+        with pytest.raises(BufferError):
+            data.append(0)
+    data.append(0)
+    assert view.closed and repr(view) == "BloomView(closed)"
+    for name, use in uses(view).items():
+        with pytest.raises(ValueError, match=CLOSED):
+            use()
+            pytest.fail(name)
+    view.close()
+
+
+def test_with_passes_errors_on_and_closes():
+    with pytest.raises(LookupError, match="mine"), BloomView(filled().to_bytes()) as view:
+        raise LookupError("mine")
+    assert view.closed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc has the mappings")
+def test_with_unmaps_a_file(tmp_path):
+    path = tmp_path / "f.bloom"
+    filled(100_000).save(path)
+
+    def is_mapped():
+        return str(path) in Path("/proc/self/maps").read_text()
+
+    for open in (BloomFilter.open, bloomline.open):
+        with open(path) as view:
+            assert is_mapped() and 17 in view
+        assert not is_mapped()
+        with pytest.raises(ValueError, match=CLOSED):
+            17 in view
+        assert 17 in open(path)
+
+
+def test_an_iterator_may_close_the_view_that_reads_it():
+    view = BloomView(filled().to_bytes())
+
+    def keys():
+        yield from range(10_000)
+        view.close()
+        yield 17
+
+    with pytest.raises(ValueError, match=CLOSED):
+        view.contains_many(keys())
+
+
+def test_shared_memory_can_be_closed_after_with():
+    from multiprocessing import shared_memory
+
+    data = filled().to_bytes()
+    memory = shared_memory.SharedMemory(create=True, size=len(data))
+    try:
+        memory.buf[: len(data)] = data
+        with BloomView(memory.buf[: len(data)]) as view:
+            assert view.contains_many(np.arange(1_000)).all()
+        gc.collect()
+        memory.close()
+    finally:
+        memory.unlink()
+
+
+@pytest.mark.parametrize("keys", [np.arange(200_000), list(range(3_000)), 17], ids=["array", "list", "one"])
+def test_threads_look_up_while_the_view_is_closed(tmp_path, keys):
+    """Each call answers rightly or raises; once `close` has returned, each raises."""
+    path = tmp_path / "f.bloom"
+    f = filled(200_000)
+    f.save(path)
+    data = bytearray(f.to_bytes())
+    count = 1 if isinstance(keys, int) else len(keys)
+    for round in range(10):
+        view = BloomFilter.open(path) if round % 2 else BloomView(data)
+        problems, answered, closed = [], [0] * 3, threading.Event()
+
+        def look_up(thread):
+            while True:
+                was_closed = closed.is_set()
+                try:
+                    found = int(keys in view) if count == 1 else int(view.contains_many(keys).sum())
+                except ValueError as error:
+                    if str(error) != "the view is closed: open it again":
+                        problems.append(error)
+                    return
+                if was_closed or found != count:
+                    problems.append((was_closed, found))
+                    return
+                answered[thread] += 1
+
+        threads = [threading.Thread(target=look_up, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        while min(answered) == 0 and not problems:
+            time.sleep(0.001)
+        view.close()
+        if round % 2 == 0:
+            data.append(0)  # would be a BufferError if anything still held it
+            data.pop()
+        elif sys.platform == "linux":
+            assert str(path) not in Path("/proc/self/maps").read_text()
+        closed.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a deadlock"
+        assert not problems
+
+
+def test_threads_put_a_view_into_banks_while_it_is_closed():
+    """A bank holds several views and filters at once: no order of them may wait forever."""
+    f = filled()
+    data = f.to_bytes()
+    for _ in range(20):
+        views, bank = [BloomView(data), BloomView(data)], FilterBank([f])
+        unexpected = []
+
+        def push(order):
+            try:
+                for _ in range(50):
+                    FilterBank([*views[::order], f, views[0]])
+                    bank.replace(0, views[::order][0])
+            except ValueError as error:
+                if "the view is closed" not in str(error):
+                    unexpected.append(error)
+
+        threads = [threading.Thread(target=push, args=(order,)) for order in (1, -1)]
+        threads += [threading.Thread(target=view.close) for view in views]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a deadlock"
+        assert not unexpected and 17 in bank.get(0)
