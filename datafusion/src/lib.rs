@@ -65,15 +65,18 @@
 //! the rows (`SELECT *`): that asks for a copy per row.
 
 mod aggregates;
+mod arguments;
 mod contains;
 mod filters;
 mod inspect;
 mod keys;
 mod reference;
+mod registered;
 
 use std::sync::Arc;
 
-use datafusion_common::Result;
+use bloomline::BloomFilter;
+use datafusion_common::{Result, plan_err};
 use datafusion_expr::registry::FunctionRegistry;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
@@ -95,6 +98,32 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
         registry.register_udaf(function)?;
     }
     Ok(())
+}
+
+/// Registers a filter under a name: in SQL, `bloom_contains('crawled', url)` looks keys up in the filter of
+/// `register_filter(&context, "crawled", filter)`. Replaces the filter that had the name. Names are case-sensitive.
+///
+/// Plans carry the name and a hash of the filter, not its bytes. Every process that plans or runs the query needs the
+/// filter: one without it, or with another filter of the name, returns an error. A query uses the filter of the time
+/// when it was planned. [`register_all`] comes first, and forgets the filters if it is called again.
+///
+/// # Errors
+///
+/// If the registry lacks this crate's functions.
+pub fn register_filter(
+    registry: &dyn FunctionRegistry,
+    name: impl Into<String>,
+    filter: impl Into<Arc<BloomFilter>>,
+) -> Result<()> {
+    match registry
+        .udf(contains::NAME)
+        .ok()
+        .as_ref()
+        .and_then(|function| function.inner().downcast_ref::<Contains>())
+    {
+        Some(function) => function.names().insert("register_filter", name.into(), filter.into()),
+        None => plan_err!("register_filter: call register_all on this registry first"),
+    }
 }
 
 /// The scalar functions, for registries that are not a [`FunctionRegistry`], such as Ballista's.

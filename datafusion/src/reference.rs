@@ -9,17 +9,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StructArray};
+use arrow::array::{Array, AsArray, BinaryViewArray, BooleanArray, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 use bloomline::{BloomView, StandaloneFooter};
-use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::arguments::{Rows, exactly};
 use crate::filters::{self, failed};
 
 const NAME: &str = "bloom_reference";
+const TAKES: &str = "a filter";
 
 fn fields() -> Fields {
     let filter = Field::new("bloomline_filter", DataType::BinaryView, true);
@@ -31,17 +33,10 @@ fn fields() -> Fields {
 
 /// Returns whether values of this type are references.
 pub fn is_reference(data_type: &DataType) -> bool {
-    let DataType::Struct(found) = data_type else { return false };
-    let fields = fields();
-    found.len() == fields.len()
-        && found
-            .iter()
-            .zip(&fields)
-            .all(|(found, field)| found.name() == field.name() && found.data_type() == field.data_type())
+    matches!(data_type, DataType::Struct(found) if filters::same_fields(found, &fields()))
 }
 
-fn of_array(column: &ArrayRef) -> Result<StructArray> {
-    let filters = filters::views(column)?;
+fn to(filters: BinaryViewArray) -> Result<StructArray> {
     // Equal views are of the same bytes.
     let mut checked = HashMap::new();
     let is_intact = (0..filters.len()).map(|i| {
@@ -65,14 +60,17 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
     StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum)
 }
 
-/// References to the filters of an argument: as many as it has, or one if it is a scalar.
-pub fn of(filter: ColumnarValue) -> Result<StructArray> {
-    let filters = match filter {
-        ColumnarValue::Scalar(ScalarValue::Struct(reference)) => reference,
-        ColumnarValue::Scalar(filter) => return of_array(&filter.to_array()?),
-        ColumnarValue::Array(filters) => filters,
-    };
-    if is_reference(filters.data_type()) { Ok(filters.as_struct().clone()) } else { of_array(&filters) }
+/// References to the filters of an argument: as many as it has rows, or one if it is a scalar.
+pub fn of(function: &str, argument: ColumnarValue) -> Result<StructArray> {
+    match argument {
+        ColumnarValue::Scalar(ScalarValue::Struct(reference)) if is_reference(reference.data_type()) => {
+            Ok(reference.as_ref().clone())
+        }
+        ColumnarValue::Array(references) if is_reference(references.data_type()) => {
+            Ok(references.as_struct().clone())
+        }
+        filters => to(filters::of(function, filters)?),
+    }
 }
 
 /// The filters that references stand for.
@@ -118,9 +116,9 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter] = types else { return plan_err!("{NAME} takes a filter") };
-        filters::check_type(NAME, filter)?;
-        Ok(vec![filter.clone()])
+        let [filter] = exactly(self.name(), TAKES, types.to_vec())?;
+        filters::check_type(self.name(), &filter)?;
+        Ok(vec![filter])
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -140,13 +138,8 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let filter = args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null));
-        let is_scalar = matches!(filter, ColumnarValue::Scalar(_));
-        let references = Arc::new(of(filter)?);
-        Ok(if is_scalar {
-            ColumnarValue::Scalar(ScalarValue::Struct(references))
-        } else {
-            ColumnarValue::Array(references)
-        })
+        let rows = Rows::of(&args);
+        let [filter] = exactly(self.name(), TAKES, args.args)?;
+        rows.answer(Arc::new(of(self.name(), filter)?))
     }
 }
