@@ -19,6 +19,7 @@ use datafusion_expr::{
 
 use crate::arguments::{Rows, exactly};
 use crate::filters;
+use crate::inspect;
 use crate::keys;
 use crate::reference::{self, Reference};
 use crate::registered::{self, NameOf, Names, Registered};
@@ -135,7 +136,8 @@ impl ScalarUDFImpl for Contains {
             name if info.get_data_type(&name)?.is_string() => {
                 if name.any_column_refs() {
                     return plan_err!(
-                        "{NAME}: a filter is of a binary type; its name must be a constant, not {name}"
+                        "{NAME}: a filter is of a binary type, not {}, and the name of one must be a constant",
+                        info.get_data_type(&name)?
                     );
                 }
                 // Its value is not known yet: that of a parameter, say.
@@ -148,6 +150,10 @@ impl ScalarUDFImpl for Contains {
                 let plan =
                     LogicalPlanBuilder::new_from_arc(subquery.subquery).project([reference])?.build()?;
                 Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })
+            }
+            // Folded below a join, each filter is folded once.
+            Expr::ScalarFunction(call) if inspect::folds_to_a_constant(&call) => {
+                ScalarUDF::from(Reference::new()).call(call.args)
             }
             other => ScalarUDF::from(Reference::new()).call(vec![other]),
         };

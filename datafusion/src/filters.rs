@@ -78,6 +78,9 @@ pub fn folded(function: &str, filter: BloomView<'_>, fpr: f64) -> Result<BloomFi
     folded.map_err(|error| not_made(function, error))
 }
 
+/// The most bytes in an array of Binary.
+const MAX_COLUMN: usize = if cfg!(test) { 1 << 20 } else { i32::MAX as usize };
+
 /// A column of filters. `remedy` says what the user can do if they do not fit into one.
 pub fn column<'a>(
     function: &str,
@@ -85,9 +88,9 @@ pub fn column<'a>(
     remedy: &str,
 ) -> Result<ArrayRef> {
     let total: usize = filters.clone().flatten().map(BloomFilter::standalone_len).sum();
-    if total > i32::MAX as usize {
+    if total > MAX_COLUMN {
         return resources_err!(
-            "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: {remedy}",
+            "{function}: {} filters of {total} bytes together do not fit into one column of 2 GiB: {remedy}",
             filters.flatten().count()
         );
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, UInt64Array};
 use arrow::datatypes::DataType;
 use bloomline::BloomView;
-use datafusion_common::{Result, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_expr::expr::ScalarFunction;
+use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
 use crate::arguments::{Rows, exactly};
 use crate::filters;
@@ -32,6 +33,13 @@ impl Inspect {
     pub fn new(what: What) -> Self {
         Self { what, signature: Signature::user_defined(Volatility::Immutable) }
     }
+}
+
+/// Returns whether this is `bloom_fold` with a constant rate that any filter can be folded to.
+pub fn folds_to_a_constant(call: &ScalarFunction) -> bool {
+    let is_fold = |function: &Inspect| function.what == What::Fold;
+    call.func.inner().downcast_ref().is_some_and(is_fold)
+        && matches!(call.args[..], [_, Expr::Literal(ScalarValue::Float64(Some(fpr)), _)] if 0.0 < fpr && fpr < 1.0)
 }
 
 impl ScalarUDFImpl for Inspect {

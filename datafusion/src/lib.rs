@@ -80,7 +80,7 @@ use datafusion_common::{Result, plan_err};
 use datafusion_expr::registry::FunctionRegistry;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use aggregates::{Build, Union};
+use aggregates::{Build, InWindow, Planner, Union};
 use contains::Contains;
 use inspect::{Inspect, What};
 use reference::Reference;
@@ -97,6 +97,8 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in aggregate_functions() {
         registry.register_udaf(function)?;
     }
+    // A registry that plans no SQL has no planners.
+    let _ = registry.register_expr_planner(Arc::new(Planner));
     Ok(())
 }
 
@@ -142,7 +144,9 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 
 /// The aggregates, for registries that are not a [`FunctionRegistry`], such as Ballista's.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
-    [AggregateUDF::from(Build::new()), AggregateUDF::from(Union::new())].map(Arc::new).into()
+    let aggregates = [AggregateUDF::from(Build::new()), AggregateUDF::from(Union::new())];
+    let in_windows = aggregates.clone().map(|aggregate| AggregateUDF::from(InWindow::of(aggregate)));
+    aggregates.into_iter().chain(in_windows).map(Arc::new).collect()
 }
 
 #[cfg(doctest)]

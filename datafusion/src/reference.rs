@@ -1,4 +1,4 @@
-//! `bloom_reference(filter)`: what stands for a filter inside of a plan.
+//! `bloom_reference(filter)`, or `(filter, fpr)` to fold it: what stands for a filter inside of a plan.
 //!
 //! DataFusion copies binary values often: a literal and the result of a scalar subquery once per batch, the columns of
 //! one side of a cross join once per row. It does not copy structs: a struct is passed on by its `Arc`, and repeated by
@@ -9,10 +9,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BinaryViewArray, BooleanArray, StructArray};
+use arrow::array::{
+    Array, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, StructArray, UInt64Builder,
+};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Fields};
 use bloomline::{BloomView, StandaloneFooter};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
@@ -46,6 +49,34 @@ fn to(filters: BinaryViewArray) -> Result<StructArray> {
     let is_intact = BooleanArray::from_iter(is_intact.map(Some));
     let nulls = filters.nulls().cloned();
     Ok(StructArray::try_new(fields(), vec![Arc::new(filters), Arc::new(is_intact)], nulls)?)
+}
+
+/// Filters folded to a rate. A damaged one stays as it is.
+fn folded(function: &str, filters: &BinaryViewArray, fpr: f64) -> Result<BinaryViewArray> {
+    let mut folded = BinaryViewBuilder::new();
+    // Equal views are of the same bytes.
+    let mut known = HashMap::new();
+    let mut rows = UInt64Builder::with_capacity(filters.len());
+    for (i, view) in filters.views().iter().enumerate() {
+        if filters.is_null(i) {
+            rows.append_null();
+            continue;
+        }
+        let next = known.len() as u64;
+        let row = *known.entry(view).or_insert(next);
+        rows.append_value(row);
+        if row == next {
+            let bytes = filters.value(i);
+            match filters::open(function, bytes) {
+                Ok(filter) => {
+                    let filter = filters::folded(function, filter, fpr)?;
+                    folded.append_value(filters::standalone(function, &filter)?);
+                }
+                Err(_) => folded.append_value(bytes),
+            }
+        }
+    }
+    Ok(take(&folded.finish(), &rows.finish(), None)?.as_binary_view().clone())
 }
 
 /// The checksum of a filter, or of the filter that a reference stands for. `None` for other values.
@@ -116,9 +147,11 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter] = exactly(self.name(), TAKES, types.to_vec())?;
+        let mut types = types.to_vec();
+        let fpr = if types.len() == 2 { types.pop() } else { None };
+        let [filter] = exactly(self.name(), TAKES, types)?;
         filters::check_type(self.name(), &filter)?;
-        Ok(vec![filter])
+        Ok([filter].into_iter().chain(fpr.map(|_| DataType::Float64)).collect())
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -132,14 +165,25 @@ impl ScalarUDFImpl for Reference {
     /// DataFusion moves the function below a query's `WHERE` too, where only columns are cheap and without errors.
     fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
         match arguments {
-            [ExpressionPlacement::Column] if self.moves => ExpressionPlacement::MoveTowardsLeafNodes,
+            [ExpressionPlacement::Column] | [ExpressionPlacement::Column, ExpressionPlacement::Literal]
+                if self.moves =>
+            {
+                ExpressionPlacement::MoveTowardsLeafNodes
+            }
             _ => ExpressionPlacement::KeepInPlace,
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = Rows::of(&args);
+        let fpr = if args.args.len() == 2 { args.args.pop() } else { None };
         let [filter] = exactly(self.name(), TAKES, args.args)?;
-        rows.answer(Arc::new(of(self.name(), filter)?))
+        rows.answer(Arc::new(match fpr {
+            None => of(self.name(), filter)?,
+            Some(ColumnarValue::Scalar(ScalarValue::Float64(Some(fpr)))) => {
+                to(folded(self.name(), &filters::of(self.name(), filter)?, fpr)?)?
+            }
+            Some(_) => return exec_err!("{}: the false-positive rate must be a constant", self.name()),
+        }))
     }
 }
