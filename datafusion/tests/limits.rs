@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch};
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Int64Type};
 use common::{built, rows, session, value};
 use datafusion::prelude::SessionContext;
 
@@ -42,6 +42,7 @@ async fn windows_return_views() {
     let context = with_ids(3);
     let sql = "SELECT bloom_filter(id, 10, 0.01) OVER (ORDER BY id), bloom_filter_union(x'') OVER () FROM t WHERE false";
     let frame = context.sql(sql).await.unwrap();
+    assert!(frame.schema().fields().iter().all(|field| *field.data_type() == DataType::BinaryView));
     let names: Vec<_> = frame.schema().fields().iter().map(|field| field.name().as_str()).collect();
     assert!(names[0].starts_with("bloom_filter(t.id,"), "{names:?}");
     assert!(names[1].starts_with("bloom_filter_union("), "{names:?}");
