@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, StructArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bloomline::BloomView;
 use datafusion_common::{Result, ScalarValue, plan_err};
@@ -177,10 +177,19 @@ impl ScalarUDFImpl for Contains {
 
 /// Looks up all keys in one filter.
 fn look_up(filter: BloomView<'_>, keys: &dyn Array) -> Result<BooleanArray> {
-    let hashes = keys::hash(keys, filter.seed())?;
-    let mut found = vec![false; keys.len()];
-    filter.contains_batch(&hashes, &mut found);
-    Ok(BooleanArray::new(BooleanBuffer::from(found), keys.logical_nulls()))
+    let n = keys.len();
+    let mut found = vec![0; n.div_ceil(8)];
+    let mut rest = &mut found[..];
+    let mut b = [false; 1024];
+    keys::for_each_chunk(keys, filter.seed(), &mut |hashes| {
+        let bits = rest.split_off_mut(..hashes.len().div_ceil(8)).expect("a byte for 8 keys");
+        filter.contains_batch(hashes, &mut b[..hashes.len()]);
+        for (bits, b) in bits.iter_mut().zip(b.chunks(8)) {
+            *bits = b.iter().enumerate().map(|(i, b)| u8::from(*b) << i).sum();
+        }
+    })?;
+    let found = BooleanBuffer::new(Buffer::from_vec(found), 0, n);
+    Ok(BooleanArray::new(found, keys.logical_nulls()))
 }
 
 /// Looks up each of `n` keys in the filter beside it, or all keys in the only filter.
