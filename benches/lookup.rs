@@ -40,6 +40,10 @@ fn lookup(criterion: &mut Criterion) {
                     group.bench_function(BenchmarkId::new("contains_batch", kernel), |bencher| {
                         bencher.iter(|| filter.contains_batch(black_box(queries), black_box(&mut found)));
                     });
+                    let mut found = vec![0; queries.len() / 8];
+                    group.bench_function(BenchmarkId::new("contains_bitmap", kernel), |bencher| {
+                        bencher.iter(|| filter.contains_bitmap(black_box(queries), black_box(&mut found)));
+                    });
                 }
                 group.finish();
             }

@@ -254,6 +254,33 @@ impl BloomFilter {
         self.as_view().contains_batch(hashes, found);
     }
 
+    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout, and
+    /// [`set_indices`](crate::set_indices) lists what is set.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, hash_key, set_indices};
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.insert("ant");
+    /// filter.insert("cat");
+    /// let hashes = ["ant", "bee", "cat"].map(|key| hash_key(key, 0));
+    /// let mut found = [0];
+    /// filter.contains_bitmap(&hashes, &mut found);
+    /// assert_eq!(found, [0b101]);
+    /// assert_eq!(set_indices(&found).collect::<Vec<_>>(), [0, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        self.as_view().contains_bitmap(hashes, found);
+    }
+
     /// Starts loading the cache line of a hash that you will look up or insert a little later. With many filters to
     /// probe, or other work to do in between, the waits for memory overlap.
     #[inline]

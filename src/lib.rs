@@ -193,6 +193,7 @@ mod aligned_bytes;
 #[cfg(target_has_atomic = "64")]
 mod atomic;
 pub mod bank;
+mod bitmap;
 mod blocks;
 mod builder;
 mod encoding;
@@ -218,6 +219,7 @@ mod view;
 pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
+pub use bitmap::set_indices;
 pub use builder::FilterBuilder;
 pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]

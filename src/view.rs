@@ -162,6 +162,26 @@ impl<'a> BloomView<'a> {
         }
     }
 
+    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout, and
+    /// [`set_indices`](crate::set_indices) lists what is set.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
+        match self.lanes {
+            Lanes::Blocks(blocks) => self.kernel.contains_bitmap(blocks, hashes, self.k, found),
+            Lanes::Short(_) => {
+                for (byte, hashes) in found.iter_mut().zip(hashes.chunks(8)) {
+                    let bit = |&hash| u8::from(self.contains_hash(hash));
+                    *byte = hashes.iter().rev().fold(0, |bits, hash| bits << 1 | bit(hash));
+                }
+            }
+        }
+    }
+
     /// Starts loading the cache line of a hash that you will look up a little later. See
     /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]

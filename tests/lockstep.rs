@@ -108,6 +108,13 @@ fn a_batch_with_fewer_answers_than_hashes_panics() {
 }
 
 #[test]
+#[should_panic(expected = "a byte per eight hashes")]
+fn a_bitmap_with_fewer_bits_than_hashes_panics() {
+    let filter = BloomFilter::with_blocks(1, 6).unwrap();
+    filter.contains_bitmap(&[0; 9], &mut [0]);
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_kernel_builds_the_same_filter() {
     let built = Kernel::available().map(|kernel| {

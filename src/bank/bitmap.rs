@@ -1,7 +1,9 @@
 //! `SlotBitmap`: the result of a lookup.
 
 use alloc::vec::Vec;
-use core::{fmt, iter};
+use core::fmt;
+
+use crate::bitmap::set_indices_of_words;
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
@@ -34,16 +36,7 @@ impl SlotBitmap {
 
     /// The slots whose bits are set, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().zip((0..).step_by(64)).flat_map(|(&word, first)| {
-            let mut bits = word;
-            iter::from_fn(move || {
-                let slot = first + bits.trailing_zeros() as usize;
-                (bits != 0).then(|| {
-                    bits &= bits - 1;
-                    slot
-                })
-            })
-        })
+        set_indices_of_words(self.words.iter().copied())
     }
 
     /// Returns whether the bit of this slot is set.

@@ -3,8 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups, Pairs};
-use super::tables::{PerWord, ROWS, Row, Table, lane_bits, steps};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::tables::{PerWord, ROWS, Row, Table, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -31,6 +31,27 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let probed = PerWord::of(&PROBED, k);
     batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
+    let PerWord { first, second } = PerWord::of(&PROBED, k);
+    let first = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(*first)));
+    let answers = |words: &[u64; 8], set: &[u8; 8]| answers(words, set, first);
+    match second {
+        None => batch.run_in_steps(blocks, |block, word| set_probes(load(block), word), answers),
+        Some(second) => {
+            let set = |block: &Block, word| {
+                let block = load(block);
+                set_probes(block, word) & (set_probes(block, second_word(word)) | !second[rotation(word)])
+            };
+            batch.run_in_steps(blocks, set, answers);
+        }
+    }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
@@ -123,19 +144,41 @@ fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
 /// A bit for each probed lane, in the order in which [`contains_probes`] collects them.
 pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 4, 5, 2, 3, 6, 7]);
 
-/// Shifts each lane's probe to its sign, collects the signs, then ignores the lanes that are not probed.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn contains_probes(block: [__m256i; 2], hash: u64, probed: PerWord<[u8; LANES]>) -> bool {
-    let set = |word| {
-        let [low, high] =
-            positions(word).map(|positions| _mm256_andnot_si256(positions, _mm256_set1_epi64x(63)));
-        let [low, high] = [_mm256_sllv_epi64(block[0], low), _mm256_sllv_epi64(block[1], high)];
-        // The high halves of all lanes.
-        let signs = _mm256_shuffle_ps::<0xdd>(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-        _mm256_movemask_ps(signs) as u8
+    let missing = |word, probed: &u8| !set_probes(block, word) & probed;
+    probed.each(hash, missing, |first, second| first | second) == 0
+}
+
+/// Shifts each lane's probe to its sign, and collects the signs, also of lanes that are not probed.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn set_probes(block: [__m256i; 2], word: u64) -> u8 {
+    let [low, high] = positions(word).map(|positions| _mm256_andnot_si256(positions, _mm256_set1_epi64x(63)));
+    let [low, high] = [_mm256_sllv_epi64(block[0], low), _mm256_sllv_epi64(block[1], high)];
+    // The high halves of all lanes.
+    let signs = _mm256_shuffle_ps::<0xdd>(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+    _mm256_movemask_ps(signs) as u8
+}
+
+/// A bit for each key: whether all lanes that its first word probes are `set`.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn answers(first_words: &[u64; 8], set: &[u8; 8], probed: __m256i) -> u8 {
+    let four = |words: &[u64; 4], set: &[u8; 4]| {
+        // SAFETY: the AVX load reads the 32 bytes of four words, and `loadu` needs no alignment.
+        let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+        let probed = _mm256_permutevar8x32_epi32(probed, _mm256_srli_epi64::<61>(words));
+        // The index in the high half of each lane is 0, whose entry is ignored.
+        let probed = _mm256_and_si256(probed, _mm256_set1_epi64x(0xff));
+        let set = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(i32::from_le_bytes(*set)));
+        let missing = _mm256_andnot_si256(set, probed);
+        let present = _mm256_cmpeq_epi64(missing, _mm256_setzero_si256());
+        _mm256_movemask_pd(_mm256_castsi256_pd(present)) as u8
     };
-    probed.each(hash, |word, probed| !set(word) & probed, |first, second| first | second) == 0
+    let (words, set) = (first_words.as_chunks().0, set.as_chunks().0);
+    four(&words[0], &set[0]) | four(&words[1], &set[1]) << 4
 }
 
 #[inline]

@@ -3,10 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups, Pairs};
-use super::tables::{
-    POSITIONS, PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps,
-};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::tables::{PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;
 use crate::short::{Lane, ShortLanes};
@@ -33,6 +31,28 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
     let probed = ProbedLanes::of(k);
     batch.run(blocks, |block, hash| probed.are_set(load(block), hash));
+}
+
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
+    let ProbedLanes { first, second } = ProbedLanes::of(k);
+    let first = widen(first);
+    let answers = |words: &[u64; 8], missing: &[u8; 8]| answers(words, missing, first);
+    match second {
+        None => {
+            let one = _mm512_set1_epi64(1);
+            let missing = |block: &Block, word| _mm512_testn_epi64_mask(bits(word, one), load(block));
+            batch.run_in_steps(blocks, missing, answers);
+        }
+        Some(rows) => {
+            let missing = |block: &Block, word| both_words_missing(load(block), word, rows);
+            batch.run_in_steps(blocks, missing, answers);
+        }
+    }
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
@@ -148,18 +168,42 @@ impl ProbedLanes {
     #[target_feature(enable = "avx512f,bmi1,bmi2")]
     fn are_set(self, block: __m512i, hash: u64) -> bool {
         let word = first_word(hash);
-        let first = bits(word, _mm512_set1_epi64(1));
         let missing = match self.second {
             // Tests every lane, then ignores the lanes that are not probed: a table of bytes costs less than one of rows.
-            None => _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)],
-            // The first word has a probe in every lane. One test for both words takes 8 % less than two (Zen 4, 2026-11).
-            Some(rows) => {
-                let mask = _mm512_or_si512(first, bits_of_row(second_word(word), &rows[rotation(word)]));
-                _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask)
+            None => {
+                let first = bits(word, _mm512_set1_epi64(1));
+                _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)]
             }
+            Some(rows) => both_words_missing(block, word, rows),
         };
         missing == 0
     }
+}
+
+/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words takes 8 % less
+/// than two (Zen 4, 2026-11).
+#[inline]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {
+    let second = bits_of_row(second_word(first), &rows[rotation(first)]);
+    let mask = _mm512_or_si512(bits(first, _mm512_set1_epi64(1)), second);
+    _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask)
+}
+
+/// A bit for each key: whether no lane that its first word probes is `missing`.
+#[inline]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn answers(first_words: &[u64; 8], missing: &[u8; 8], probed: __m512i) -> u8 {
+    // SAFETY: the AVX-512 load reads the 64 bytes of eight words, and `loadu` needs no alignment.
+    let words = unsafe { _mm512_loadu_si512(first_words.as_ptr().cast()) };
+    let probed = _mm512_permutexvar_epi64(_mm512_srli_epi64::<61>(words), probed);
+    _mm512_testn_epi64_mask(widen(missing), probed)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,bmi1,bmi2")]
+fn widen(bytes: &[u8; 8]) -> __m512i {
+    _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(*bytes)))
 }
 
 #[inline]
@@ -179,8 +223,7 @@ fn bits_of_row(word: u64, row: &Row) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn bits(word: u64, ones: __m512i) -> __m512i {
-    // SAFETY: the AVX-512 load reads the 64 bytes of the array, and `loadu` needs no alignment.
-    let positions = unsafe { _mm512_loadu_si512(POSITIONS.as_ptr().cast()) };
+    let positions = _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55);
     // A rotate takes its count modulo 64; a shift does not.
     _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
 }

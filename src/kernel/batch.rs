@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 use super::prefetch::Pair;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, Blocks};
 
 /// The hashes of a batch, two at a time.
@@ -26,6 +28,75 @@ impl<H: Pairs> Lookups<'_, H> {
         }
     }
 }
+
+/// How many hashes one iteration of a bitmap's loop takes.
+pub(super) const WORD: usize = 64;
+
+/// Hashes, each group with a function that prefetches for a later group, hash by hash.
+pub(super) trait Words<'a>: Iterator<Item = (&'a [u64; WORD], Self::Prefetch)> {
+    type Prefetch: Fn(usize);
+}
+impl<'a, P: Fn(usize), I: Iterator<Item = (&'a [u64; WORD], P)>> Words<'a> for I {
+    type Prefetch = P;
+}
+
+pub(super) struct BitLookups<'a, H> {
+    pub(super) hashes: H,
+    /// A bit for each hash of a group.
+    pub(super) found: &'a mut [[u8; WORD / 8]],
+}
+
+impl<'a, H: Words<'a>> BitLookups<'_, H> {
+    #[inline(always)]
+    pub(super) fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
+        let mut answers = [[0; 8]; WORD / 8];
+        for (found, (hashes, prefetch)) in self.found.iter_mut().zip(self.hashes) {
+            for (at, answers) in answers.iter_mut().enumerate() {
+                for (i, answer) in answers.iter_mut().enumerate() {
+                    let hash = hashes[8 * at + i];
+                    prefetch(8 * at + i);
+                    *answer = u8::from(contains(blocks.block_of(hash), hash));
+                }
+            }
+            // Byte i of eight moves to bit i of the highest byte.
+            let pack =
+                |answers| (u64::from_le_bytes(answers).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
+            *found = answers.map(pack);
+        }
+    }
+
+    /// [`run`](Self::run) in three steps, of which the first and the last use vectors of keys: the first words of the
+    /// hashes; the `test` of each; and, from eight words and tests at a time, the `answers`.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(always)]
+    pub(super) fn run_in_steps(
+        self,
+        blocks: BlockSlice<'_>,
+        test: impl Fn(&Block, u64) -> u8,
+        answers: impl Fn(&[u64; 8], &[u8; 8]) -> u8,
+    ) {
+        let (mut words, mut tests) = (Aligned([[0; 8]; WORD / 8]), [[0; 8]; WORD / 8]);
+        for (found, (hashes, prefetch)) in self.found.iter_mut().zip(self.hashes) {
+            for (word, &hash) in words.0.as_flattened_mut().iter_mut().zip(hashes) {
+                *word = first_word(hash);
+            }
+            for (at, tests) in tests.iter_mut().enumerate() {
+                for (i, test_of) in tests.iter_mut().enumerate() {
+                    prefetch(8 * at + i);
+                    *test_of = test(blocks.block_of(hashes[8 * at + i]), words.0[at][i]);
+                }
+            }
+            for (found, (words, tests)) in found.iter_mut().zip(words.0.iter().zip(&tests)) {
+                *found = answers(words, tests);
+            }
+        }
+    }
+}
+
+/// Vectors that do not straddle cache lines.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[repr(align(64))]
+struct Aligned<T>(T);
 
 pub(super) struct Inserts<H, F> {
     pub(super) hashes: H,

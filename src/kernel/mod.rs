@@ -1,6 +1,6 @@
 //! The kernels: one implementation of inserts and lookups for each instruction set, their list, and the choice of one.
 //!
-//! Each kernel is a file with the same six functions in the same order. All kernels set and test the bits that
+//! Each kernel is a file with the same seven functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 //!
 //! x86-64 kernels are compiled only where the target has SSE2: bare-metal targets (`x86_64-unknown-none`,
@@ -42,7 +42,7 @@ mod sse41;
 mod tables;
 
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
-use batch::{Inserts, Lookups};
+use batch::{BitLookups, Inserts, Lookups, WORD};
 use choice::Choice;
 #[cfg(target_has_atomic = "64")]
 pub(crate) use prefetch::each_ahead;
@@ -485,5 +485,43 @@ impl Kernel {
             dispatch!(self, contains_batch(blocks, k, Lookups { hashes: early, found: found_early }));
         }
         dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) with a bit for each hash, the first in the lowest bit of the first byte.
+    /// `found` has a byte for each eight hashes, and one for the rest.
+    pub(crate) fn contains_bitmap(
+        self,
+        blocks: BlockSlice<'_>,
+        hashes: &[u64],
+        k: ProbeCount,
+        found: &mut [u8],
+    ) {
+        let (words, rest) = hashes.as_chunks();
+        let (found, found_rest) = found.split_at_mut(8 * words.len());
+        let found = found.as_chunks_mut().0;
+        if prefetch::straddle(blocks) {
+            self.contains_words::<true>(blocks, words, k, found);
+        } else {
+            self.contains_words::<false>(blocks, words, k, found);
+        }
+        for (found, hashes) in found_rest.iter_mut().zip(rest.chunks(8)) {
+            let bit = |&hash| u8::from(self.contains(blocks, hash, k));
+            *found = hashes.iter().rev().fold(0, |bits, hash| bits << 1 | bit(hash));
+        }
+    }
+
+    fn contains_words<const STRADDLE: bool>(
+        self,
+        blocks: BlockSlice<'_>,
+        hashes: &[[u64; WORD]],
+        k: ProbeCount,
+        found: &mut [[u8; 8]],
+    ) {
+        let (early, late) = prefetch::split_words::<STRADDLE>(blocks, hashes);
+        let (found_early, found_late) = found.split_at_mut(early.len());
+        if !found_early.is_empty() {
+            dispatch!(self, contains_bitmap(blocks, k, BitLookups { hashes: early, found: found_early }));
+        }
+        dispatch!(self, contains_bitmap(blocks, k, BitLookups { hashes: late, found: found_late }));
     }
 }

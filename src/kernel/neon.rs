@@ -8,7 +8,7 @@
 use core::arch::aarch64::*;
 
 use super::bank::{self, Square};
-use super::batch::{Lookups, Pairs};
+use super::batch::{BitLookups, Lookups, Pairs, Words};
 pub(super) use super::portable::{insert, insert_batch};
 use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, LANES};
@@ -20,6 +20,15 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    let rows = PerWord::of(&ROWS.0, k);
+    batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
+}
+
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
     let rows = PerWord::of(&ROWS.0, k);
     batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
 }

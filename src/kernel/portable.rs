@@ -5,7 +5,7 @@
 use wide::u64x8;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups, Pairs};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
@@ -26,6 +26,15 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 }
 
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    let rows = PerWord::of(&ROWS, k);
+    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
+}
+
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }

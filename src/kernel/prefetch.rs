@@ -4,6 +4,7 @@
     forbid(unsafe_code)
 )]
 
+use super::batch::{WORD, Words};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
 use super::choice::{Choice, UNMADE};
 use crate::blocks::{Block, BlockSlice};
@@ -128,4 +129,25 @@ pub(super) fn split<'a, const STRADDLE: bool>(
         pair
     });
     (early, late.iter().copied())
+}
+
+/// [`split`] for bitmaps, whose loops prefetch by themselves.
+#[inline]
+pub(super) fn split_words<'a, const STRADDLE: bool>(
+    blocks: BlockSlice<'_>,
+    hashes: &'a [[u64; WORD]],
+) -> (
+    impl Words<'a> + ExactSizeIterator + use<'a, STRADDLE>,
+    impl Words<'a> + ExactSizeIterator + use<'a, STRADDLE>,
+) {
+    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+    let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
+    let distance = if n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(distance() / WORD) };
+    let (early, late) = hashes.split_at(hashes.len() - distance);
+    if !early.is_empty() {
+        hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
+    }
+    let early = early.iter().zip(&hashes[distance..]);
+    let early = early.map(move |(hashes, later)| (hashes, move |i: usize| prefetch(later[i])));
+    (early, late.iter().map(|hashes| (hashes, |_| ())))
 }

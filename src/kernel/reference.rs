@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::bank::{ROWS, Square};
-use super::batch::{Inserts, Lookups, Pairs};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
 
@@ -30,6 +30,14 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 }
 
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    batch.run(blocks, |block, hash| contains(block, hash, k));
+}
+
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
     batch.run(blocks, |block, hash| contains(block, hash, k));
 }
 

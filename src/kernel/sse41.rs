@@ -10,7 +10,7 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{Inserts, Lookups, Pairs};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
 use super::portable;
 use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
@@ -35,6 +35,16 @@ pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<im
 
 #[target_feature(enable = "sse4.1")]
 pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+    let probed = PerWord::of(&PROBED, k);
+    batch.run(blocks, |block, hash| contains_probes(block, hash, probed));
+}
+
+#[target_feature(enable = "sse4.1")]
+pub(super) fn contains_bitmap<'a>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    batch: BitLookups<'_, impl Words<'a>>,
+) {
     let probed = PerWord::of(&PROBED, k);
     batch.run(blocks, |block, hash| contains_probes(block, hash, probed));
 }

@@ -318,6 +318,9 @@ fn check_view(view: &BloomView<'_>) -> BloomFilter {
     let mut found = [false; 64];
     let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));
     view.contains_batch(&hashes, &mut found);
+    let mut bitmap = [0; 8];
+    view.contains_bitmap(&hashes, &mut bitmap);
+    assert!(bloomline::set_indices(&bitmap).eq((0..64).filter(|&i| found[i])));
     let mut grown = filter.clone();
     for (&hash, &found) in hashes.iter().zip(&found) {
         view.prefetch(hash);

@@ -18,6 +18,11 @@ pub fn contains_batch(filter: &BloomFilter, hashes: &[u64], found: &mut [bool]) 
 }
 
 #[unsafe(no_mangle)]
+pub fn contains_bitmap(filter: &BloomFilter, hashes: &[u64], found: &mut [u8]) {
+    filter.contains_bitmap(hashes, found);
+}
+
+#[unsafe(no_mangle)]
 pub fn insert_batch(filter: &mut BloomFilter, hashes: &[u64]) {
     filter.insert_batch(hashes);
 }
