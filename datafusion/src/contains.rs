@@ -177,18 +177,13 @@ impl ScalarUDFImpl for Contains {
 
 /// Looks up all keys in one filter.
 fn look_up(filter: BloomView<'_>, keys: &dyn Array) -> Result<BooleanArray> {
-    let n = keys.len();
-    let mut found = vec![0; n.div_ceil(8)];
+    let mut found = vec![0; keys.len().div_ceil(8)];
     let mut rest = &mut found[..];
-    let mut b = [false; 1024];
     keys::for_each_chunk(keys, filter.seed(), &mut |hashes| {
-        let bits = rest.split_off_mut(..hashes.len().div_ceil(8)).expect("a byte for 8 keys");
-        filter.contains_batch(hashes, &mut b[..hashes.len()]);
-        for (bits, b) in bits.iter_mut().zip(b.chunks(8)) {
-            *bits = b.iter().enumerate().map(|(i, b)| u8::from(*b) << i).sum();
-        }
+        let chunk = rest.split_off_mut(..hashes.len().div_ceil(8)).expect("as many chunks as keys");
+        filter.contains_bitmap(hashes, chunk);
     })?;
-    let found = BooleanBuffer::new(Buffer::from_vec(found), 0, n);
+    let found = BooleanBuffer::new(Buffer::from_vec(found), 0, keys.len());
     Ok(BooleanArray::new(found, keys.logical_nulls()))
 }
 
@@ -250,12 +245,14 @@ fn look_up_references(references: &StructArray, key: ColumnarValue, n: usize) ->
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{BinaryArray, Int64Array, StructArray};
+    use arrow::array::{Array, AsArray, BinaryArray, DictionaryArray, Int64Array, StructArray};
     use arrow::buffer::NullBuffer;
+    use arrow::compute::cast;
+    use arrow::datatypes::{DataType, Int32Type, Int64Type};
     use bloomline::BloomFilter;
     use datafusion_expr::ColumnarValue;
 
-    use super::{NAME, look_up_references, reference};
+    use super::{NAME, look_up, look_up_references, reference};
 
     fn keys(n: usize) -> ColumnarValue {
         ColumnarValue::Array(Arc::new(Int64Array::from(vec![7; n])))
@@ -291,5 +288,25 @@ mod tests {
         let references = reference::of(NAME, ColumnarValue::Array(column)).unwrap();
         let found = look_up_references(&references, keys(3), 3).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true); 3]);
+    }
+
+    /// Keys are hashed in chunks, whose answers are whole bytes.
+    #[test]
+    fn bits_are_those_of_their_keys() {
+        let mut filter = BloomFilter::with_fpr(1000, 0.01).unwrap();
+        filter.extend((0..6000).step_by(7));
+        for n in [0, 1, 7, 8, 9, 1023, 1024, 1025, 2048, 5003] {
+            let keys = Int64Array::from_iter((0..n + 3).map(|key| (key % 5 != 4).then_some(key)))
+                .slice(3, n as usize);
+            let dictionary: DictionaryArray<Int32Type> =
+                DictionaryArray::new((0..n as i32).rev().collect(), Arc::new(keys.clone()));
+            for keys in [&keys as &dyn Array, &dictionary] {
+                let numbers = cast(keys, &DataType::Int64).unwrap();
+                let expected =
+                    numbers.as_primitive::<Int64Type>().iter().map(|key| key.map(|key| filter.contains(key)));
+                let found = look_up(filter.as_view(), keys).unwrap();
+                assert!(found.iter().eq(expected), "{n} keys of {}", keys.data_type());
+            }
+        }
     }
 }
