@@ -87,8 +87,8 @@ fn fields() -> Fields {
     ])
 }
 
-/// How a plan refers to a registered filter: by its name and, once the query is planned, by its hash, so that no process
-/// answers from another filter of that name.
+/// How a plan refers to a registered filter: by its name and, once the query is planned, by its hash too, so that no
+/// process answers from another filter of that name.
 #[derive(Clone, Copy)]
 pub struct NameOf<'a> {
     pub name: &'a str,

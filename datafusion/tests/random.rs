@@ -15,8 +15,10 @@ fn filter() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         6 => Just("filter".to_owned()),
         1 => prop::sample::select(vec![
-            "x''", "x'00'", "CASE WHEN id = 5 THEN x'0707' ELSE filter END", "NULL", "arrow_cast(NULL, 'Binary')", "arrow_cast(NULL, 'Dictionary(Int8, Binary)')",
-            "(SELECT max(filter) FROM t)", "(SELECT filter FROM t WHERE false)", "'named'", "'missing'", "''", "text",
+            "x''", "x'00'", "CASE WHEN id = 5 THEN x'0707' ELSE filter END", "NULL",
+            "arrow_cast(NULL, 'Binary')", "arrow_cast(NULL, 'Dictionary(Int8, Binary)')",
+            "(SELECT max(filter) FROM t)", "(SELECT filter FROM t WHERE false)", "'named'", "'missing'",
+            "''", "text",
             "arrow_cast('named', 'Utf8View')", "arrow_cast(NULL, 'Utf8')", "1", "id", "make_array(filter)",
             "named_struct('bloomline_filter', arrow_cast(filter, 'BinaryView'), 'bloomline_is_intact', id > 3)",
             "named_struct('bloomline_name', 'named', 'bloomline_hash', arrow_cast(7, 'UInt64'))",
