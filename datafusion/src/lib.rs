@@ -10,11 +10,11 @@
 //! | `bloom_estimated_fpr(filter)` | Float64 | the filter's false-positive rate, from its bits |
 //! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
 //!
-//! A filter is a binary value: the standalone bytes of a [`BloomFilter`](bloomline::BloomFilter), which the other
-//! packages read and write too. A key is text, binary or an integer of any width, also in views and dictionaries; other
-//! types are refused, see [the rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking
-//! one up returns null. The scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that
-//! are not a filter, or are damaged, are an error.
+//! A filter is a binary value: the standalone bytes of a [`BloomFilter`], which the other packages read and write too.
+//! A key is text, binary or an integer of any width, also in views and dictionaries; other types are refused, see [the
+//! rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking one up returns null. The
+//! scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that are not a filter, or are
+//! damaged, are an error.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -40,10 +40,10 @@
 //!
 //! # Sizes and memory
 //!
-//! `expected_keys` and `fpr` are constants. They give the size, that of
-//! [`BloomFilter::with_fpr`](bloomline::BloomFilter::with_fpr): 1.24 MB for a million keys at 1 %. Fewer keys do not
-//! make a filter smaller: shrink it with `bloom_fold`. More keys raise its false-positive rate: check it with
-//! `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of 1.7 billion keys at 1 %.
+//! `expected_keys` and `fpr` are constants. They give the size, that of [`BloomFilter::with_fpr`]: 1.24 MB for a
+//! million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise its
+//! false-positive rate: check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
+//! 1.7 billion keys at 1 %.
 //!
 //! Each partition builds a filter of the full size from its first key on, and a `GROUP BY` one for each group of each
 //! partition. DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of
