@@ -46,8 +46,9 @@ fn refuse(function: &str, data_type: impl Display) -> Result<()> {
     plan_err!("{function}: keys cannot be of type {data_type}: cast it to an integer or to text first")
 }
 
-/// Keys that are hashed at a time: their hashes stay in the first-level cache, and are nowhere allocated.
-const CHUNK: usize = 1024;
+/// Keys that are hashed at a time. Their hashes stay near in the cache, and are not allocated. Tried: 1024, 1.15 times
+/// slower where the keys come from memory.
+const CHUNK: usize = 4096;
 
 /// The hash of each key. The hash of a null has no meaning.
 pub fn hash(keys: &dyn Array, seed: u64) -> Result<Vec<u64>> {
