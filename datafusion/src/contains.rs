@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, StructArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::{Result, ScalarValue, exec_datafusion_err, plan_err};
+use bloomline::BloomView;
+use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
@@ -15,21 +17,48 @@ use datafusion_expr::{
     Signature, Volatility,
 };
 
+use crate::arguments::{Rows, exactly};
 use crate::filters;
+use crate::inspect;
 use crate::keys;
 use crate::reference::{self, Reference};
+use crate::registered::{self, NameOf, Names, Registered};
 
-const NAME: &str = "bloom_contains";
+pub const NAME: &str = "bloom_contains";
+const TAKES: &str = "a filter and a key";
 
 /// The scalar function `bloom_contains(filter, key)`.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contains {
     signature: Signature,
+    names: Names,
+    /// The filter that the first argument names, found when the query was planned: a query sees one filter, even if
+    /// another is registered in its place.
+    found: Option<Registered>,
 }
 
 impl Contains {
     pub fn new() -> Self {
-        Self { signature: Signature::user_defined(Volatility::Immutable) }
+        Self {
+            signature: Signature::user_defined(Volatility::Immutable),
+            names: Names::default(),
+            found: None,
+        }
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The registered filter that an argument names.
+    fn registered(&self, filter: &ColumnarValue) -> Result<Option<Registered>> {
+        match (&self.found, filter) {
+            (Some(found), _) => Ok(Some(found.clone())),
+            (None, ColumnarValue::Scalar(filter)) => {
+                NameOf::read(filter).map(|name| self.names.find(NAME, &name)).transpose()
+            }
+            (None, ColumnarValue::Array(_)) => Ok(None),
+        }
     }
 }
 
@@ -43,23 +72,26 @@ impl ScalarUDFImpl for Contains {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter, key] = types else { return plan_err!("{NAME} takes a filter and a key") };
-        if !reference::is_reference(filter) {
-            filters::check_type(NAME, filter)?;
+        let [filter, key] = exactly(NAME, TAKES, types.to_vec())?;
+        if !reference::is_reference(&filter) && !registered::is_name(&filter) {
+            filters::check_type(NAME, &filter)?;
         }
-        keys::check_type(NAME, key)?;
-        Ok(types.to_vec())
+        keys::check_type(NAME, &key)?;
+        Ok(vec![filter, key])
     }
 
     /// With the checksum of a literal filter in place of its bytes, of which column names would consist otherwise.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let name = |arg: &Expr| match arg {
-            Expr::Literal(filter, _) => {
-                reference::checksum(filter).map(|checksum| format!("<{checksum:016x}>"))
-            }
+            Expr::Literal(filter, _) => match NameOf::read(filter) {
+                Some(filter) => Some(format!("'{}'", filter.name)),
+                None => reference::checksum(filter).map(|checksum| format!("<{checksum:016x}>")),
+            },
             _ => None,
         };
-        let names = args.iter().map(|arg| name(arg).unwrap_or_else(|| arg.schema_name().to_string()));
+        let filter =
+            args.first().map(|filter| name(filter).unwrap_or_else(|| filter.schema_name().to_string()));
+        let names = filter.into_iter().chain(args.iter().skip(1).map(|arg| arg.schema_name().to_string()));
         Ok(format!("{NAME}({})", names.collect::<Vec<_>>().join(",")))
     }
 
@@ -68,7 +100,8 @@ impl ScalarUDFImpl for Contains {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        keys::check_field(NAME, &args.arg_fields[1])?;
+        let [_, key] = exactly(NAME, TAKES, args.arg_fields.to_vec())?;
+        keys::check_field(NAME, &key)?;
         Ok(Arc::new(Field::new(NAME, DataType::Boolean, true)))
     }
 
@@ -76,20 +109,40 @@ impl ScalarUDFImpl for Contains {
         true
     }
 
-    /// Has the filter passed as a reference.
+    /// Finds a registered filter. Has another filter passed as a reference.
     fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let is_done = |data_type: DataType| reference::is_reference(&data_type) || data_type.is_null();
-        if info.get_data_type(&args[0]).map_or(true, is_done) {
+        if self.found.is_some() || info.get_data_type(&args[0]).map_or(true, is_done) {
             return Ok(ExprSimplifyResult::Original(args));
         }
+        let mut function = self.clone();
         let filter = std::mem::take(&mut args[0]);
         args[0] = match filter {
             Expr::Literal(filter, metadata) => {
-                let reference = reference::of(ColumnarValue::Scalar(filter))?;
-                if reference.is_valid(0) {
-                    reference::open(NAME, &reference, 0)?;
+                let filter = match NameOf::read(&filter) {
+                    Some(name) => {
+                        let found = self.names.find(NAME, &name)?;
+                        name.planned(function.found.insert(found))
+                    }
+                    None if filter.is_null() => ScalarValue::Null,
+                    None => {
+                        let reference = reference::of(NAME, ColumnarValue::Scalar(filter))?;
+                        reference::open(NAME, &reference, 0)?;
+                        ScalarValue::Struct(Arc::new(reference))
+                    }
+                };
+                Expr::Literal(filter, metadata)
+            }
+            name if info.get_data_type(&name)?.is_string() => {
+                if name.any_column_refs() {
+                    return plan_err!(
+                        "{NAME}: a filter is of a binary type, not {}, and the name of one must be a constant",
+                        info.get_data_type(&name)?
+                    );
                 }
-                Expr::Literal(ScalarValue::Struct(Arc::new(reference)), metadata)
+                // Its value is not known yet: that of a parameter, say.
+                args[0] = name;
+                return Ok(ExprSimplifyResult::Original(args));
             }
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
                 let filter = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
@@ -98,36 +151,65 @@ impl ScalarUDFImpl for Contains {
                     LogicalPlanBuilder::new_from_arc(subquery.subquery).project([reference])?.build()?;
                 Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })
             }
+            // Folded below a join, each filter is folded once.
+            Expr::ScalarFunction(call) if inspect::folds_to_a_constant(&call) => {
+                ScalarUDF::from(Reference::new()).call(call.args)
+            }
             other => ScalarUDF::from(Reference::new()).call(vec![other]),
         };
-        Ok(ExprSimplifyResult::Simplified(ScalarUDF::from(Self::new()).call(args)))
+        Ok(ExprSimplifyResult::Simplified(ScalarUDF::from(function).call(args)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [filter, key] = <[ColumnarValue; 2]>::try_from(args.args).map_err(|args| {
-            exec_datafusion_err!("{NAME} takes a filter and a key, not {} arguments", args.len())
-        })?;
-        let is_scalar = matches!((&filter, &key), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let keys = key.into_array(if is_scalar { 1 } else { args.number_rows })?;
-        let found = look_up(&reference::of(filter)?, &keys)?;
-        Ok(if is_scalar {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
-        } else {
-            ColumnarValue::Array(Arc::new(found))
-        })
+        let rows = Rows::of(&args);
+        let [filter, key] = exactly(NAME, TAKES, args.args)?;
+        if matches!(&filter, ColumnarValue::Scalar(filter) if filter.is_null()) {
+            return rows.answer(Arc::new(BooleanArray::new_null(rows.n)));
+        }
+        let registered = self.registered(&filter)?;
+        let found = match (registered, key) {
+            (Some(registered), keys) => look_up(registered.filter.as_view(), &*keys.into_array(rows.n)?)?,
+            (None, keys) => look_up_references(&reference::of(NAME, filter)?, keys, rows.n)?,
+        };
+        rows.answer(Arc::new(found))
     }
 }
 
-/// Looks up each key in the filter beside it, or all keys in the only filter.
-fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
-    let n = keys.len();
+/// Looks up all keys in one filter.
+fn look_up(filter: BloomView<'_>, keys: &dyn Array) -> Result<BooleanArray> {
+    let mut found = vec![0; keys.len().div_ceil(8)];
+    let mut rest = &mut found[..];
+    keys::for_each_chunk(keys, filter.seed(), &mut |hashes| {
+        let chunk = rest.split_off_mut(..hashes.len().div_ceil(8)).expect("as many chunks as keys");
+        filter.contains_bitmap(hashes, chunk);
+    })?;
+    let found = BooleanBuffer::new(Buffer::from_vec(found), 0, keys.len());
+    Ok(BooleanArray::new(found, keys.logical_nulls()))
+}
+
+/// Looks up each of `n` keys in the filter beside it, or all keys in the only filter.
+fn look_up_references(references: &StructArray, key: ColumnarValue, n: usize) -> Result<BooleanArray> {
     let filters = reference::filters(references);
     let valid = NullBuffer::union(references.nulls(), filters.nulls());
     let is_valid = |i: &usize| valid.as_ref().is_none_or(|valid| valid.is_valid(*i));
-    let only = references.len() == 1;
-    if only && !is_valid(&0) {
-        return Ok(BooleanArray::new_null(n));
+    if references.len() == 1 {
+        if !is_valid(&0) {
+            return Ok(BooleanArray::new_null(n));
+        }
+        return look_up(reference::open(NAME, references, 0)?, &*key.into_array(n)?);
     }
+    // A constant key is not repeated: all its copies need not fit into one array.
+    let (keys, is_constant) = match key {
+        ColumnarValue::Array(keys) => (keys, false),
+        ColumnarValue::Scalar(key) => (key.to_array()?, true),
+    };
+    let hash = |rows: Range<usize>, seed| {
+        if is_constant {
+            keys::hash(&*keys, seed).map(|hash| vec![hash[0]; rows.len()])
+        } else {
+            keys::hash(&*keys.slice(rows.start, rows.len()), seed)
+        }
+    };
     let mut found = vec![false; n];
     // Equal views are of one filter. Most filters have one seed.
     let (mut opened, mut hashed) = (HashMap::new(), None);
@@ -141,34 +223,40 @@ fn look_up(references: &StructArray, keys: &dyn Array) -> Result<BooleanArray> {
             Entry::Occupied(filter) => filter.into_mut(),
             Entry::Vacant(entry) => entry.insert(reference::open(NAME, references, first)?),
         };
-        let rows = if only { 0..n } else { rows };
         let seed = filter.seed();
         let (first_seed, hashes) = match &mut hashed {
             Some(hashed) => hashed,
-            None => hashed.insert((seed, keys::hash(keys, seed)?)),
+            None => hashed.insert((seed, hash(0..n, seed)?)),
         };
         if *first_seed == seed {
             filter.contains_batch(&hashes[rows.clone()], &mut found[rows]);
         } else {
-            let hashes = keys::hash(&keys.slice(rows.start, rows.len()), seed)?;
-            filter.contains_batch(&hashes, &mut found[rows]);
+            filter.contains_batch(&hash(rows.clone(), seed)?, &mut found[rows]);
         }
     }
-    let valid = valid.filter(|_| !only);
-    let nulls = NullBuffer::union(valid.as_ref(), keys.logical_nulls().as_ref());
-    Ok(BooleanArray::new(BooleanBuffer::collect_bool(n, |i| found[i]), nulls))
+    let null_keys = match keys.logical_nulls() {
+        Some(_) if is_constant => Some(NullBuffer::new_null(n)),
+        nulls => nulls,
+    };
+    Ok(BooleanArray::new(BooleanBuffer::from(found), NullBuffer::union(valid.as_ref(), null_keys.as_ref())))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{BinaryArray, Int64Array, StructArray};
+    use arrow::array::{Array, AsArray, BinaryArray, DictionaryArray, Int64Array, StructArray};
     use arrow::buffer::NullBuffer;
+    use arrow::compute::cast;
+    use arrow::datatypes::{DataType, Int32Type, Int64Type};
     use bloomline::BloomFilter;
     use datafusion_expr::ColumnarValue;
 
-    use super::{look_up, reference};
+    use super::{NAME, look_up, look_up_references, reference};
+
+    fn keys(n: usize) -> ColumnarValue {
+        ColumnarValue::Array(Arc::new(Int64Array::from(vec![7; n])))
+    }
 
     /// A struct may be null where the filter in it is not.
     #[test]
@@ -177,7 +265,7 @@ mod tests {
         filter.insert(7);
         let filters = BinaryArray::from_iter_values([filter.to_standalone()]);
         let filters = arrow::compute::take(&filters, &Int64Array::from(vec![0; 4]), None).unwrap();
-        let valid = reference::of(ColumnarValue::Array(filters)).unwrap();
+        let valid = reference::of(NAME, ColumnarValue::Array(filters)).unwrap();
         let views = Arc::new(reference::filters(&valid).clone());
         let same = views.views()[0];
         let views =
@@ -185,7 +273,7 @@ mod tests {
         let nulls = NullBuffer::from(vec![false, true, false, true]);
         let columns = vec![Arc::new(views) as _, Arc::clone(valid.column(1))];
         let references = StructArray::new(valid.fields().clone(), columns, Some(nulls));
-        let found = look_up(&references, &Int64Array::from(vec![7; 4])).unwrap();
+        let found = look_up_references(&references, keys(4), 4).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [None, Some(true), None, Some(true)]);
     }
 
@@ -197,8 +285,28 @@ mod tests {
             filter.to_standalone()
         });
         let column = Arc::new(BinaryArray::from_iter_values(filters));
-        let references = reference::of(ColumnarValue::Array(column)).unwrap();
-        let found = look_up(&references, &Int64Array::from(vec![7; 3])).unwrap();
+        let references = reference::of(NAME, ColumnarValue::Array(column)).unwrap();
+        let found = look_up_references(&references, keys(3), 3).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true); 3]);
+    }
+
+    /// Keys are hashed in chunks, whose answers are whole bytes.
+    #[test]
+    fn bits_are_those_of_their_keys() {
+        let mut filter = BloomFilter::with_fpr(1000, 0.01).unwrap();
+        filter.extend((0..6000).step_by(7));
+        for n in [0, 1, 7, 8, 9, 4095, 4096, 4097, 5003] {
+            let keys = Int64Array::from_iter((0..n + 3).map(|key| (key % 5 != 4).then_some(key)))
+                .slice(3, n as usize);
+            let dictionary: DictionaryArray<Int32Type> =
+                DictionaryArray::new((0..n as i32).rev().collect(), Arc::new(keys.clone()));
+            for keys in [&keys as &dyn Array, &dictionary] {
+                let numbers = cast(keys, &DataType::Int64).unwrap();
+                let expected =
+                    numbers.as_primitive::<Int64Type>().iter().map(|key| key.map(|key| filter.contains(key)));
+                let found = look_up(filter.as_view(), keys).unwrap();
+                assert!(found.iter().eq(expected), "{n} keys of {}", keys.data_type());
+            }
+        }
     }
 }

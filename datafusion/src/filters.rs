@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef, Fields};
 use bloomline::{BloomFilter, BloomView, SizingError};
 use datafusion_common::{
     DataFusionError, Result, exec_datafusion_err, plan_err, resources_datafusion_err, resources_err,
 };
+use datafusion_expr::ColumnarValue;
 
 /// An error that names the function which met it.
 pub fn failed(function: &str, error: impl Error) -> DataFusionError {
@@ -43,6 +44,21 @@ pub fn open<'a>(function: &str, bytes: &'a [u8]) -> Result<BloomView<'a>> {
     BloomView::from_standalone(bytes).map_err(|error| failed(function, error))
 }
 
+/// Returns whether two structs have the same fields, but for nullability and metadata.
+pub fn same_fields(a: &Fields, b: &Fields) -> bool {
+    let same = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && a.data_type() == b.data_type();
+    a.len() == b.len() && a.iter().zip(b).all(same)
+}
+
+/// The filters of an argument: as many as it has rows, or one if it is a scalar.
+pub fn of(function: &str, argument: ColumnarValue) -> Result<BinaryViewArray> {
+    check_type(function, &argument.data_type())?;
+    views(&match argument {
+        ColumnarValue::Array(filters) => filters,
+        ColumnarValue::Scalar(filter) => filter.to_array()?,
+    })
+}
+
 /// A column of filters as views, without a copy of their bytes where the column has them in one buffer.
 pub fn views(column: &ArrayRef) -> Result<BinaryViewArray> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
@@ -53,6 +69,18 @@ pub fn views(column: &ArrayRef) -> Result<BinaryViewArray> {
     Ok(cast(column, &DataType::BinaryView)?.as_binary_view().clone())
 }
 
+/// A filter, folded as far as its false-positive rate stays at or below `fpr`.
+pub fn folded(function: &str, filter: BloomView<'_>, fpr: f64) -> Result<BloomFilter> {
+    let folded = filter.to_filter().and_then(|mut filter| {
+        filter.shrink_to_fpr(fpr)?;
+        Ok(filter)
+    });
+    folded.map_err(|error| not_made(function, error))
+}
+
+/// The most bytes in an array of Binary.
+const MAX_COLUMN: usize = if cfg!(test) { 1 << 20 } else { i32::MAX as usize };
+
 /// A column of filters. `remedy` says what the user can do if they do not fit into one.
 pub fn column<'a>(
     function: &str,
@@ -60,9 +88,9 @@ pub fn column<'a>(
     remedy: &str,
 ) -> Result<ArrayRef> {
     let total: usize = filters.clone().flatten().map(BloomFilter::standalone_len).sum();
-    if total > i32::MAX as usize {
+    if total > MAX_COLUMN {
         return resources_err!(
-            "{function}: {} filters of {total} bytes do not fit into one column of 2 GiB: {remedy}",
+            "{function}: {} filters of {total} bytes together do not fit into one column of 2 GiB: {remedy}",
             filters.flatten().count()
         );
     }

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt64Array};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, UInt64Array};
+use arrow::datatypes::DataType;
 use bloomline::BloomView;
-use datafusion_common::{Result, ScalarValue, exec_err, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_expr::expr::ScalarFunction;
+use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
-use crate::filters::{self, not_made};
+use crate::arguments::{Rows, exactly};
+use crate::filters;
+
+const TAKES_FILTER: &str = "a filter";
+const TAKES_FILTER_AND_FPR: &str = "a filter and a false-positive rate";
 
 /// A scalar function of a filter.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -30,6 +35,13 @@ impl Inspect {
     }
 }
 
+/// Returns whether this is `bloom_fold` with a constant rate that any filter can be folded to.
+pub fn folds_to_a_constant(call: &ScalarFunction) -> bool {
+    let is_fold = |function: &Inspect| function.what == What::Fold;
+    call.func.inner().downcast_ref().is_some_and(is_fold)
+        && matches!(call.args[..], [_, Expr::Literal(ScalarValue::Float64(Some(fpr)), _)] if 0.0 < fpr && fpr < 1.0)
+}
+
 impl ScalarUDFImpl for Inspect {
     fn name(&self) -> &str {
         match self.what {
@@ -44,22 +56,20 @@ impl ScalarUDFImpl for Inspect {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let name = self.name();
-        match (self.what, types) {
-            (What::EstimatedKeys | What::EstimatedFpr, [filter]) => {
-                filters::check_type(name, filter)?;
-                Ok(vec![filter.clone()])
+        let (name, types) = (self.name(), types.to_vec());
+        let [filter, fpr] = match self.what {
+            What::EstimatedKeys | What::EstimatedFpr => {
+                let [filter] = exactly(name, TAKES_FILTER, types)?;
+                filters::check_type(name, &filter)?;
+                return Ok(vec![filter]);
             }
-            (What::Fold, [filter, fpr]) => {
-                filters::check_type(name, filter)?;
-                if !fpr.is_numeric() && !fpr.is_null() {
-                    return plan_err!("{name}: fpr must be a number, not of type {fpr}");
-                }
-                Ok(vec![filter.clone(), DataType::Float64])
-            }
-            (What::Fold, _) => plan_err!("{name} takes a filter and a false-positive rate"),
-            _ => plan_err!("{name} takes a filter"),
+            What::Fold => exactly(name, TAKES_FILTER_AND_FPR, types)?,
+        };
+        filters::check_type(name, &filter)?;
+        if !fpr.is_numeric() && !fpr.is_null() {
+            return plan_err!("{name}: fpr must be a number, not of type {fpr}");
         }
+        Ok(vec![filter, DataType::Float64])
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -75,57 +85,52 @@ impl ScalarUDFImpl for Inspect {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let name = self.name();
-        let mut args = args.args.into_iter();
-        let (filter, fpr) = (args.next(), args.next());
-        let is_array = |arg: &Option<ColumnarValue>| matches!(arg, Some(ColumnarValue::Array(_)));
-        let is_scalar = !is_array(&filter) && !is_array(&fpr);
-        let filters = filters::views(&match filter {
-            Some(ColumnarValue::Array(filters)) => filters,
-            Some(ColumnarValue::Scalar(filter)) => filter.to_array()?,
-            None => return exec_err!("{name} takes a filter"),
-        })?;
-        let mut opened =
-            filters.iter().map(|bytes| bytes.map(|bytes| filters::open(name, bytes)).transpose());
-        let result: ArrayRef = match self.what {
+        let (name, rows) = (self.name(), Rows::of(&args));
+        match self.what {
             What::EstimatedKeys => {
+                let [filter] = exactly(name, TAKES_FILTER, args.args)?;
                 let estimate = |filter: BloomView<'_>| filter.estimated_keys().keys();
-                Arc::new(
-                    opened.map(|filter| Ok(filter?.and_then(estimate))).collect::<Result<UInt64Array>>()?,
-                )
+                rows.answer(Arc::new(each::<UInt64Array, _>(name, filter, estimate)?))
             }
             What::EstimatedFpr => {
-                let estimate = |filter: BloomView<'_>| filter.estimated_fpr();
-                Arc::new(opened.map(|filter| Ok(filter?.map(estimate))).collect::<Result<Float64Array>>()?)
+                let [filter] = exactly(name, TAKES_FILTER, args.args)?;
+                let estimate = |filter: BloomView<'_>| Some(filter.estimated_fpr());
+                rows.answer(Arc::new(each::<Float64Array, _>(name, filter, estimate)?))
             }
             What::Fold => {
-                let Some(fpr) = fpr else { return exec_err!("{name} takes a false-positive rate") };
-                let fprs = fpr.into_array(filters.len())?;
-                let fold = |(filter, fpr): (BloomView<'_>, f64)| {
-                    let folded = filter.to_filter().and_then(|mut filter| {
-                        filter.shrink_to_fpr(fpr)?;
-                        Ok(filter)
-                    });
-                    folded.map_err(|error| not_made(name, error))
-                };
-                // One filter may be folded to many rates.
-                let only = if filters.len() == 1 { opened.next().transpose()?.flatten() } else { None };
-                let mut folded = Vec::new();
-                for fpr in fprs.as_primitive::<Float64Type>() {
-                    let filter = match filters.len() {
-                        1 => only,
-                        _ => opened.next().transpose()?.flatten(),
-                    };
-                    folded.push(filter.zip(fpr).map(fold).transpose()?);
-                }
-                let remedy = "lower datafusion.execution.batch_size, or use smaller filters";
-                filters::column(name, folded.iter().map(Option::as_ref), remedy)?
+                let [filter, fpr] = exactly(name, TAKES_FILTER_AND_FPR, args.args)?;
+                let filters = filters::of(name, filter)?;
+                let fprs = fpr.into_array(rows.n)?;
+                rows.answer(fold(name, &filters, fprs.as_primitive())?)
             }
-        };
-        Ok(if is_scalar {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
-        })
+        }
     }
+}
+
+/// An estimate of each filter.
+fn each<A: FromIterator<Option<T>>, T>(
+    name: &str,
+    filters: ColumnarValue,
+    estimate: impl Fn(BloomView<'_>) -> Option<T>,
+) -> Result<A> {
+    let filters = filters::of(name, filters)?;
+    let of = |bytes: Option<&[u8]>| match bytes {
+        Some(bytes) => filters::open(name, bytes).map(&estimate),
+        None => Ok(None),
+    };
+    filters.iter().map(of).collect()
+}
+
+/// Folds each filter to the rate beside it, or the only filter to all rates.
+fn fold(name: &str, filters: &BinaryViewArray, fprs: &Float64Array) -> Result<ArrayRef> {
+    let only = filters.len() == 1;
+    let open = |i| filters.is_valid(i).then(|| filters::open(name, filters.value(i))).transpose();
+    let first = if only { open(0)? } else { None };
+    let mut folded = Vec::new();
+    for (i, fpr) in fprs.iter().enumerate() {
+        let filter = if only { first } else { open(i)? };
+        folded.push(filter.zip(fpr).map(|(filter, fpr)| filters::folded(name, filter, fpr)).transpose()?);
+    }
+    let remedy = "lower datafusion.execution.batch_size, or use smaller filters";
+    filters::column(name, folded.iter().map(Option::as_ref), remedy)
 }

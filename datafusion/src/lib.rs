@@ -8,13 +8,13 @@
 //! | `bloom_contains(filter, key)` | Boolean | whether a key is possibly present; `false` means definitely absent |
 //! | `bloom_estimated_keys(filter)` | UInt64 | about how many distinct keys the filter has; null if it is too full |
 //! | `bloom_estimated_fpr(filter)` | Float64 | the filter's false-positive rate, from its bits |
-//! | `bloom_fold(filter, fpr)` | Binary | the filter, folded as far as its false-positive rate stays at or below `fpr` |
+//! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
 //!
-//! A filter is a binary value: the standalone bytes of a [`BloomFilter`](bloomline::BloomFilter), which the other
-//! packages read and write too. A key is text, binary or an integer of any width, also in views and dictionaries; other
-//! types are refused, see [the rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking one
-//! up returns null. The scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that are not
-//! a filter, or are damaged, are an error.
+//! A filter is a binary value: the standalone bytes of a [`BloomFilter`], which the other packages read and write too.
+//! A key is text, binary or an integer of any width, also in views and dictionaries; other types are refused, see [the
+//! rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking one up returns null. The
+//! scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that are not a filter, or are
+//! damaged, are an error.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -40,49 +40,58 @@
 //!
 //! # Sizes and memory
 //!
-//! `expected_keys` and `fpr` are constants. They give the size, that of
-//! [`BloomFilter::with_fpr`](bloomline::BloomFilter::with_fpr): 1.24 MB for a million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise
-//! its false-positive rate: check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
+//! `expected_keys` and `fpr` are constants. They give the size, that of [`BloomFilter::with_fpr`]: 1.24 MB for a
+//! million keys at 1 %. Fewer keys do not make a filter smaller: shrink it with `bloom_fold`. More keys raise its
+//! false-positive rate: check it with `bloom_estimated_fpr`. Arrow's Binary holds at most 2 GiB, which is a filter of
 //! 1.7 billion keys at 1 %.
 //!
 //! Each partition builds a filter of the full size from its first key on, and a `GROUP BY` one for each group of each
 //! partition. DataFusion's memory pool is told after the allocation, so a query can exceed its limit by the filters of
 //! one batch before it spills or fails.
 //!
+//! In `OVER (…)`, SQL's planner replaces the aggregates by `bloom_filter_in_window` and `bloom_filter_union_in_window`,
+//! which return BinaryView: DataFusion gathers their results in one array, and panics if an array of Binary exceeds 2
+//! GiB. If you build window expressions without SQL, take these functions.
+//!
 //! # Getting the filter to the probe
 //!
 //! All these look up each key in place, without copying the filter for each row or batch:
 //!
-//! - a literal: `bloom_contains(x'...', url)`,
+//! - the name of a filter that [`register_filter`] registered: `bloom_contains('crawled', url)`,
+//! - a literal: `bloom_contains(x'...', url)`, which DataFusion prints while it plans (0.16 s for 1 MiB),
 //! - a scalar subquery: `bloom_contains((SELECT filter FROM filters WHERE name = 'crawled'), url)`,
 //! - a cross join with one row: `FROM pages, filters WHERE bloom_contains(filter, url)`,
 //! - a join with many filters: `FROM pages JOIN daily USING (day) WHERE bloom_contains(filter, url)`.
 //!
-//! For this, `bloom_contains` rewrites its first argument while a query is planned: `EXPLAIN` shows the internal function
-//! `bloom_reference`, which checks a filter once and returns a struct that DataFusion passes on by reference. DataFusion
-//! moves it below joins if its argument is a column, and
+//! For this, `bloom_contains` rewrites its first argument while a query is planned: `EXPLAIN` shows the internal
+//! function `bloom_reference`, which checks a filter once and returns a struct that DataFusion passes on by reference.
+//! DataFusion moves it below joins if its argument is a column, and
 //! `datafusion.optimizer.enable_leaf_expression_pushdown` is on, as by default. Do not select the filter together with
 //! the rows (`SELECT *`): that asks for a copy per row.
 
 mod aggregates;
+mod arguments;
 mod contains;
 mod filters;
 mod inspect;
 mod keys;
 mod reference;
+mod registered;
 
 use std::sync::Arc;
 
-use datafusion_common::Result;
+use bloomline::BloomFilter;
+use datafusion_common::{Result, plan_err};
 use datafusion_expr::registry::FunctionRegistry;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use aggregates::{Build, Union};
+use aggregates::{Build, InWindow, Planner, Union};
 use contains::Contains;
 use inspect::{Inspect, What};
 use reference::Reference;
 
-/// Registers all functions, under their names in SQL. On Ballista, the client, the scheduler and each executor need them.
+/// Registers all functions, under their names in SQL. On Ballista, the client, the scheduler and each executor need
+/// them.
 ///
 /// # Errors
 ///
@@ -94,7 +103,35 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in aggregate_functions() {
         registry.register_udaf(function)?;
     }
+    // A registry that plans no SQL has no planners.
+    let _ = registry.register_expr_planner(Arc::new(Planner));
     Ok(())
+}
+
+/// Registers a filter under a name: in SQL, `bloom_contains('crawled', url)` looks keys up in the filter of
+/// `register_filter(&context, "crawled", filter)`. Replaces the filter that had the name. Names are case-sensitive.
+///
+/// Plans carry the name and a hash of the filter, not its bytes. Every process that plans or runs the query needs the
+/// filter: one without it, or with another filter of the name, returns an error. A query uses the filter of the time
+/// when it was planned. [`register_all`] comes first, and forgets the filters if it is called again.
+///
+/// # Errors
+///
+/// If the registry lacks this crate's functions.
+pub fn register_filter(
+    registry: &dyn FunctionRegistry,
+    name: impl Into<String>,
+    filter: impl Into<Arc<BloomFilter>>,
+) -> Result<()> {
+    match registry
+        .udf(contains::NAME)
+        .ok()
+        .as_ref()
+        .and_then(|function| function.inner().downcast_ref::<Contains>())
+    {
+        Some(function) => function.names().insert("register_filter", name.into(), filter.into()),
+        None => plan_err!("register_filter: call register_all on this registry first"),
+    }
 }
 
 /// The scalar functions, for registries that are not a [`FunctionRegistry`], such as Ballista's.
@@ -113,7 +150,9 @@ pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 
 /// The aggregates, for registries that are not a [`FunctionRegistry`], such as Ballista's.
 pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
-    [AggregateUDF::from(Build::new()), AggregateUDF::from(Union::new())].map(Arc::new).into()
+    let aggregates = [AggregateUDF::from(Build::new()), AggregateUDF::from(Union::new())];
+    let in_windows = aggregates.clone().map(|aggregate| AggregateUDF::from(InWindow::of(aggregate)));
+    aggregates.into_iter().chain(in_windows).map(Arc::new).collect()
 }
 
 #[cfg(doctest)]

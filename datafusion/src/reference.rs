@@ -1,4 +1,4 @@
-//! `bloom_reference(filter)`: what stands for a filter inside of a plan.
+//! `bloom_reference(filter)`, or `(filter, fpr)` to fold it: what stands for a filter inside of a plan.
 //!
 //! DataFusion copies binary values often: a literal and the result of a scalar subquery once per batch, the columns of
 //! one side of a cross join once per row. It does not copy structs: a struct is passed on by its `Arc`, and repeated by
@@ -9,17 +9,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, StructArray};
+use arrow::array::{
+    Array, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, StructArray, UInt64Builder,
+};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Fields};
 use bloomline::{BloomView, StandaloneFooter};
-use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
     ColumnarValue, ExpressionPlacement, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::arguments::{Rows, exactly};
 use crate::filters::{self, failed};
 
 const NAME: &str = "bloom_reference";
+const TAKES: &str = "a filter";
 
 fn fields() -> Fields {
     let filter = Field::new("bloomline_filter", DataType::BinaryView, true);
@@ -31,17 +36,10 @@ fn fields() -> Fields {
 
 /// Returns whether values of this type are references.
 pub fn is_reference(data_type: &DataType) -> bool {
-    let DataType::Struct(found) = data_type else { return false };
-    let fields = fields();
-    found.len() == fields.len()
-        && found
-            .iter()
-            .zip(&fields)
-            .all(|(found, field)| found.name() == field.name() && found.data_type() == field.data_type())
+    matches!(data_type, DataType::Struct(found) if filters::same_fields(found, &fields()))
 }
 
-fn of_array(column: &ArrayRef) -> Result<StructArray> {
-    let filters = filters::views(column)?;
+fn to(filters: BinaryViewArray) -> Result<StructArray> {
     // Equal views are of the same bytes.
     let mut checked = HashMap::new();
     let is_intact = (0..filters.len()).map(|i| {
@@ -51,6 +49,34 @@ fn of_array(column: &ArrayRef) -> Result<StructArray> {
     let is_intact = BooleanArray::from_iter(is_intact.map(Some));
     let nulls = filters.nulls().cloned();
     Ok(StructArray::try_new(fields(), vec![Arc::new(filters), Arc::new(is_intact)], nulls)?)
+}
+
+/// Filters folded to a rate. A damaged one stays as it is.
+fn folded(function: &str, filters: &BinaryViewArray, fpr: f64) -> Result<BinaryViewArray> {
+    let mut folded = BinaryViewBuilder::new();
+    // Equal views are of the same bytes.
+    let mut known = HashMap::new();
+    let mut rows = UInt64Builder::with_capacity(filters.len());
+    for (i, view) in filters.views().iter().enumerate() {
+        if filters.is_null(i) {
+            rows.append_null();
+            continue;
+        }
+        let next = known.len() as u64;
+        let row = *known.entry(view).or_insert(next);
+        rows.append_value(row);
+        if row == next {
+            let bytes = filters.value(i);
+            match filters::open(function, bytes) {
+                Ok(filter) => {
+                    let filter = filters::folded(function, filter, fpr)?;
+                    folded.append_value(filters::standalone(function, &filter)?);
+                }
+                Err(_) => folded.append_value(bytes),
+            }
+        }
+    }
+    Ok(take(&folded.finish(), &rows.finish(), None)?.as_binary_view().clone())
 }
 
 /// The checksum of a filter, or of the filter that a reference stands for. `None` for other values.
@@ -65,14 +91,17 @@ pub fn checksum(filter: &ScalarValue) -> Option<u64> {
     StandaloneFooter::read(bytes).ok().map(|footer| footer.body_checksum)
 }
 
-/// References to the filters of an argument: as many as it has, or one if it is a scalar.
-pub fn of(filter: ColumnarValue) -> Result<StructArray> {
-    let filters = match filter {
-        ColumnarValue::Scalar(ScalarValue::Struct(reference)) => reference,
-        ColumnarValue::Scalar(filter) => return of_array(&filter.to_array()?),
-        ColumnarValue::Array(filters) => filters,
-    };
-    if is_reference(filters.data_type()) { Ok(filters.as_struct().clone()) } else { of_array(&filters) }
+/// References to the filters of an argument: as many as it has rows, or one if it is a scalar.
+pub fn of(function: &str, argument: ColumnarValue) -> Result<StructArray> {
+    match argument {
+        ColumnarValue::Scalar(ScalarValue::Struct(reference)) if is_reference(reference.data_type()) => {
+            Ok(reference.as_ref().clone())
+        }
+        ColumnarValue::Array(references) if is_reference(references.data_type()) => {
+            Ok(references.as_struct().clone())
+        }
+        filters => to(filters::of(function, filters)?),
+    }
 }
 
 /// The filters that references stand for.
@@ -118,9 +147,11 @@ impl ScalarUDFImpl for Reference {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter] = types else { return plan_err!("{NAME} takes a filter") };
-        filters::check_type(NAME, filter)?;
-        Ok(vec![filter.clone()])
+        let mut types = types.to_vec();
+        let fpr = if types.len() == 2 { types.pop() } else { None };
+        let [filter] = exactly(self.name(), TAKES, types)?;
+        filters::check_type(self.name(), &filter)?;
+        Ok([filter].into_iter().chain(fpr.map(|_| DataType::Float64)).collect())
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -134,19 +165,25 @@ impl ScalarUDFImpl for Reference {
     /// DataFusion moves the function below a query's `WHERE` too, where only columns are cheap and without errors.
     fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
         match arguments {
-            [ExpressionPlacement::Column] if self.moves => ExpressionPlacement::MoveTowardsLeafNodes,
+            [ExpressionPlacement::Column] | [ExpressionPlacement::Column, ExpressionPlacement::Literal]
+                if self.moves =>
+            {
+                ExpressionPlacement::MoveTowardsLeafNodes
+            }
             _ => ExpressionPlacement::KeepInPlace,
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let filter = args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null));
-        let is_scalar = matches!(filter, ColumnarValue::Scalar(_));
-        let references = Arc::new(of(filter)?);
-        Ok(if is_scalar {
-            ColumnarValue::Scalar(ScalarValue::Struct(references))
-        } else {
-            ColumnarValue::Array(references)
-        })
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = Rows::of(&args);
+        let fpr = if args.args.len() == 2 { args.args.pop() } else { None };
+        let [filter] = exactly(self.name(), TAKES, args.args)?;
+        rows.answer(Arc::new(match fpr {
+            None => of(self.name(), filter)?,
+            Some(ColumnarValue::Scalar(ScalarValue::Float64(Some(fpr)))) => {
+                to(folded(self.name(), &filters::of(self.name(), filter)?, fpr)?)?
+            }
+            Some(_) => return exec_err!("{}: the false-positive rate must be a constant", self.name()),
+        }))
     }
 }

@@ -6,6 +6,8 @@ use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use bloomline_datafusion::{aggregate_functions, scalar_functions};
 
+use crate::filters;
+
 /// Starts an executor.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -39,9 +41,13 @@ pub struct Arguments {
     /// Seconds between heartbeats
     #[arg(long, default_value_t = 60)]
     heartbeat: u64,
+    #[command(flatten)]
+    filters: filters::Arguments,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let functions = functions();
+    arguments.filters.read()?.register(&functions)?;
     let config = ExecutorProcessConfig {
         scheduler_host: arguments.scheduler_host,
         scheduler_port: arguments.scheduler_port,
@@ -55,7 +61,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         grpc_max_decoding_message_size: arguments.max_message_size,
         grpc_max_encoding_message_size: arguments.max_message_size,
         executor_heartbeat_interval_seconds: arguments.heartbeat,
-        override_function_registry: Some(Arc::new(functions())),
+        override_function_registry: Some(Arc::new(functions)),
         ..ExecutorProcessConfig::default()
     };
     Ok(start_executor_process(Arc::new(config)).await?)

@@ -4,6 +4,7 @@
 //! them. Plans carry names only, so no codec is needed.
 
 mod executor;
+mod filters;
 mod query;
 mod scheduler;
 

@@ -12,6 +12,8 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 
+use crate::filters::{self, pair};
+
 /// Runs a query on the cluster and prints the result.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -32,11 +34,8 @@ pub struct Arguments {
     /// Write the only value of the result, a filter, to this file
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
+    #[command(flatten)]
+    filters: filters::Arguments,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
@@ -48,6 +47,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut context = SessionContext::remote_with_state(&arguments.scheduler, state).await?;
     // Not on the state before: `remote_with_state` replaces the functions of the state by Ballista's.
     bloomline_datafusion::register_all(&mut context)?;
+    arguments.filters.read()?.register(&context)?;
     for (name, path) in &arguments.table {
         context.register_parquet(name, path, ParquetReadOptions::default()).await?;
     }

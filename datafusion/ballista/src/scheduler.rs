@@ -10,6 +10,8 @@ use ballista_scheduler::scheduler_process::start_server;
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionConfig;
 
+use crate::filters::{self, Filters};
+
 /// Starts a scheduler.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -28,9 +30,12 @@ pub struct Arguments {
     /// Seconds without a heartbeat after which an executor is lost and its tasks run elsewhere
     #[arg(long, default_value_t = 180)]
     executor_timeout: u64,
+    #[command(flatten)]
+    filters: filters::Arguments,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let filters = arguments.filters.read()?;
     let address = format!("{}:{}", arguments.bind_host, arguments.port);
     let address = address.parse().with_context(|| format!("{address} is no address and port"))?;
     let config = SchedulerConfig {
@@ -44,16 +49,17 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         // Lost executors are looked for as often as that is worth it.
         expire_dead_executor_interval_seconds: (arguments.executor_timeout / 4).clamp(1, 15),
         no_executors_grace_period_seconds: arguments.executor_timeout,
-        override_session_builder: Some(Arc::new(session)),
+        override_session_builder: Some(Arc::new(move |config| session(config, &filters))),
         ..SchedulerConfig::default()
     };
     let cluster = BallistaCluster::new_from_config(&config).await?;
     Ok(start_server(cluster, address, Arc::new(config)).await?)
 }
 
-/// The session that plans a query: Ballista's functions, and bloomline's.
-fn session(config: SessionConfig) -> datafusion::error::Result<SessionState> {
+/// The session that plans a query: Ballista's functions, and bloomline's with the filters.
+fn session(config: SessionConfig, filters: &Filters) -> datafusion::error::Result<SessionState> {
     let mut state = default_session_builder(config)?;
     bloomline_datafusion::register_all(&mut state)?;
+    filters.register(&state)?;
     Ok(state)
 }

@@ -275,6 +275,30 @@ fn no_way_to_the_probe_loses_a_row() {
     }
 }
 
+/// Each process reads the filter from a file; plans carry its name.
+#[test]
+fn a_registered_filter_is_the_same_in_all_processes() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let save = |file: &str, filter: &BloomFilter| {
+        let file = folder.path().join(file);
+        fs::write(&file, filter.to_standalone()).expect("a file");
+        format!("--filter=seen={}", path(&file))
+    };
+    let filter = filter(KEYS, |_| true);
+    let seen = save("seen.bloom", &filter);
+    let other = save("other.bloom", &BloomFilter::with_blocks(1, 6).expect("a valid size"));
+    let query = "SELECT id FROM probe WHERE bloom_contains('seen', url)";
+    let cluster = Cluster::start_with(&[&seen], &[&seen]);
+    assert_eq!(numbers(cluster.run(&[query, &seen])), rows(|key| filter.contains(url(key))));
+    let error = cluster.fails(&[query, &other]);
+    assert!(error.contains("is not the one that the query was planned with"), "{error}");
+    drop(cluster);
+
+    let without = Cluster::start_with(&[&seen], &[]);
+    let error = without.fails(&[query, &seen]);
+    assert!(error.contains("no filter is registered as 'seen' in this process"), "{error}");
+}
+
 #[test]
 fn filters_of_groups_unite_to_the_filter_of_all() {
     let cluster = Cluster::start();

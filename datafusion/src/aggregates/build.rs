@@ -16,6 +16,7 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, ColumnarValue, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
 };
 
+use crate::arguments::exactly;
 use crate::filters::{self, failed, not_made};
 use crate::keys;
 
@@ -44,16 +45,15 @@ impl AggregateUDFImpl for Build {
 
     /// Takes all arguments as they are.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [key, expected_keys, fpr] = types else {
-            return plan_err!("{NAME} takes a key, the number of expected keys and a false-positive rate");
-        };
-        keys::check_type(NAME, key)?;
-        for (name, number) in [("expected_keys", expected_keys), ("fpr", fpr)] {
+        let takes = "a key, the number of expected keys and a false-positive rate";
+        let [key, expected_keys, fpr] = exactly(NAME, takes, types.to_vec())?;
+        keys::check_type(NAME, &key)?;
+        for (name, number) in [("expected_keys", &expected_keys), ("fpr", &fpr)] {
             if !number.is_numeric() && !number.is_null() {
                 return plan_err!("{NAME}: {name} must be a number, not of type {number}");
             }
         }
-        Ok(types.to_vec())
+        Ok(vec![key, expected_keys, fpr])
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -168,7 +168,7 @@ fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Resu
 }
 
 /// Which keys are neither null nor left out by the clause `FILTER`.
-fn valid(keys: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
+pub fn valid(keys: &dyn Array, filter: Option<&BooleanArray>) -> Option<NullBuffer> {
     let selected = filter.map(|filter| match filter.nulls() {
         Some(nulls) => NullBuffer::new(filter.values() & nulls.inner()),
         None => NullBuffer::new(filter.values().clone()),

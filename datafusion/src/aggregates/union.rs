@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bloomline::{BloomFilter, BloomView};
-use datafusion_common::{Result, ScalarValue, plan_err};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
-use datafusion_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
+use datafusion_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
 
+use super::build::valid;
+use crate::arguments::exactly;
 use crate::filters::{self, failed, not_made};
 
 const NAME: &str = "bloom_filter_union";
@@ -37,9 +39,9 @@ impl AggregateUDFImpl for Union {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let [filter] = types else { return plan_err!("{NAME} takes one column of filters") };
-        filters::check_type(NAME, filter)?;
-        Ok(vec![filter.clone()])
+        let [filter] = exactly(NAME, "one column of filters", types.to_vec())?;
+        filters::check_type(NAME, &filter)?;
+        Ok(vec![filter])
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -52,7 +54,15 @@ impl AggregateUDFImpl for Union {
     }
 
     fn accumulator(&self, _args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Unions::default()))
+        Ok(Box::new(Whole::default()))
+    }
+
+    fn groups_accumulator_supported(&self, _args: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, _args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(Groups::default()))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -89,6 +99,22 @@ impl Unions {
         });
         Ok(())
     }
+
+    /// The union of all. `None` if there were no filters.
+    fn united(&mut self) -> Result<Option<BloomFilter>> {
+        // In this order, so that the error does not depend on that of the rows.
+        self.0.sort_by_key(BloomFilter::n_blocks);
+        let mut filters = self.0.drain(..);
+        let Some(mut united) = filters.next() else { return Ok(None) };
+        for filter in filters {
+            united.union_with(&filter).map_err(|error| failed(NAME, error))?;
+        }
+        Ok(Some(united))
+    }
+
+    fn size(&self) -> usize {
+        self.0.iter().map(|filter| size_of::<BloomFilter>() + filter.byte_len()).sum()
+    }
 }
 
 fn divides(a: BloomView<'_>, b: BloomView<'_>) -> bool {
@@ -108,9 +134,23 @@ fn unite(filter: &mut BloomFilter, other: BloomView<'_>) -> Result<()> {
     united.map_err(|error| failed(NAME, error))
 }
 
-impl Accumulator for Unions {
+/// The state of each group: its filters.
+fn states(groups: &[Unions]) -> Result<ListArray> {
+    // Many small filters share a buffer, because DataFusion counts references to each buffer for each batch.
+    let mut filters = BinaryViewBuilder::new().with_fixed_block_size(1 << 20);
+    for filter in groups.iter().flat_map(|group| &group.0) {
+        filters.append_value(filters::standalone(NAME, filter)?);
+    }
+    let offsets = OffsetBuffer::from_lengths(groups.iter().map(|group| group.0.len()));
+    Ok(ListArray::try_new(element(), offsets, Arc::new(filters.finish()), None)?)
+}
+
+#[derive(Debug, Default)]
+struct Whole(Unions);
+
+impl Accumulator for Whole {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        filters::views(&values[0])?.iter().flatten().try_for_each(|bytes| self.add(bytes))
+        filters::views(&values[0])?.iter().flatten().try_for_each(|bytes| self.0.add(bytes))
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -119,30 +159,128 @@ impl Accumulator for Unions {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let filters: Vec<_> =
-            self.0.drain(..).map(|filter| filters::standalone(NAME, &filter)).collect::<Result<_>>()?;
-        let filters = BinaryViewArray::from_iter_values(filters);
-        let list = ListArray::try_new(
-            element(),
-            OffsetBuffer::from_lengths([filters.len()]),
-            Arc::new(filters),
-            None,
-        )?;
-        Ok(vec![ScalarValue::List(Arc::new(list))])
+        let unions = std::mem::take(&mut self.0);
+        Ok(vec![ScalarValue::List(Arc::new(states(&[unions])?))])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        // In this order, so that the error does not depend on that of the rows.
-        self.0.sort_by_key(BloomFilter::n_blocks);
-        let Some((filter, others)) = self.0.split_first_mut() else { return Ok(ScalarValue::Binary(None)) };
-        for other in others {
-            filter.union_with(&*other).map_err(|error| failed(NAME, error))?;
-        }
-        Ok(ScalarValue::Binary(Some(filters::standalone(NAME, filter)?)))
+        let united = self.0.united()?;
+        let bytes = united.as_ref().map(|filter| filters::standalone(NAME, filter)).transpose()?;
+        // A window function goes on from here.
+        self.0.0.extend(united);
+        Ok(ScalarValue::Binary(bytes))
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>()
-            + self.0.iter().map(|filter| size_of::<BloomFilter>() + filter.byte_len()).sum::<usize>()
+        size_of::<Self>() + self.0.size()
+    }
+}
+
+/// The unions of each group.
+#[derive(Debug, Default)]
+struct Groups {
+    groups: Vec<Unions>,
+    /// Counted, because `size` must not take time for each group.
+    bytes: usize,
+}
+
+impl Groups {
+    fn add(&mut self, group: usize, filters: &BinaryViewArray) -> Result<()> {
+        let group = &mut self.groups[group];
+        self.bytes -= group.size();
+        let added = filters.iter().flatten().try_for_each(|bytes| group.add(bytes));
+        self.bytes += group.size();
+        added
+    }
+
+    fn take(&mut self, emit_to: EmitTo) -> Vec<Unions> {
+        let taken = emit_to.take_needed(&mut self.groups);
+        self.bytes -= taken.iter().map(Unions::size).sum::<usize>();
+        taken
+    }
+}
+
+impl GroupsAccumulator for Groups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> Result<()> {
+        self.groups.resize_with(total_num_groups, Unions::default);
+        let filters = filters::views(&values[0])?;
+        let valid = valid(&filters, filter);
+        for (i, &group) in group_indices.iter().enumerate() {
+            if valid.as_ref().is_none_or(|valid| valid.is_valid(i)) {
+                self.add(group, &filters.slice(i, 1))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(
+        &mut self,
+        states: &[ArrayRef],
+        group_indices: &[usize],
+        total_num_groups: usize,
+    ) -> Result<()> {
+        self.groups.resize_with(total_num_groups, Unions::default);
+        for (&group, filters) in group_indices.iter().zip(states[0].as_list::<i32>().iter()) {
+            if let Some(filters) = filters {
+                self.add(group, filters.as_binary_view())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![Arc::new(states(&self.take(emit_to))?)])
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let filters = filters::views(&values[0])?;
+        let valid = valid(&filters, filter);
+        let is_valid = |i| valid.as_ref().is_none_or(|valid| valid.is_valid(i));
+        let offsets = OffsetBuffer::from_lengths((0..filters.len()).map(|i| usize::from(is_valid(i))));
+        let selected = BooleanArray::from_iter((0..filters.len()).map(|i| Some(is_valid(i))));
+        let filters = arrow::compute::filter(&filters, &selected)?;
+        Ok(vec![Arc::new(ListArray::try_new(element(), offsets, filters, None)?)])
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let united = self.take(emit_to).iter_mut().map(Unions::united).collect::<Result<Vec<_>>>()?;
+        let remedy = "raise datafusion.execution.target_partitions, or use fewer groups or smaller filters";
+        filters::column(NAME, united.iter().map(Option::as_ref), remedy)
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.groups.capacity() * size_of::<Unions>() + self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray};
+    use bloomline::BloomFilter;
+    use datafusion_expr::{EmitTo, GroupsAccumulator};
+
+    use super::Groups;
+
+    /// Three filters of 0.4 MiB each; a column of the tests ends at 1 MiB.
+    #[test]
+    fn more_than_a_column_holds_is_an_error() {
+        let filter = BloomFilter::with_blocks(6554, 6).unwrap().to_standalone();
+        let filters: ArrayRef = Arc::new(BinaryArray::from_iter_values([&filter; 3]));
+        let evaluate = |groups: [usize; 3]| {
+            let mut accumulator = Groups::default();
+            accumulator.update_batch(&[Arc::clone(&filters)], &groups, None, 3).unwrap();
+            accumulator.evaluate(EmitTo::All)
+        };
+        assert_eq!(evaluate([0, 1, 1]).unwrap().len(), 3);
+        let error = evaluate([0, 1, 2]).unwrap_err().to_string();
+        assert!(error.contains("3 filters of 12"), "{error}");
     }
 }
