@@ -1,5 +1,7 @@
 //! Bytes of buffers and mapped files, and the filter in them.
 
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -12,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{decode_error, os_error};
-use crate::files::open_regular;
 
 /// Bytes that stay in place.
 pub enum Owner {
@@ -74,6 +75,21 @@ impl Bytes<'_> {
         // the buffer meanwhile changes answers, but no length.
         unsafe { slice::from_raw_parts((*self.0.as_array_ptr()).fields.data.cast::<u8>(), self.0.len()) }
     }
+}
+
+/// Fails for directories and, without waiting for a writer, for pipes.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        // For the error that the system has for directories.
+        fs::read(path)?;
+    }
+    if !metadata.is_file() {
+        let text =
+            "not a regular file, which cannot be mapped: read it with BloomFilter.open(path, mmap=False)";
+        return Err(io::Error::new(ErrorKind::InvalidInput, text));
+    }
+    File::open(path)
 }
 
 impl BloomView {

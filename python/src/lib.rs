@@ -13,6 +13,7 @@ mod files;
 mod filters;
 mod keys;
 mod kinds;
+mod open;
 mod view;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -34,8 +35,8 @@ mod _native {
         borrowed::BloomView,
         builder::FilterBuilder,
         errors::DecodeError,
-        files::open,
         filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
         kinds::KeyKindWarning,
+        open::open,
     };
 }

@@ -3,7 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs};
+use super::prefetch::Words;
 use super::tables::{PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;

@@ -4,7 +4,7 @@
 //! inlined into that function with the closure, so it is compiled for the kernel's instructions.
 #![forbid(unsafe_code)]
 
-use super::prefetch::Pair;
+use super::prefetch::{Pair, WORD, Words};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, Blocks};
@@ -27,17 +27,6 @@ impl<H: Pairs> Lookups<'_, H> {
             }
         }
     }
-}
-
-/// How many hashes one iteration of a bitmap's loop takes.
-pub(super) const WORD: usize = 64;
-
-/// Hashes, each group with a function that prefetches for a later group, hash by hash.
-pub(super) trait Words<'a>: Iterator<Item = (&'a [u64; WORD], Self::Prefetch)> {
-    type Prefetch: Fn(usize);
-}
-impl<'a, P: Fn(usize), I: Iterator<Item = (&'a [u64; WORD], P)>> Words<'a> for I {
-    type Prefetch = P;
 }
 
 pub(super) struct BitLookups<'a, H> {

@@ -42,8 +42,9 @@ mod sse41;
 mod tables;
 
 pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
-use batch::{BitLookups, Inserts, Lookups, WORD};
+use batch::{BitLookups, Inserts, Lookups};
 use choice::Choice;
+use prefetch::WORD;
 #[cfg(target_has_atomic = "64")]
 pub(crate) use prefetch::each_ahead;
 pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};

@@ -8,8 +8,9 @@
 use core::arch::aarch64::*;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Lookups, Pairs, Words};
+use super::batch::{BitLookups, Lookups, Pairs};
 pub(super) use super::portable::{insert, insert_batch};
+use super::prefetch::Words;
 use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;

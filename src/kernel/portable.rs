@@ -5,7 +5,8 @@
 use wide::u64x8;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs};
+use super::prefetch::Words;
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;

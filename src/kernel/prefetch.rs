@@ -4,7 +4,6 @@
     forbid(unsafe_code)
 )]
 
-use super::batch::{WORD, Words};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
 use super::choice::{Choice, UNMADE};
 use crate::blocks::{Block, BlockSlice};
@@ -129,6 +128,17 @@ pub(super) fn split<'a, const STRADDLE: bool>(
         pair
     });
     (early, late.iter().copied())
+}
+
+/// How many hashes one iteration of a bitmap's loop takes.
+pub(super) const WORD: usize = 64;
+
+/// Hashes, each group with a function that prefetches for a later group, hash by hash.
+pub(super) trait Words<'a>: Iterator<Item = (&'a [u64; WORD], Self::Prefetch)> {
+    type Prefetch: Fn(usize);
+}
+impl<'a, P: Fn(usize), I: Iterator<Item = (&'a [u64; WORD], P)>> Words<'a> for I {
+    type Prefetch = P;
 }
 
 /// [`split`] for bitmaps, whose loops prefetch by themselves.

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::bank::{ROWS, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs};
+use super::prefetch::Words;
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
 

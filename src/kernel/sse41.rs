@@ -10,8 +10,9 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs, Words};
+use super::batch::{BitLookups, Inserts, Lookups, Pairs};
 use super::portable;
+use super::prefetch::Words;
 use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::mask::ProbeCount;

@@ -1,0 +1,37 @@
+//! The function `open`.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use bloomline::StandaloneKind;
+use pyo3::prelude::*;
+
+use crate::bank::FilterBank;
+use crate::borrowed::open_regular;
+use crate::errors::os_error;
+use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+
+/// The filter or bank in a file, whatever its class: a BloomView that maps the file, or with mmap=False a BloomFilter; a
+/// CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter or FilterBank, which are always read and verified. See
+/// `BloomFilter.open` for mmap and verify.
+#[pyfunction]
+#[pyo3(signature = (path, mmap=true, *, verify=true))]
+pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
+    let kind = py.detach(|| kind_of(&path)).map_err(|error| os_error(error, &path))?;
+    match kind {
+        Some(StandaloneKind::Counting) => Ok(Py::new(py, CountingBloomFilter::open(py, path)?)?.into_any()),
+        Some(StandaloneKind::Scalable) => Ok(Py::new(py, ScalableBloomFilter::open(py, path)?)?.into_any()),
+        Some(StandaloneKind::Standard) => Ok(Py::new(py, StandardBloomFilter::open(py, path)?)?.into_any()),
+        Some(StandaloneKind::Bank) => Ok(Py::new(py, FilterBank::open(py, path)?)?.into_any()),
+        _ => BloomFilter::open(py, path, mmap, verify),
+    }
+}
+
+fn kind_of(path: &Path) -> io::Result<Option<StandaloneKind>> {
+    let mut file = open_regular(path)?;
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(8)))?;
+    file.read_to_end(&mut end)?;
+    Ok(StandaloneKind::of(&end))
+}
