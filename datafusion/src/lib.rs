@@ -117,8 +117,8 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// `register_filter(&context, "crawled", filter)`. Replaces the filter that had the name. Names are case-sensitive.
 ///
 /// Plans carry the name and a hash of the filter, not its bytes. Every process that plans or runs the query needs the
-/// filter: one without it, or with another filter of the name, returns an error. A query uses the filter of the time
-/// when it was planned. Call [`register_all`] first.
+/// filter: a process without the filter, or with another filter of the name, returns an error. A planned query keeps
+/// its filter. Call [`register_all`] first.
 ///
 /// # Errors
 ///
