@@ -7,7 +7,8 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
 /// The arguments, or their types, if they are as many as the function takes.
 pub fn exactly<T, const N: usize>(function: &str, takes: &str, arguments: Vec<T>) -> Result<[T; N]> {
     arguments.try_into().map_err(|found: Vec<T>| {
-        plan_datafusion_err!("{function} takes {takes}, not {} arguments", found.len())
+        let plural = if found.len() == 1 { "" } else { "s" };
+        plan_datafusion_err!("{function} takes {takes}, not {} argument{plural}", found.len())
     })
 }
 

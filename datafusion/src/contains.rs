@@ -9,6 +9,7 @@ use arrow::array::{Array, BooleanArray, StructArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bloomline::BloomView;
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Result, ScalarValue, plan_err};
 use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -134,13 +135,17 @@ impl ScalarUDFImpl for Contains {
                 Expr::Literal(filter, metadata)
             }
             name if info.get_data_type(&name)?.is_string() => {
-                if name.any_column_refs() {
+                // The value of a subquery is known only when the query runs: the plan would lack the hash, and another
+                // process would answer from its own filter of that name.
+                let is_subquery = |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_)));
+                if name.any_column_refs() || name.is_volatile() || name.exists(is_subquery)? {
                     return plan_err!(
-                        "{NAME}: a filter is of a binary type, not {}, and the name of one must be a constant",
+                        "{NAME}: a filter is of a binary type, not {}; the name of a registered filter must be \
+                         a literal or a parameter",
                         info.get_data_type(&name)?
                     );
                 }
-                // Its value is not known yet: that of a parameter, say.
+                // A parameter, or a constant that DataFusion computes later.
                 args[0] = name;
                 return Ok(ExprSimplifyResult::Original(args));
             }

@@ -35,6 +35,10 @@ pub fn check_type(function: &str, data_type: &DataType) -> Result<()> {
         | DataType::LargeBinary
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_) => Ok(()),
+        text if text.is_string() => plan_err!(
+            "{function}: a filter is of a binary type, not {text}; only bloom_contains takes the name of a \
+             registered filter"
+        ),
         other => plan_err!("{function}: a filter is of a binary type, not {other}"),
     }
 }

@@ -89,16 +89,21 @@ use aggregates::{Build, InWindow, Planner, Union};
 use contains::Contains;
 use inspect::{Inspect, What};
 use reference::Reference;
+use registered::Names;
 
 /// Registers all functions, under their names in SQL. On Ballista, the client, the scheduler and each executor need
-/// them.
+/// them. A second call keeps the registered filters.
 ///
 /// # Errors
 ///
 /// If the registry takes no functions.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    // Views hold the function that holds the filters.
+    let has_names = names(registry).is_some();
     for function in scalar_functions() {
-        registry.register_udf(function)?;
+        if !(has_names && function.name() == contains::NAME) {
+            registry.register_udf(function)?;
+        }
     }
     for function in aggregate_functions() {
         registry.register_udaf(function)?;
@@ -112,8 +117,8 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// `register_filter(&context, "crawled", filter)`. Replaces the filter that had the name. Names are case-sensitive.
 ///
 /// Plans carry the name and a hash of the filter, not its bytes. Every process that plans or runs the query needs the
-/// filter: one without it, or with another filter of the name, returns an error. A query uses the filter of the time
-/// when it was planned. [`register_all`] comes first, and forgets the filters if it is called again.
+/// filter: a process without the filter, or with another filter of the name, returns an error. A planned query keeps
+/// its filter. Call [`register_all`] first.
 ///
 /// # Errors
 ///
@@ -123,15 +128,16 @@ pub fn register_filter(
     name: impl Into<String>,
     filter: impl Into<Arc<BloomFilter>>,
 ) -> Result<()> {
-    match registry
-        .udf(contains::NAME)
-        .ok()
-        .as_ref()
-        .and_then(|function| function.inner().downcast_ref::<Contains>())
-    {
-        Some(function) => function.names().insert("register_filter", name.into(), filter.into()),
+    match names(registry) {
+        Some(names) => names.insert("register_filter", name.into(), filter.into()),
         None => plan_err!("register_filter: call register_all on this registry first"),
     }
+}
+
+/// The registered filters of a registry with this crate's functions.
+fn names(registry: &dyn FunctionRegistry) -> Option<Names> {
+    let function = registry.udf(contains::NAME).ok()?;
+    function.inner().downcast_ref().map(|contains: &Contains| contains.names().clone())
 }
 
 /// The scalar functions, for registries that are not a [`FunctionRegistry`], such as Ballista's.

@@ -65,18 +65,36 @@ impl Names {
         match names.get(name) {
             Some(found) if hash.is_none_or(|hash| hash == found.hash) => Ok(found.clone()),
             Some(_) => exec_err!(
-                "{function}: the filter '{name}' in this process is not the one that the query was planned with: \
-                 register the same filter in all processes, or run the query again"
+                "{function}: the filter {} in this process is not the one that the query was planned with: \
+                 register the same filter in all processes, or run the query again",
+                quoted(name)
             ),
             None => {
-                let known: Vec<_> = names.keys().map(|name| format!("'{name}'")).collect();
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                let mut known: Vec<_> = names.keys().take(LISTED).map(|name| quoted(name)).collect();
+                match names.len() {
+                    0 => known.push("none".into()),
+                    n if n > LISTED => known.push(format!("{} more", n - LISTED)),
+                    _ => {}
+                }
                 exec_err!(
-                    "{function}: no filter is registered as '{name}' in this process (registered: {known}): \
-                     call register_filter"
+                    "{function}: no filter is registered as {} in this process (registered: {}): \
+                     call register_filter",
+                    quoted(name),
+                    known.join(", ")
                 )
             }
         }
+    }
+}
+
+/// How many names an error lists.
+const LISTED: usize = 20;
+
+/// A name in an error: its beginning, as a filter stored as text can be mistaken for a name.
+fn quoted(name: &str) -> String {
+    match name.char_indices().nth(60) {
+        Some((end, _)) => format!("'{}…'", &name[..end]),
+        None => format!("'{name}'"),
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, ListArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use bloomline::{BloomFilter, BloomView};
-use datafusion_common::{Result, ScalarValue};
+use bloomline::{BloomFilter, BloomView, MismatchError};
+use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
@@ -107,7 +107,12 @@ impl Unions {
         let mut filters = self.0.drain(..);
         let Some(mut united) = filters.next() else { return Ok(None) };
         for filter in filters {
-            united.union_with(&filter).map_err(|error| failed(NAME, error))?;
+            united.union_with(&filter).map_err(|error| match error {
+                MismatchError::Size { .. } => {
+                    exec_datafusion_err!("{NAME}: {error} (give bloom_filter the same expected_keys and fpr)")
+                }
+                other => failed(NAME, other),
+            })?;
         }
         Ok(Some(united))
     }
