@@ -185,7 +185,7 @@ macro_rules! filter_class {
             }
 
             /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
-            /// Arrow data, a pyarrow.BooleanArray.
+            /// Arrow data, but not pandas and polars, a pyarrow.BooleanArray.
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
@@ -257,7 +257,7 @@ macro_rules! filter_class {
                 size_of::<Self>() + self.size_bytes(py)
             }
 
-            /// The bytes that `save` writes, with checksums. Rust, C++ and the command line read them too.
+            /// The bytes that `save` writes, with checksums. Rust and the command line read them too.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.detached(py, |filter| {
                     // No fewer than are written: of a scalable filter, up to 64 footers and its own.
