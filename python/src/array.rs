@@ -3,7 +3,7 @@
 use std::slice;
 
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -31,7 +31,8 @@ pub fn read(
         _ => return Err(cannot_be_keys(format_args!("numpy arrays of {dtype}"))),
     }
     if array.hasattr("mask")? {
-        return Err(cannot_be_keys("masked arrays"));
+        let message = "masked arrays cannot be keys: drop the masked values with .compressed()";
+        return Err(PyTypeError::new_err(message));
     }
     if array.is_contiguous() && dtype.is_native_byteorder() != Some(false) {
         return read_in_place(array, seed, batch, sink);

@@ -24,8 +24,8 @@ const AT_ONCE: usize = 1 << 22;
 
 /// Many filters side by side: one lookup tells which of them possibly have a key.
 ///
-/// filters: at least one BloomFilter or BloomView, of one k and seed. The bank is as large as the smallest filter, and
-/// larger ones are folded: their n_blocks must be multiples.
+/// filters: BloomFilters or BloomViews, at least one, made with the same expected_keys, fpr and seed. Filters of other
+/// sizes must have the same k, and are folded to the n_blocks of the smallest filter, which must divide theirs.
 /// capacity: room for at least this many slots; `reserve` makes more.
 ///
 ///     >>> from bloomline import BloomFilter, FilterBank
@@ -38,9 +38,8 @@ const AT_ONCE: usize = 1 << 22;
 ///     >>> bank.find_many(["ant", "dog"]).tolist()
 ///     [[True, False, False], [False, False, False]]
 ///
-/// Each filter has a slot, numbered from 0 in the order of the filters. The bank copies the filters' bits: after you
-/// change a filter, call `replace`. Takes the memory of the filters, with the number of slots rounded up to 8, 16, 32
-/// or a multiple of 64.
+/// Each filter has a slot, numbered from 0. The bank copies the filters' bits: after you change a filter, call
+/// `replace`. The memory is that of 8, 16, 32 or a multiple of 64 filters.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBank {
     bank: RwLock<bank::FilterBank>,
@@ -201,8 +200,7 @@ impl FilterBank {
         })
     }
 
-    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, in ascending order. All
-    /// other slots definitely do not have the key.
+    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let (hash, kind) = keys::hash(key, self.seed)?;
         self.kinds.warn_of_lookup(key.py(), kind)?;
@@ -214,10 +212,10 @@ impl FilterBank {
         Ok(PyArray1::from_vec(key.py(), slots))
     }
 
-    /// Looks up many keys, given as for `BloomFilter.update`: a numpy array of bools, one byte each, with a row for
-    /// each key and a column for each slot. Nulls raise ValueError.
+    /// Looks up many keys, given as for `BloomFilter.update`. Returns a numpy array of bools, with a row for each key
+    /// and a column for each slot. Nulls raise ValueError.
     ///
-    /// packed: one bit each, in an array of uint8, as np.packbits(..., axis=1, bitorder="little") lays them out. An
+    /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does: an
     /// eighth of the memory, and faster.
     #[pyo3(signature = (keys, *, packed=false))]
     fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
@@ -254,7 +252,7 @@ impl FilterBank {
         })
     }
 
-    /// Removes all keys of a slot, which stays.
+    /// Removes all keys of a slot. The slot stays.
     fn clear(&self, slot: &Bound<'_, PyAny>) -> PyResult<()> {
         let n = self.slot(slot)?;
         slot.py().detach(|| self.write().clear(n)).map_err(bank_error)
@@ -271,7 +269,7 @@ impl FilterBank {
         })
     }
 
-    /// Makes room for `additional` more slots than there are, if there is not enough. Copies the bank.
+    /// Makes room for `additional` more slots. Copies the bank, unless there is room.
     fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = additional)] additional: usize) -> PyResult<()> {
         py.detach(|| self.write().reserve(additional)).map_err(bank_error)
     }
@@ -332,7 +330,7 @@ impl FilterBank {
         size_of::<Self>() + self.size_bytes(py)
     }
 
-    /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
+    /// The bytes that `save` writes, with checksums. Rust reads them too.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
             let bank = self.read();
@@ -341,7 +339,7 @@ impl FilterBank {
         files::python_bytes(py, &bytes?)
     }
 
-    /// The bank in a buffer of standalone bytes, which are verified. Raises DecodeError. Spare slots are not stored.
+    /// The bank of the bytes that `to_bytes` returned, without spare slots. Raises DecodeError if they are damaged.
     #[staticmethod]
     fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bank = files::decode(buffer, bank::FilterBank::from_standalone)?;
@@ -353,12 +351,12 @@ impl FilterBank {
         Ok(Self { kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
     }
 
-    /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
+    /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         files::save(py, &path, |file| self.read().write_standalone(file))
     }
 
-    /// The bank in a file that `save` wrote, verified.
+    /// Reads and verifies a file that `save` wrote. Raises DecodeError.
     #[staticmethod]
     pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))

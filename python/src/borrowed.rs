@@ -34,10 +34,12 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-/// A filter in the bytes of a buffer or a mapped file, for lookups without a copy of it.
+/// Read-only lookups in a buffer of standalone bytes, such as shared memory, or in a mapped file, without a copy.
 ///
-/// In a `with` statement, or when `close` is called, it lets go of the buffer or the file as soon as lookups of other
-/// threads allow; later lookups raise ValueError.
+/// verify: with True, reads all bytes, and raises DecodeError if they are damaged. With False, checks only the last 64
+/// bytes: damaged bits then lose keys without an error; `verify` finds them.
+///
+/// The end of a `with` statement, or `close`, releases the buffer or the file.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct BloomView {
     /// `None` once it is closed. The lock is held by lookups as by those of a filter: per batch, and never while the

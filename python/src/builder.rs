@@ -11,9 +11,9 @@ use crate::filters::{BloomFilter, seed};
 use crate::keys;
 use crate::kinds::Kinds;
 
-/// Collects keys whose number is not known, then makes a BloomFilter of the right size.
+/// Collects keys of unknown number, then makes a BloomFilter of the right size.
 ///
-/// fpr: the false-positive rate of the filters.
+/// fpr: the false-positive rate of the filter.
 /// seed: filters of one seed and size can be combined.
 ///
 ///     >>> from bloomline import FilterBuilder
@@ -23,8 +23,7 @@ use crate::kinds::Kinds;
 ///     >>> "ant" in filter, filter.expected_keys
 ///     (True, 2)
 ///
-/// Takes 8 bytes of memory for each key added, and while it makes the filter some 40 for each repeat that did not follow
-/// its like. Answers no lookups.
+/// Takes 8 bytes of memory for each key added; a key that repeats the one before is free. Answers no lookups.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBuilder {
     builder: Mutex<bloomline::FilterBuilder>,
@@ -68,7 +67,7 @@ impl FilterBuilder {
         Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
     }
 
-    /// A builder of filters of a given size instead of a given false-positive rate.
+    /// A builder with a size in place of a false-positive rate.
     #[staticmethod]
     #[pyo3(signature = (bits_per_key, *, seed=0))]
     fn with_bits_per_key(bits_per_key: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
@@ -98,9 +97,10 @@ impl FilterBuilder {
         Kinds::warn_of_added(keys.py(), before, inserts.kinds)
     }
 
-    /// A BloomFilter of the keys, sized for their number without repeats. Empties the builder, which can be used again.
+    /// Returns a BloomFilter sized for the number of distinct keys, and empties the builder.
     ///
-    /// Takes the filter's memory in addition; if there is not enough, raises MemoryError and keeps the keys.
+    /// Takes the filter's memory in addition, and meanwhile some 40 bytes for each key that repeats an earlier one. If
+    /// there is not enough, raises MemoryError and keeps the keys.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         let finished = py.detach(|| {
             let mut builder = self.lock();
@@ -119,7 +119,7 @@ impl FilterBuilder {
         });
     }
 
-    /// Number of keys added. A key that was added several times may count more than once.
+    /// Number of keys added. Repeated keys may count more than once.
     fn __len__(&self, py: Python<'_>) -> usize {
         self.quickly(py, |builder| builder.len())
     }

@@ -14,7 +14,7 @@ pyo3::create_exception!(
     bloomline,
     DecodeError,
     PyValueError,
-    "The bytes are not a filter of this kind, or are damaged: rebuild the filter from its keys."
+    "The bytes are of another class, or are damaged: rebuild the filter from its keys."
 );
 
 /// For constructors, with the name of the argument that is out of range.
@@ -166,7 +166,7 @@ pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
     let class = keys.get_type();
     let module = class.module()?;
     let library = module.to_str()?.split('.').next().unwrap_or_default();
-    if !matches!(library, "pandas" | "polars") {
+    if !matches!(library, "pandas" | "polars" | "duckdb" | "_duckdb") {
         return Ok(());
     }
     let name = class.name()?;
@@ -174,8 +174,9 @@ pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
         "LazyFrame" => "call .collect() and select one column",
         "Expr" => "put the call into .map_batches(), or pass a column of a DataFrame",
         name if name.ends_with("GroupBy") => "pass one column of the DataFrame that was grouped",
+        "DuckDBPyConnection" => "pass con.sql(query), not con.execute(query)",
         "MultiIndex" => "join its levels to text first, with a separator that neither contains",
         _ => return Ok(()),
     };
-    Err(PyTypeError::new_err(format!("a {library} {name} has no keys: {remedy}")))
+    Err(PyTypeError::new_err(format!("a {} {name} has no keys: {remedy}", library.trim_start_matches('_'))))
 }

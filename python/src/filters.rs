@@ -152,7 +152,7 @@ macro_rules! filter_class {
         impl $Class {
             $($own)*
 
-            /// Adds a key: str, bytes or int. Returns whether a bit changed; if none did, the key was possibly present.
+            /// Adds a key: str, bytes or int. Returns True if the key is new, False if it was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
@@ -163,8 +163,8 @@ macro_rules! filter_class {
                 inserted.map_err(|error| Invalid::Grow(error).into())
             }
 
-            /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or an Arrow array,
-            /// chunked array or column of integers, strings or binary values. Nulls are no keys.
+            /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of
+            /// integers, text or binary values (pandas, polars, pyarrow, DuckDB). Nulls are skipped.
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
                 let before = self.kinds.get();
                 let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
@@ -184,12 +184,12 @@ macro_rules! filter_class {
                 Ok(found)
             }
 
-            /// Looks up many keys, given as for `update`: a numpy array of bools, or for Arrow data (not pandas and polars)
-            /// a pyarrow.BooleanArray.
+            /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
+            /// Arrow data, but not pandas and polars, a pyarrow.BooleanArray.
             ///
-            /// nulls: the answer for nulls; without it, False in numpy and null in Arrow.
+            /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
-            /// Raises TypeError if the filter has only integers and all keys are text, or the other way around.
+            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse.
             #[pyo3(signature = (keys, *, nulls=None))]
             fn contains_many<'py>(
                 &self,
@@ -257,7 +257,7 @@ macro_rules! filter_class {
                 size_of::<Self>() + self.size_bytes(py)
             }
 
-            /// The standalone form of the format, with checksums: for files, and for the crate and the command line.
+            /// The bytes that `save` writes, with checksums. Rust and the command line read them too.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.detached(py, |filter| {
                     // No fewer than are written: of a scalable filter, up to 64 footers and its own.
@@ -267,13 +267,13 @@ macro_rules! filter_class {
                 files::python_bytes(py, &bytes?)
             }
 
-            /// The filter in a buffer of standalone bytes, which are verified. Raises DecodeError.
+            /// The filter of the bytes that `to_bytes` returned. Raises DecodeError if they are damaged.
             #[staticmethod]
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
                 Ok(Self::new_with(files::decode(buffer, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
-            /// Writes the standalone bytes to a file, which appears whole or not at all. Raises OSError.
+            /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
                 files::save(py, &path, |file| self.read().write_standalone(file))
             }
@@ -318,7 +318,7 @@ macro_rules! sized_filter_class {
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
-                /// A filter of a given size instead of a given false-positive rate.
+                /// A filter of a chosen size in place of a false-positive rate.
                 #[staticmethod]
                 #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
                 fn with_bits_per_key(
@@ -337,7 +337,7 @@ macro_rules! sized_filter_class {
                     self.quickly(py, |filter| filter.k())
                 }
 
-                /// The number that the filter was made for; None if it was read from bytes.
+                /// The number of keys that the filter was made for; None if it was read from bytes.
                 #[getter]
                 fn expected_keys(&self) -> Option<usize> {
                     self.expected_keys
@@ -382,7 +382,7 @@ macro_rules! uniting_filter_class {
                     self.intersect(other.py(), other.get())
                 }
 
-                /// The union of at least one filter: bit for bit the filter of all their keys.
+                /// The union of one or more filters: the same bits as one filter to which all their keys were added.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)
@@ -394,13 +394,13 @@ macro_rules! uniting_filter_class {
                     self.detached(py, <$Filter>::fill_ratio)
                 }
 
-                /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
+                /// The false-positive rate of the filter as it is now. Reads all its bits.
                 fn estimated_fpr(&self, py: Python<'_>) -> f64 {
                     self.detached(py, <$Filter>::estimated_fpr)
                 }
 
-                /// The number of distinct keys, estimated from the bits, and its standard error; infinite if the filter is too
-                /// full to tell. Too high after `&`.
+                /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too
+                /// full; too high after `&`.
                 fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
                     estimate(self.detached(py, <$Filter>::estimated_keys))
                 }
@@ -430,21 +430,20 @@ macro_rules! uniting_filter_class {
 }
 
 uniting_filter_class! {
-    /// A set of keys that answers "definitely absent" or "possibly present", and touches one cache line to do so.
+    /// A set of keys that answers "definitely absent" or "possibly present". A lookup reads one cache line.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
-    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key, and up to 1 % or one block more, so
-    /// that the filter can be folded.
+    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key; the size is rounded up, by at most
+    /// 1 % or one block, so that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, {
-        /// The filter in a file that `save` or the command line wrote.
+        /// Opens a file that `save` or the command line wrote.
         ///
-        /// With mmap, a BloomView that maps the file. Nobody may shorten the file meanwhile, which would end this
-        /// process with SIGBUS; `save` never does. Without mmap, a BloomFilter: a copy, free to change.
-        ///
-        /// Reads the whole file, and raises DecodeError if it is damaged. verify=False, for mapped files that are too
-        /// large to read, checks only the footer: damaged bits then lose keys, with no other sign. The view's method
-        /// `verify` checks the rest later.
+        /// mmap: with True, returns a read-only BloomView that maps the file; truncating the file meanwhile ends the
+        /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter: a copy to change.
+        /// verify: with True, reads the whole file, and raises DecodeError if it is damaged. With False, for mapped
+        /// files that are too large to read, checks only the last 64 bytes: damaged bits then lose keys without an
+        /// error; the view's `verify` finds them.
         #[staticmethod]
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
         pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
@@ -457,8 +456,8 @@ uniting_filter_class! {
             Ok(Py::new(py, Self::read_file(py, path)?)?.into_any())
         }
 
-        /// Divides the size by `factor`, which must divide n_blocks. Bit for bit, the result is the filter that would
-        /// have been built in that size.
+        /// Divides the size by `factor`, which must divide n_blocks. The bits are those of a filter that was made in
+        /// the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
             py.detach(|| self.write().fold(factor)).map_err(sizing_error)
         }
@@ -484,21 +483,21 @@ uniting_filter_class! {
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
     CountingBloomFilter over variants::CountingBloomFilter, {
-        /// The filter in a file that `save` wrote, verified.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
-        /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Removing a key that
-        /// was never added may lose others.
+        /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
+        /// that were added: to remove another key may lose keys.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.warn_of_lookup(key.py(), kind)?;
             Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
-        /// How often a key was added, at most: 15 stands for 15 and more.
+        /// An upper bound of how often a key was added; 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.warn_of_lookup(key.py(), kind)?;
@@ -514,7 +513,7 @@ sized_filter_class! {
             Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
         }
 
-        /// Blocks of 512 bits and counters.
+        /// Blocks of 512 counters, each with a bit.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.quickly(py, |filter| filter.n_blocks())
@@ -526,12 +525,12 @@ sized_filter_class! {
             self.detached(py, |filter| filter.as_filter().fill_ratio())
         }
 
-        /// The false-positive rate, exact for the counters as they are. Reads the whole filter.
+        /// The false-positive rate of the filter as it is now. Reads all its counters.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
             self.detached(py, |filter| filter.as_filter().estimated_fpr())
         }
 
-        /// The number of distinct keys, estimated, and its standard error; infinite if the filter is too full to tell.
+        /// An estimate of the number of distinct keys, and its standard error; infinite if the filter is too full.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
             estimate(self.detached(py, |filter| filter.as_filter().estimated_keys()))
         }
@@ -546,7 +545,7 @@ sized_filter_class! {
 uniting_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
     StandardBloomFilter over variants::StandardBloomFilter, {
-        /// The filter in a file that `save` wrote, verified.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
@@ -566,8 +565,9 @@ uniting_filter_class! {
 }
 
 filter_class! {
-    /// A Bloom filter that grows: for keys whose number is not known. If `initial_capacity` is 5,000 times too low, it takes
-    /// 3.2 times the memory of a BloomFilter and 9 times its time. A FilterBuilder makes a BloomFilter of any number of keys.
+    /// A Bloom filter that grows: for keys of unknown number, added between lookups. If `initial_capacity` is 5,000
+    /// times too low, it takes 3.2 times the memory of a BloomFilter and 9 times its time. If all keys are added before
+    /// the first lookup, use a FilterBuilder.
     ScalableBloomFilter over variants::ScalableBloomFilter, {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
@@ -584,20 +584,20 @@ filter_class! {
             Ok(Self::new_with(filter, None, 0))
         }
 
-        /// The filter in a file that `save` wrote, verified.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
-        /// The union of at least one filter of one fpr and seed, with the keys of all. Its fpr is the sum of theirs. Lookups
-        /// probe the parts of all, so unite few.
+        /// The union of one or more filters of one fpr and seed. Its fpr is the sum of theirs, and a lookup probes the
+        /// parts of all: unite few.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
             union_of(filters, Self::copy, Self::unite)
         }
 
-        /// Keys added so far that were not possibly present before.
+        /// The number of keys that were new when they were added. May be too high after `union`.
         #[getter]
         fn inserted_keys(&self, py: Python<'_>) -> u64 {
             self.quickly(py, |filter| filter.inserted_keys())
@@ -609,7 +609,7 @@ filter_class! {
             self.quickly(py, |filter| filter.fpr())
         }
 
-        /// The false-positive rate, exact for the bits as they are. Reads the whole filter.
+        /// The false-positive rate of the filter as it is now. Reads all its bits.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
             self.detached(py, variants::ScalableBloomFilter::estimated_fpr)
         }

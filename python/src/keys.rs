@@ -76,6 +76,11 @@ fn large_integer(key: &Bound<'_, PyAny>, error: PyErr) -> PyResult<u64> {
 }
 
 fn refused(key: &Bound<'_, PyAny>) -> PyErr {
+    if key.is_none() {
+        return PyTypeError::new_err(
+            "objects of type NoneType cannot be keys: drop None, or cast the keys to an Arrow column of integers or text",
+        );
+    }
     match key.get_type().name() {
         Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
         Err(error) => error,
@@ -110,7 +115,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         || keys.is_instance_of::<PyByteArray>()
         || keys.is_instance_of::<PyMemoryView>()
     {
-        return Err(PyTypeError::new_err("keys must be an iterable of keys: put a single key in a list"));
+        return Err(not_iterable(keys));
     }
     let batch = &mut Batch::new();
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
@@ -128,6 +133,15 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_array(array.cast()?, seed, batch, sink);
     }
     read_iterable(keys, |_| Ok(false), seed, batch, sink)
+}
+
+fn not_iterable(keys: &Bound<'_, PyAny>) -> PyErr {
+    match keys.get_type().name() {
+        Ok(name) => PyTypeError::new_err(format!(
+            "an iterable of keys is needed, not {name}: put a single key in a list"
+        )),
+        Err(error) => error,
+    }
 }
 
 fn read_array(
@@ -170,6 +184,12 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
     if let Ok(dtype) = dtype
         && dtype.kind() != b'O'
     {
+        if dtype.kind() == b'f' {
+            // Integers and missing values, unless their user says otherwise.
+            return Err(PyTypeError::new_err(format!(
+                "pandas columns of {dtype} cannot be keys: cast integers with missing values with .astype(\"Int64\")"
+            )));
+        }
         return read_array(numpy.call_method1("asarray", (column,))?.cast()?, seed, batch, sink);
     }
     if dtype.is_err()
@@ -211,7 +231,10 @@ fn read_iterable<'py>(
     sink: &mut impl Sink,
 ) -> PyResult<()> {
     let py = keys.py();
-    let mut objects = keys.try_iter()?;
+    let mut objects = keys.try_iter().map_err(|error| match keys.hasattr("__iter__") {
+        Ok(false) => not_iterable(keys),
+        _ => error,
+    })?;
     loop {
         let Batch { hashes, nulls, kinds, .. } = &mut *batch;
         hashes.clear();

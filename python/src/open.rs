@@ -12,9 +12,8 @@ use crate::borrowed::open_regular;
 use crate::errors::os_error;
 use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
 
-/// The filter or bank in a file, whatever its class: a BloomView that maps the file, or with mmap=False a BloomFilter; a
-/// CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter or FilterBank, which are always read and verified. See
-/// `BloomFilter.open` for mmap and verify.
+/// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter: see
+/// `BloomFilter.open` for mmap and verify. All other classes are read and verified. Only a BloomView works in `with`.
 #[pyfunction]
 #[pyo3(signature = (path, mmap=true, *, verify=true))]
 pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {

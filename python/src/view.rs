@@ -13,11 +13,6 @@ use crate::kinds::{Kinds, UNKNOWN};
 
 #[pymethods]
 impl BloomView {
-    /// A view of the filter in `buffer`, which has standalone bytes.
-    ///
-    /// Reads all of them, and raises DecodeError if they are damaged. verify=False, for mapped files that are too large
-    /// to read, checks only their footer: damaged bits then lose keys, with no other sign. The method `verify` checks
-    /// the rest later.
     #[new]
     #[pyo3(signature = (buffer, *, verify=true))]
     fn new(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
@@ -51,21 +46,21 @@ impl BloomView {
         answers
     }
 
-    /// Compares all bytes with their checksum. Raises DecodeError if they are damaged: keys may be lost then.
+    /// Compares all bytes with their checksum. Raises DecodeError if they are damaged.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         let verified = py.detach(|| view_of(&self.opened()).map(|view| view.verify()))?;
         verified.map_err(|error| decode_error(error, &[], self.path.as_deref()))
     }
 
-    /// A copy that can be changed. The bytes are verified first.
+    /// A BloomFilter: a copy to change. Verifies the bytes first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
         let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;
         Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None, UNKNOWN))
     }
 
-    /// Lets go of the buffer, or unmaps the file, as the end of a `with` statement does. Later lookups raise ValueError.
-    /// Waits until no other thread reads the filter.
+    /// Releases the buffer, or unmaps the file, as the end of `with` does. Later lookups raise ValueError. Waits for
+    /// lookups of other threads.
     fn close(&self, py: Python<'_>) {
         self.let_go(py);
     }

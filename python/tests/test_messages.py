@@ -192,3 +192,21 @@ def test_tables_that_are_no_keys():
         for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
             assert message(TypeError, use, table).startswith(text), text
     assert f == BloomFilter(1_000) and f.contains_many(np.array([1])).tolist() == [False]
+
+
+def test_values_that_are_no_keys():
+    pd, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    f = BloomFilter(1_000)
+    iterable = "an iterable of keys is needed, not {}: put a single key in a list".format
+    values = [
+        (17, iterable("int")),
+        ("ant", iterable("str")),
+        (b"ant", iterable("bytes")),
+        ([1, None], "objects of type NoneType cannot be keys: drop None, or "),
+        (np.ma.masked_array([1, 2], [0, 1]), "masked arrays cannot be keys: drop the masked values with .compressed()"),
+        (pd.Series([1, None]), "pandas columns of float64 cannot be keys: cast integers with missing values with .astype("),
+        (duckdb.connect(), "a duckdb DuckDBPyConnection has no keys: pass con.sql(query), not con.execute(query)"),
+    ]
+    for keys, text in values:
+        for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
+            assert message(TypeError, use, keys).startswith(text)

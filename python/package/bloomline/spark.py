@@ -63,14 +63,14 @@ def semi_join_filter(
     The join's result is the same if it is an inner or a left semi join, or an outer join that keeps only the rows of
     `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
-    Two jobs read `small` here: one counts its rows, one builds the filter. `expected_keys`, the number of distinct keys
-    or more, saves the first. Your join reads `small` once more: cache it if it is expensive. Every read must give the
-    same rows, or the join loses some: write a random sample to a table first.
+    `small` is read three times: to count its rows, to build the filter, and by your join. Cache it if it is expensive.
+    With `expected_keys`, the number of distinct keys or more, the count is left out. Each read must give the same rows,
+    or the join loses some: write a random sample to a table before you use it.
 
     `seed` and `partitions` are those of `build`.
 
-    Raises `ValueError` if a side has no column `on`, and `TypeError` if a column has another type than `build` takes
-    or the keys never match, as text and integers. Integers of any width match, and text matches binary.
+    Raises `ValueError` if a side has no column `on`, and `TypeError` if `build` does not take a column's type or the
+    keys never match, such as text and integers. Integers of any width match, and text matches binary.
     """
     if not isinstance(on, str):
         raise TypeError(
@@ -97,10 +97,9 @@ def build(
 ) -> BloomFilter:
     """Builds a filter of the values of one column: text, binary or integers. Nulls are left out.
 
-    Every task makes a filter for `expected_keys` keys, so the number of tasks is limited to `partitions`; the default is
-    the number of cores that the cluster has now (`defaultParallelism`), which is too few if executors are added later.
-    The filters are united on the executors in a tree, and the result is shrunk to the smallest size that has `fpr`.
-    A task that is run again changes nothing.
+    Each task makes a filter for `expected_keys` keys. There are at most `partitions` tasks: by default, as many as the
+    cluster has cores now (`defaultParallelism`), which is too few if executors are added later. The executors unite the
+    filters, and the result is shrunk to the smallest size that has `fpr`. Retried tasks change nothing.
 
     Raises `TypeError` for columns of other types, and `ValueError` if the filter is too large to travel: 2 GiB, or
     `spark.driver.maxResultSize`.
@@ -154,8 +153,9 @@ def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
 def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
 
-    The column must have the type that the filter was built from; the width of integers does not matter. Otherwise the
-    query fails with a `TypeError`, but not for text with a collation, nor if the filter was read from bytes or a file.
+    The column must have the type that the filter was built from; integers may differ in width. Otherwise the query
+    fails with a `TypeError`. Two mistakes give no error, and nearly all rows are dropped: a collation; and text for
+    integers, or the reverse, if the filter was read from bytes or a file.
     """
 
     if not isinstance(broadcasted, Broadcast):
