@@ -6,7 +6,7 @@ use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use bloomline_datafusion::{aggregate_functions, scalar_functions};
 
-use crate::filters;
+use crate::filters::FilterFiles;
 
 /// Starts an executor.
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 60)]
     heartbeat: u64,
     #[command(flatten)]
-    filters: filters::Arguments,
+    filters: FilterFiles,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {

@@ -9,8 +9,9 @@ use bloomline_datafusion::register_filter;
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 
+// Named otherwise than the structs that flatten it: clap wants names of groups to differ.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct FilterFiles {
     /// Filter in a file, which queries name as in `bloom_contains('NAME', key)`. Scheduler, executors and client need
     /// the same
     #[arg(long = "filter", value_name = "NAME=FILE", value_parser = pair)]
@@ -25,7 +26,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 /// Filters and their names.
 pub struct Filters(Vec<(String, Arc<BloomFilter>)>);
 
-impl Arguments {
+impl FilterFiles {
     pub fn read(self) -> anyhow::Result<Filters> {
         let read = |(name, file): (String, String)| {
             let bytes = fs::read(&file).with_context(|| format!("cannot read {file}"))?;

@@ -12,7 +12,7 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 
-use crate::filters::{self, pair};
+use crate::filters::{FilterFiles, pair};
 
 /// Runs a query on the cluster and prints the result.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    filters: filters::Arguments,
+    filters: FilterFiles,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {

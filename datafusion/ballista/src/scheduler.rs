@@ -10,7 +10,7 @@ use ballista_scheduler::scheduler_process::start_server;
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionConfig;
 
-use crate::filters::{self, Filters};
+use crate::filters::{FilterFiles, Filters};
 
 /// Starts a scheduler.
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 180)]
     executor_timeout: u64,
     #[command(flatten)]
-    filters: filters::Arguments,
+    filters: FilterFiles,
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
