@@ -94,7 +94,8 @@ pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether the class of an object, or a class that it inherits from, is of one of these packages.
 fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
-        let module = class.cast::<PyType>()?.module()?;
+        // A class may have None, or anything else, as its module.
+        let Ok(module) = class.cast::<PyType>()?.module() else { continue };
         let package = module.to_str()?.split('.').next().unwrap_or_default();
         if packages.contains(&package) {
             return Ok(true);
@@ -121,6 +122,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
+        check_not_addresses(keys)?;
         return exported.read(keys.py(), seed, batch, sink);
     }
     if keys.hasattr("__array__")? {
@@ -128,6 +130,19 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_array(array.cast()?, seed, batch, sink);
     }
     read_iterable(keys, |_| Ok(false), seed, batch, sink)
+}
+
+/// Fails for polars' columns of objects, whose Arrow data are the addresses of the objects.
+fn check_not_addresses(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_of(&["polars"], keys)? {
+        return Ok(());
+    }
+    let frame = keys.getattr_opt("dtypes")?;
+    let dtypes = frame.map_or_else(|| keys.getattr("dtype"), Ok)?.str()?;
+    if matches!(dtypes.to_str()?, "Object" | "[Object]") {
+        return Err(cannot_be_keys("polars columns of type Object"));
+    }
+    Ok(())
 }
 
 fn read_array(

@@ -457,6 +457,10 @@ def test_polars():
     for column in (pl.Series([1.5]), pl.Series([True]), pl.Series([datetime.date(2026, 1, 1)]), pl.Series([datetime.datetime(2026, 1, 1)]),
                    pl.Series([decimal.Decimal("1.5")]), pl.Series([[1]]), pl.Series([{"a": 1, "b": 2}])):
         refused(column, "cast" if column.dtype != pl.Struct else "column")
+    # Their Arrow data are the addresses of the objects: the keys were lost.
+    objects = pl.Series("key", ["ant", "bee", None], dtype=pl.Object)
+    refused(objects, "object")
+    refused(objects.to_frame(), "object")
 
 
 def test_pandas():
@@ -929,3 +933,19 @@ def test_numpy_scalars():
         for call in (f.add, f.__contains__, lambda key: f.update([key])):
             with pytest.raises(TypeError, match="cast"):
                 call(wrong)
+
+
+def test_a_class_without_a_module():
+    class Keys(list):
+        __module__ = None
+
+    class Generated:
+        __module__ = None
+
+        def __iter__(self):
+            return iter(WORDS)
+
+    for keys in (Keys(WORDS), Generated()):
+        f = empty()
+        f.update(keys)
+        assert f.contains_many(keys).all()
