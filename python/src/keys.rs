@@ -55,22 +55,23 @@ fn is_bool(key: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The value of what has an index, or for a negative value its two's complement.
 #[inline]
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
-    match key.extract::<i64>() {
+    match array::integer(key) {
         Ok(value) => Ok(value as u64),
-        Err(error) => large_integer(key, error),
+        Err(sign) => other_integer(key, sign),
     }
 }
 
-#[cold]
-fn large_integer(key: &Bound<'_, PyAny>, error: PyErr) -> PyResult<u64> {
+#[inline(never)]
+fn other_integer(key: &Bound<'_, PyAny>, sign: i32) -> PyResult<u64> {
     let py = key.py();
-    if error.is_instance_of::<PyTypeError>(py) {
-        return Err(refused(key));
-    }
-    if !error.is_instance_of::<PyOverflowError>(py) {
-        return Err(error);
-    }
-    key.extract().map_err(|_| {
+    let value = match PyErr::take(py) {
+        Some(error) if error.is_instance_of::<PyTypeError>(py) => return Err(refused(key)),
+        Some(error) => return Err(error),
+        None if sign == 0 => Some(-1_i64 as u64),
+        None if sign > 0 => key.extract().ok(),
+        None => None,
+    };
+    value.ok_or_else(|| {
         PyOverflowError::new_err("integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text")
     })
 }

@@ -949,3 +949,24 @@ def test_a_class_without_a_module():
         f = empty()
         f.update(keys)
         assert f.contains_many(keys).all()
+
+
+def test_where_an_index_ends():
+    class Key:
+        def __init__(self, index):
+            self.index = index
+
+        def __index__(self):
+            return self.index()
+
+    class OfInt(int):
+        pass
+
+    f = empty()
+    for value in (-1, -2**63, 2**63 - 1, 2**63, 2**64 - 1):
+        f.add(value)
+        for key in (value, OfInt(value), Key(lambda value=value: value), np.array(value)[()]):
+            assert key in f and f.contains_many([key]).all()
+    for error in (OverflowError, KeyError, TypeError):
+        with pytest.raises(error):
+            Key(lambda error=error: {}[0] if error is KeyError else 2**64 if error is OverflowError else "text") in f
