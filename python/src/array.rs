@@ -15,9 +15,9 @@ use crate::kinds::{INTEGERS, TEXT};
 /// Elements that are copied at a time, where they cannot be read in place.
 const COPIED: usize = 1 << 16;
 
-/// The value of what has an index, or, where that is -1, raises, or needs more than 64 bits with a sign: the sign of what
-/// is too large, or 0. An exception for each integer from 2^63 on, such as half of all 64-bit hashes, would take five times
-/// as long as the lookup.
+/// The value of what has an index; if that is -1, raises, or needs more than 64 bits with a sign, the sign of what is
+/// too large, or 0. An exception for each integer from 2^63 on, half of all 64-bit hashes, would take five times as
+/// long as the lookup.
 #[inline]
 pub fn integer(key: &Bound<'_, PyAny>) -> Result<i64, i32> {
     let mut sign = 0;
