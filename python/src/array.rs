@@ -4,6 +4,7 @@ use std::slice;
 
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
@@ -13,6 +14,17 @@ use crate::kinds::{INTEGERS, TEXT};
 
 /// Elements that are copied at a time, where they cannot be read in place.
 const COPIED: usize = 1 << 16;
+
+/// The value of what has an index; if that is -1, raises, or needs more than 64 bits with a sign, the sign of what is
+/// too large, or 0. An exception for each integer from 2^63 on, half of all 64-bit hashes, would take five times as
+/// long as the lookup.
+#[inline]
+pub fn integer(key: &Bound<'_, PyAny>) -> Result<i64, i32> {
+    let mut sign = 0;
+    // SAFETY: the function takes any object, which `key` keeps, and writes into `sign` only.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &mut sign) };
+    if value == -1 { Err(sign) } else { Ok(value) }
+}
 
 pub fn read(
     array: &Bound<'_, PyUntypedArray>,

@@ -18,7 +18,7 @@ use crate::column::{
     self, Batch, Column, Dictionary, Fixed, Integers, Nullable, Nulls, Offsets, Sink, Values, Views, integers,
 };
 use crate::errors::cannot_be_keys;
-use crate::kinds::{INTEGERS, TEXT};
+use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 
 #[repr(C)]
 #[derive(Default)]
@@ -292,6 +292,8 @@ impl Type {
         match self {
             Self::Null => 0,
             Self::Integers(_) => INTEGERS,
+            // An integer has eight bytes, too.
+            Self::Fixed(8) => UNKNOWN,
             Self::Fixed(_) | Self::Binary | Self::LargeBinary | Self::Views => TEXT,
             Self::Dictionary(_, of) | Self::Table(of) => of.kind(),
         }

@@ -164,7 +164,7 @@ pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let class = keys.get_type();
-    let module = class.module()?;
+    let Ok(module) = class.module() else { return Ok(()) };
     let library = module.to_str()?.split('.').next().unwrap_or_default();
     if !matches!(library, "pandas" | "polars" | "duckdb" | "_duckdb") {
         return Ok(());

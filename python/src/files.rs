@@ -42,10 +42,13 @@ pub fn save(
     py.detach(|| bloomline_replace::save(path, write)).map_err(|error| os_error(error, path))
 }
 
+/// What to do where there is no memory for bytes.
+const NO_COPY: &str = "`save` needs no copy";
+
 /// What `write` writes: at most `len` bytes.
 pub fn encode(len: usize, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> PyResult<Vec<u8>> {
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len, "`save` needs no copy"))?;
+    bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len, NO_COPY))?;
     write(&mut bytes)?;
     Ok(bytes)
 }
@@ -56,4 +59,6 @@ pub fn python_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, P
         copy.copy_from_slice(bytes);
         Ok(())
     })
+    // Python's has no text.
+    .map_err(|_| out_of_memory(bytes.len(), NO_COPY))
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, SizingError, StandaloneFooter, variants};
+use bloomline::{KeyEstimate, MismatchError, SizingError, StandaloneFooter, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -626,7 +626,15 @@ impl ScalableBloomFilter {
         combine(py, &self.filter, &other.filter, |ours, theirs| {
             // A copy of theirs, and the next filter, for about as many keys as both have.
             check_memory(ours.byte_len() + 2 * theirs.byte_len())?;
-            ours.union_with(theirs).map_err(mismatch_error)?;
+            ours.union_with(theirs).map_err(|error| match error {
+                // Their capacities may differ, and they have no bits_per_key.
+                MismatchError::Probes { .. } => PyValueError::new_err(format!(
+                    "filters with fpr = {} and fpr = {} cannot be combined: make both with the same fpr",
+                    ours.fpr(),
+                    theirs.fpr()
+                )),
+                error => mismatch_error(error),
+            })?;
             self.kinds.insert(other.kinds.get());
             Ok(())
         })

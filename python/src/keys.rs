@@ -55,22 +55,23 @@ fn is_bool(key: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The value of what has an index, or for a negative value its two's complement.
 #[inline]
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
-    match key.extract::<i64>() {
+    match array::integer(key) {
         Ok(value) => Ok(value as u64),
-        Err(error) => large_integer(key, error),
+        Err(sign) => other_integer(key, sign),
     }
 }
 
-#[cold]
-fn large_integer(key: &Bound<'_, PyAny>, error: PyErr) -> PyResult<u64> {
+#[inline(never)]
+fn other_integer(key: &Bound<'_, PyAny>, sign: i32) -> PyResult<u64> {
     let py = key.py();
-    if error.is_instance_of::<PyTypeError>(py) {
-        return Err(refused(key));
-    }
-    if !error.is_instance_of::<PyOverflowError>(py) {
-        return Err(error);
-    }
-    key.extract().map_err(|_| {
+    let value = match PyErr::take(py) {
+        Some(error) if error.is_instance_of::<PyTypeError>(py) => return Err(refused(key)),
+        Some(error) => return Err(error),
+        None if sign == 0 => Some(-1_i64 as u64),
+        None if sign > 0 => key.extract().ok(),
+        None => None,
+    };
+    value.ok_or_else(|| {
         PyOverflowError::new_err("integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text")
     })
 }
@@ -99,7 +100,8 @@ pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether the class of an object, or a class that it inherits from, is of one of these packages.
 fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
-        let module = class.cast::<PyType>()?.module()?;
+        // A class may have None, or anything else, as its module.
+        let Ok(module) = class.cast::<PyType>()?.module() else { continue };
         let package = module.to_str()?.split('.').next().unwrap_or_default();
         if packages.contains(&package) {
             return Ok(true);
@@ -126,6 +128,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
+        check_not_addresses(keys)?;
         return exported.read(keys.py(), seed, batch, sink);
     }
     if keys.hasattr("__array__")? {
@@ -142,6 +145,19 @@ fn not_iterable(keys: &Bound<'_, PyAny>) -> PyErr {
         )),
         Err(error) => error,
     }
+}
+
+/// Fails for polars' columns of objects, whose Arrow data are the addresses of the objects.
+fn check_not_addresses(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_of(&["polars"], keys)? {
+        return Ok(());
+    }
+    let frame = keys.getattr_opt("dtypes")?;
+    let dtypes = frame.map_or_else(|| keys.getattr("dtype"), Ok)?.str()?;
+    if matches!(dtypes.to_str()?, "Object" | "[Object]") {
+        return Err(cannot_be_keys("polars columns of type Object"));
+    }
+    Ok(())
 }
 
 fn read_array(

@@ -11,7 +11,8 @@ pyo3::create_exception!(
     bloomline,
     KeyKindWarning,
     PyUserWarning,
-    "A filter of integers got text, or a filter of text got integers, and the two never match: convert one side."
+    "A filter of integers got text, or a filter of text got integers, and the two never match: convert one side.\n\n\
+     Turned into an error, it ends `add` before the key is added, and `update` after its keys are."
 );
 
 pub const INTEGERS: u8 = 1;

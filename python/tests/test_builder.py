@@ -81,7 +81,7 @@ def test_union_of_scalable_filters():
         ScalableBloomFilter.union([])
     with pytest.raises(TypeError):
         ScalableBloomFilter.union([f, BloomFilter(100)])
-    with pytest.raises(ValueError, match="k = .*make both with the same expected_keys and fpr"):
+    with pytest.raises(ValueError, match="fpr = .*make both with the same fpr"):
         ScalableBloomFilter.union([f, ScalableBloomFilter(100, 1e-6)])
     with pytest.raises(ValueError, match="seeds 0x0 and 0x5"):
         ScalableBloomFilter.union([f, scalable(["ant"], seed=5)])

@@ -457,6 +457,10 @@ def test_polars():
     for column in (pl.Series([1.5]), pl.Series([True]), pl.Series([datetime.date(2026, 1, 1)]), pl.Series([datetime.datetime(2026, 1, 1)]),
                    pl.Series([decimal.Decimal("1.5")]), pl.Series([[1]]), pl.Series([{"a": 1, "b": 2}])):
         refused(column, "cast" if column.dtype != pl.Struct else "column")
+    # Their Arrow data are the addresses of the objects: the keys were lost.
+    objects = pl.Series("key", ["ant", "bee", None], dtype=pl.Object)
+    refused(objects, "object")
+    refused(objects.to_frame(), "object")
 
 
 def test_pandas():
@@ -929,3 +933,40 @@ def test_numpy_scalars():
         for call in (f.add, f.__contains__, lambda key: f.update([key])):
             with pytest.raises(TypeError, match="cast"):
                 call(wrong)
+
+
+def test_a_class_without_a_module():
+    class Keys(list):
+        __module__ = None
+
+    class Generated:
+        __module__ = None
+
+        def __iter__(self):
+            return iter(WORDS)
+
+    for keys in (Keys(WORDS), Generated()):
+        f = empty()
+        f.update(keys)
+        assert f.contains_many(keys).all()
+
+
+def test_where_an_index_ends():
+    class Key:
+        def __init__(self, index):
+            self.index = index
+
+        def __index__(self):
+            return self.index()
+
+    class OfInt(int):
+        pass
+
+    f = empty()
+    for value in (-1, -2**63, 2**63 - 1, 2**63, 2**64 - 1):
+        f.add(value)
+        for key in (value, OfInt(value), Key(lambda value=value: value), np.array(value)[()]):
+            assert key in f and f.contains_many([key]).all()
+    for error in (OverflowError, KeyError, TypeError):
+        with pytest.raises(error):
+            Key(lambda error=error: {}[0] if error is KeyError else 2**64 if error is OverflowError else "text") in f

@@ -251,3 +251,12 @@ def test_a_scalable_filter_keeps_its_kinds_while_it_grows():
     f.update(np.arange(10_000))
     with pytest.raises(TypeError, match="only integers"):
         f.contains_many(WORDS)
+
+
+def test_eight_bytes_may_be_an_integer():
+    pa = pytest.importorskip("pyarrow")
+    packed = pa.array([key.to_bytes(8, "little") for key in (1, 2)], pa.binary(8))
+    f, g = BloomFilter(10), BloomFilter(10)
+    f.update([1, 2])
+    g.update(packed)
+    assert f.contains_many(packed).to_pylist() == [True, True] and g.contains_many([1, 2]).all() and 1 in g

@@ -166,6 +166,10 @@ def test_filters_that_cannot_be_combined():
     assert message(ValueError, lambda: f | double).endswith("fold the larger one by 2")
     a, b = StandardBloomFilter(1_000), StandardBloomFilter(2_000)
     assert message(ValueError, lambda: a | b) == f"filters of {a.size_bits} and {b.size_bits} bits {remedy}"
+    scalable = [ScalableBloomFilter(1_000), ScalableBloomFilter(1_000, 0.1)]
+    assert message(ValueError, ScalableBloomFilter.union, scalable) == (
+        "filters with fpr = 0.01 and fpr = 0.1 cannot be combined: make both with the same fpr"
+    )
     bank = FilterBank([f])
     assert message(ValueError, bank.push, other_k) == f"filters with k = {f.k} and k = {other_k.k} {remedy}"
     assert message(ValueError, bank.push, prime) == (

@@ -56,10 +56,16 @@ class Relation(Record):
     def dtypes(self) -> list[str]:
         raise NotImplementedError
 
+    def __getattr__(self, name: str) -> "Relation":
+        raise NotImplementedError
+
 
 class Series(Record):
     @property
     def dtype(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
+    def to_numpy(self, copy: bool = False) -> npt.NDArray[Any]:
         raise NotImplementedError
 
 
@@ -94,6 +100,8 @@ def filters(path: Path, some: bool, column: Column) -> None:
     assert_type(f.contains_many(numbers(), nulls=True), npt.NDArray[np.bool_])
     assert_type(f.contains_many(Frame()), npt.NDArray[np.bool_])
     assert_type(f.contains_many(Series(), nulls=None), npt.NDArray[np.bool_])
+    untyped: Any = column  # as pyarrow's arrays
+    f.contains_many(untyped).to_pylist()
     for array in (f.contains_many(column), f.contains_many(Record(), nulls=False), f.contains_many(Relation())):
         array.to_pylist()
     f.contains_many(Frame()).to_pylist()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
