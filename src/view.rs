@@ -4,6 +4,7 @@
 use core::fmt;
 use core::ops::Range;
 
+use crate::bitmap;
 use crate::blocks::{Block, BlockSlice, combined, lanes};
 use crate::encoding::{self, Lanes, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, MismatchError};
@@ -173,12 +174,7 @@ impl<'a> BloomView<'a> {
         assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
         match self.lanes {
             Lanes::Blocks(blocks) => self.kernel.contains_bitmap(blocks, hashes, self.k, found),
-            Lanes::Short(_) => {
-                for (byte, hashes) in found.iter_mut().zip(hashes.chunks(8)) {
-                    let bit = |&hash| u8::from(self.contains_hash(hash));
-                    *byte = hashes.iter().rev().fold(0, |bits, hash| bits << 1 | bit(hash));
-                }
-            }
+            Lanes::Short(_) => bitmap::write(hashes, found, |hash| self.contains_hash(hash)),
         }
     }
 

@@ -11,6 +11,7 @@ use core::sync::atomic;
 #[cfg(feature = "std")]
 use std::{ffi::OsStr, io::Write};
 
+use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
@@ -505,10 +506,7 @@ impl Kernel {
         } else {
             self.contains_words::<false>(blocks, words, k, found);
         }
-        for (found, hashes) in found_rest.iter_mut().zip(rest.chunks(8)) {
-            let bit = |&hash| u8::from(self.contains(blocks, hash, k));
-            *found = hashes.iter().rev().fold(0, |bits, hash| bits << 1 | bit(hash));
-        }
+        bitmap::write(rest, found_rest, |hash| self.contains(blocks, hash, k));
     }
 
     fn contains_words<const STRADDLE: bool>(
