@@ -82,6 +82,10 @@ fn batches_of_any_length_are_answered_completely() {
     for length in (0..=70).chain([127, 128, 129, 255, 256, 257, 300]) {
         kernels_agree(&hashes[..length], &hashes[length..], 6, 7);
     }
+    // Blocks so full that the answers for absent keys depend on the probes past the eighth.
+    for k in 1..=16 {
+        kernels_agree(&hashes[..100], &hashes[100..], k, 2);
+    }
 }
 
 #[test]
