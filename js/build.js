@@ -1,0 +1,52 @@
+// `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js.
+//
+// Needs Rust with the target wasm32-unknown-unknown, and wasm-bindgen at the version of wasm/Cargo.lock.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import { build } from "esbuild";
+
+process.chdir(import.meta.dirname);
+const run = (command, ...args) => execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+
+const [, version] = /name = "wasm-bindgen"\nversion = "(.*)"/.exec(readFileSync("wasm/Cargo.lock", "utf8"));
+let found = "no wasm-bindgen";
+try {
+  found = run("wasm-bindgen", "--version").trim();
+} catch {}
+if (found !== `wasm-bindgen ${version}`) {
+  console.error(`found ${found}, but need ${version}: cargo install wasm-bindgen-cli --version ${version}`);
+  process.exit(1);
+}
+
+const target = resolve(process.env.CARGO_TARGET_DIR ?? "../target", "js");
+// Messages of panics would name the folders of this machine.
+const folders = {
+  [resolve("..")]: "bloomline",
+  [process.env.CARGO_HOME ?? `${homedir()}/.cargo`]: "cargo",
+  [run("rustc", "--print", "sysroot").trim()]: "rust",
+};
+const flags = Object.entries(folders).map(([from, to]) => `--remap-path-prefix=${from}=${to}`);
+process.env.CARGO_ENCODED_RUSTFLAGS = ["-Ctarget-feature=+simd128", ...flags].join("\x1f");
+const triple = "wasm32-unknown-unknown";
+run("cargo", "build", "--quiet", "--release", "--locked", "--target", triple, "--target-dir", target,
+  "--manifest-path", "wasm/Cargo.toml");
+run("wasm-bindgen", "--target", "web", "--remove-name-section", "--remove-producers-section", "--out-dir", "build",
+  "--out-name", "wasm", `${target}/${triple}/release/bloomline_js.wasm`);
+
+const bytes = readFileSync("build/wasm_bg.wasm");
+const text = Array.from(bytes, (byte) => String.fromCharCode(byte + 32)).join("");
+mkdirSync("build", { recursive: true });
+writeFileSync("build/text.js", `export default ${JSON.stringify(text)};\n`);
+writeFileSync("build/text.d.ts", "declare const text: string;\nexport default text;\n");
+
+const shared = { bundle: true, minify: true, charset: "utf8", legalComments: "none", logLevel: "warning" };
+await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js", target: "es2022" });
+try {
+  run("node_modules/.bin/tsc");
+} catch (error) {
+  console.error(error.stdout);
+  process.exit(1);
+}

@@ -1,0 +1,56 @@
+// Bytes of files → the module's memory, once.
+
+import { Bytes, memory } from "./module.js";
+
+/** Standalone bytes, of `toBytes()` or of a file. */
+export type Source = ArrayBuffer | ArrayBufferView;
+
+export interface LoadOptions {
+  /** Called after each part, with the bytes so far, and all bytes if the server says their number. */
+  onProgress?(loaded: number, total?: number): void;
+}
+
+/** Most memory that is allocated because a header says so. */
+const MOST_BELIEVED = 1 << 26;
+
+/** Copies bytes into the module. */
+export function place(source: Source): Bytes {
+  const bytes = ArrayBuffer.isView(source)
+    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+    : new Uint8Array(source);
+  const placed = new Bytes(bytes.length);
+  append(placed, bytes);
+  return placed;
+}
+
+function append(placed: Bytes, part: Uint8Array): void {
+  placed.reserve(part.length);
+  new Uint8Array(memory.buffer, placed.end(), part.length).set(part);
+  placed.advance(part.length);
+}
+
+/** Copies the body of a response into the module, as it arrives. */
+export async function load(response: Response, { onProgress }: LoadOptions = {}): Promise<Bytes> {
+  if (!response.ok || !response.body) {
+    const { status, statusText, url } = response;
+    throw new Error(`no filter in the response ${[status, statusText, url].filter(Boolean).join(" ")}`);
+  }
+  // The length of compressed bodies is that of the compressed bytes.
+  const length = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length"));
+  const total = length > 0 ? length : undefined;
+  const placed = new Bytes(Math.min(total ?? 0, MOST_BELIEVED));
+  const reader = response.body.getReader();
+  let loaded = 0;
+  try {
+    for (let read; !(read = await reader.read()).done;) {
+      append(placed, read.value);
+      loaded += read.value.length;
+      onProgress?.(loaded, total !== undefined && loaded <= total ? total : undefined);
+    }
+  } catch (error) {
+    placed.free();
+    await reader.cancel(error).catch(() => {});
+    throw error;
+  }
+  return placed;
+}

@@ -1,0 +1,245 @@
+// Keys → bytes in the module's memory.
+
+import { Kind, Staging, memory } from "./module.js";
+
+/** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
+export type Key = string | Uint8Array | number | bigint;
+
+/** Byte strings end to end, as in Apache Arrow: string i starts at `bytes[offsets[i]]` and ends before `offsets[i + 1]`. */
+export interface ByteStrings {
+  bytes: Uint8Array;
+  offsets: Uint32Array | Int32Array;
+}
+
+/** Integers of one type. A `Uint8Array` is a single key. */
+export type IntegerArray =
+  Int8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array;
+
+/** Many keys. Typed arrays and arrays of strings are the fastest. */
+export type Keys = Iterable<Key> | IntegerArray | ByteStrings;
+
+/** Stages its keys from `start` on, as many as fit. */
+interface Source {
+  count: number;
+  stage(start: number): Batch;
+}
+
+interface Batch {
+  count: number;
+  kind: Kind;
+}
+
+/** `charCodeAt` copies strings of up to this length faster than `encodeInto` (Node 20 and 24, Zen 5, 2026-11). */
+const SHORT = 16;
+
+export const staging = new Staging();
+const most = staging.most();
+const encoder = new TextEncoder();
+let bytes: Uint8Array, data: DataView, lengths: Uint32Array, found: Uint8Array;
+view();
+
+function view(): void {
+  const { buffer } = memory;
+  bytes = new Uint8Array(buffer, staging.bytes(), staging.capacity());
+  data = new DataView(buffer, staging.bytes(), staging.capacity());
+  lengths = new Uint32Array(buffer, staging.lengths(), most);
+  found = new Uint8Array(buffer, staging.found(), most);
+}
+
+/** Makes room for `length` bytes. When the module's memory grows, the views lose theirs, and have a length of 0. */
+function reserve(length: number): void {
+  if (length > bytes.length && bytes.length > 0) staging.resize(length);
+  if (length >= bytes.length) view();
+}
+
+/** Stages one key, and returns its length in bytes. */
+export function stage(key: Key): number {
+  const most = bound(key);
+  if (most >= bytes.length) reserve(most);
+  return put(key, 0);
+}
+
+/** No less than the length of the key in bytes. */
+function bound(key: Key): number {
+  if (typeof key === "string") return 3 * key.length;
+  return typeof key === "object" ? (key?.length ?? 0) : 8;
+}
+
+/** Writes a key to `bytes`, which has room for it, and returns its length in bytes. */
+function put(key: Key, at: number): number {
+  switch (typeof key) {
+    case "string":
+      return putText(key, at);
+    case "number":
+      if (!Number.isSafeInteger(key)) throw new TypeError(`${key} is no safe integer: give a bigint or text`);
+      data.setInt32(at, key, true);
+      data.setInt32(at + 4, Math.floor(key / 2 ** 32), true);
+      return 8;
+    case "bigint":
+      if (BigInt.asIntN(64, key) !== key && BigInt.asUintN(64, key) !== key) {
+        throw new RangeError(`${key} is no integer of 64 bits: give one from -2^63 to 2^64 - 1, or text`);
+      }
+      data.setBigInt64(at, key, true);
+      return 8;
+  }
+  if (type(key) !== "Uint8Array") {
+    throw new TypeError(`${type(key)} is no key: give a string, a Uint8Array, an integer or a bigint`);
+  }
+  bytes.set(key, at);
+  return key.length;
+}
+
+function putText(key: string, at: number): number {
+  const { length } = key;
+  if (length <= SHORT) {
+    let i = 0;
+    for (; i < length; i++) {
+      const unit = key.charCodeAt(i);
+      if (unit > 127) break;
+      bytes[at + i] = unit;
+    }
+    if (i === length) return length;
+  }
+  const { written } = encoder.encodeInto(key, at === 0 ? bytes : bytes.subarray(at));
+  // `encodeInto` replaces lone surrogates by three bytes.
+  if (written !== length) checkText(key);
+  return written;
+}
+
+function checkText(key: string): void {
+  if (key.isWellFormed()) return;
+  throw new TypeError("the text has a lone surrogate, which UTF-8 cannot encode: replace it, as `toWellFormed()` does");
+}
+
+/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
+function type(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+/** The answers to a batch. */
+export function answers(count: number): Uint8Array {
+  if (found.length === 0) view();
+  return found.subarray(0, count);
+}
+
+/** Stages `keys` in batches, each of which `use` takes. */
+export function inBatches(source: Source, use: (batch: Batch, start: number) => void): void {
+  for (let start = 0; start < source.count;) {
+    reserve(0);
+    const batch = source.stage(start);
+    use(batch, start);
+    start += batch.count;
+  }
+}
+
+export function sourceOf(keys: Keys): Source {
+  const name = type(keys);
+  switch (name) {
+    case "Int8Array":
+    case "Int16Array":
+    case "Uint16Array":
+    case "Int32Array":
+      return integers(keys as Int32Array, Int32Array, Kind.Int32);
+    case "Uint32Array":
+      return integers(keys as Uint32Array, Uint32Array, Kind.Uint32);
+    case "BigInt64Array":
+    case "BigUint64Array":
+      return integers(keys as BigInt64Array, BigInt64Array, Kind.Int64);
+  }
+  if (Array.isArray(keys)) return list(keys);
+  if (typeof keys === "object" && keys !== null && !ArrayBuffer.isView(keys)) {
+    if (Symbol.iterator in keys) return list(Array.from(keys as Iterable<Key>));
+    if ("bytes" in keys && "offsets" in keys) return byteStrings(keys);
+  }
+  throw new TypeError(`${name} is no list of keys: give an array, an array of integers, or { bytes, offsets }`);
+}
+
+function integers<A extends Int32Array | Uint32Array | BigInt64Array>(
+  keys: A, Array: new (buffer: ArrayBufferLike, at: number, length: number) => A, kind: Kind,
+): Source {
+  const { length } = keys;
+  return {
+    count: length,
+    stage(start) {
+      const count = Math.min(most, length - start);
+      const staged = new Array(bytes.buffer, bytes.byteOffset, count);
+      // Narrower integers are converted.
+      (staged as Int32Array).set(keys.subarray(start, start + count) as Int32Array);
+      return { count, kind };
+    },
+  };
+}
+
+function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
+  const total = offsets.length - 1;
+  return {
+    count: Math.max(total, 0),
+    stage(start) {
+      const from = offsets[start]!;
+      let count = 0, to = from;
+      for (; count < most && start + count < total; count++) {
+        const end = offsets[start + count + 1]!;
+        if (!(from >= 0 && end >= to && end <= all.length)) {
+          throw new RangeError(`offsets[${start + count + 1}] is ${end}: offsets must grow, from 0 to ${all.length}`);
+        }
+        if (end - from > bytes.length) {
+          if (count > 0) break;
+          reserve(end - from);
+        }
+        lengths[count] = end - to;
+        to = end;
+      }
+      bytes.set(all.subarray(from, to));
+      return { count, kind: Kind.Bytes };
+    },
+  };
+}
+
+function list(keys: readonly Key[]): Source {
+  return { count: keys.length, stage: (start) => texts(keys, start) ?? mixed(keys, start) };
+}
+
+/** Stages the texts from `start` on, up to the first key that is no text. */
+function texts(keys: readonly Key[], start: number): Batch | undefined {
+  const last = Math.min(keys.length, start + most);
+  let count = 0, text = "";
+  for (let key; start + count < last && typeof (key = keys[start + count]) === "string"; count++) {
+    const { length } = key;
+    if (3 * (text.length + length) > bytes.length) {
+      if (count > 0) break;
+      reserve(3 * length);
+    }
+    lengths[count] = length;
+    text += key;
+  }
+  if (count === 0) return undefined;
+  // One call for all: it takes longer than to copy them.
+  const { written } = encoder.encodeInto(text, bytes);
+  if (written === text.length) return { count, kind: Kind.Bytes };
+  for (let i = start; i < start + count; i++) named(i, () => checkText(keys[i] as string));
+  return { count, kind: Kind.Text };
+}
+
+function mixed(keys: readonly Key[], start: number): Batch {
+  let count = 0, end = 0;
+  for (; count < most && start + count < keys.length; count++) {
+    const key = keys[start + count] as Key;
+    if (end + bound(key) > bytes.length) {
+      if (count > 0) break;
+      reserve(bound(key));
+    }
+    lengths[count] = named(start + count, () => put(key, end));
+    end += lengths[count]!;
+  }
+  return { count, kind: Kind.Bytes };
+}
+
+/** Runs `write`, whose errors then name the key. */
+function named<T>(index: number, write: () => T): T {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof Error) error.message = `keys[${index}]: ${error.message}`;
+    throw error;
+  }
+}

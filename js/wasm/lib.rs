@@ -1,0 +1,394 @@
+//! The WebAssembly under `js/src/`. Keys come from JavaScript through memory that both share: [`Staging`].
+
+use bloomline::bank::{BankView, SlotBitmap};
+use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
+use wasm_bindgen::prelude::*;
+
+/// Most keys in a batch: their hashes and answers stay in the L1 cache.
+const MOST: usize = 1024;
+
+/// What a batch of keys is stored as.
+#[wasm_bindgen]
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// UTF-8, end to end, with the length of each text in UTF-16 units.
+    Text,
+    /// Byte strings end to end, with the length of each.
+    Bytes,
+    Int32,
+    Uint32,
+    Int64,
+}
+
+/// Where JavaScript writes keys and reads answers. There is one.
+#[wasm_bindgen]
+pub struct Staging {
+    bytes: AlignedBytes,
+    lengths: Vec<u32>,
+    hashes: Vec<u64>,
+    found: Vec<bool>,
+}
+
+#[wasm_bindgen]
+impl Staging {
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Result<Self, JsError> {
+        let bytes = AlignedBytes::zeroed(1 << 17)?;
+        Ok(Self { bytes, lengths: vec![0; MOST], hashes: vec![0; MOST], found: vec![false; MOST] })
+    }
+
+    pub fn most(&self) -> usize {
+        MOST
+    }
+
+    pub fn bytes(&self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn lengths(&self) -> *const u32 {
+        self.lengths.as_ptr()
+    }
+
+    pub fn found(&self) -> *const bool {
+        self.found.as_ptr()
+    }
+
+    /// Makes room for a batch of `len` bytes. The staged bytes are lost.
+    pub fn resize(&mut self, len: f64) -> Result<(), JsError> {
+        self.bytes = AlignedBytes::zeroed(len as usize)?;
+        Ok(())
+    }
+}
+
+impl Staging {
+    /// Hashes the first `count` keys.
+    fn hash(&mut self, kind: Kind, count: usize, hash: impl Fn(&[u8]) -> u64) -> Result<(), JsError> {
+        let mut rest = &self.bytes[..];
+        for (hashed, &length) in self.hashes[..count].iter_mut().zip(&self.lengths) {
+            let len = match kind {
+                Kind::Text => utf8_len(rest, length as usize),
+                Kind::Bytes => length as usize,
+                Kind::Int32 | Kind::Uint32 => 4,
+                Kind::Int64 => 8,
+            };
+            let (key, after) = rest.split_at_checked(len).ok_or_else(|| JsError::new("a batch of keys is too short"))?;
+            *hashed = match (kind, <[u8; 4]>::try_from(key)) {
+                (Kind::Int32, Ok(key)) => hash(&i64::from(i32::from_le_bytes(key)).to_le_bytes()),
+                (Kind::Uint32, Ok(key)) => hash(&u64::from(u32::from_le_bytes(key)).to_le_bytes()),
+                _ => hash(key),
+            };
+            rest = after;
+        }
+        Ok(())
+    }
+}
+
+/// The length in bytes of the text that `bytes` starts with and that has this many UTF-16 units.
+fn utf8_len(bytes: &[u8], units: usize) -> usize {
+    let units_at = |&byte: &u8| usize::from(byte & 0xc0 != 0x80) + usize::from(byte >= 0xf0);
+    let mut seen = 0;
+    // The text ends before the first character beyond it.
+    let past = bytes.iter().position(|byte| {
+        seen += units_at(byte);
+        seen > units
+    });
+    past.unwrap_or(bytes.len())
+}
+
+/// A whole number below 2^32.
+fn whole(name: &str, number: f64) -> Result<usize, JsError> {
+    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
+        return Ok(number as usize);
+    }
+    Err(JsError::new(&format!("{name} is {number}; give a whole number from 0 to {}", u32::MAX)))
+}
+
+/// The size of a filter, and its false-positive rate.
+#[wasm_bindgen]
+pub struct Size {
+    sizing: Sizing,
+    expected_keys: usize,
+}
+
+#[wasm_bindgen]
+impl Size {
+    pub fn for_fpr(expected_keys: f64, fpr: f64) -> Result<Self, JsError> {
+        let expected_keys = whole("expectedKeys", expected_keys)?;
+        Ok(Self { sizing: Sizing::for_fpr(expected_keys, fpr)?.foldable(), expected_keys })
+    }
+
+    pub fn for_bits_per_key(expected_keys: f64, bits_per_key: f64) -> Result<Self, JsError> {
+        let expected_keys = whole("expectedKeys", expected_keys)?;
+        Ok(Self { sizing: Sizing::for_bits_per_key(expected_keys, bits_per_key)?, expected_keys })
+    }
+
+    pub fn with_blocks(blocks: f64, k: f64) -> Result<Self, JsError> {
+        let k = u32::try_from(whole("k", k)?)?;
+        Ok(Self { sizing: Sizing::with_blocks(whole("blocks", blocks)?, k)?, expected_keys: 0 })
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.sizing.n_blocks()
+    }
+
+    pub fn k(&self) -> u32 {
+        self.sizing.k()
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.sizing.byte_len()
+    }
+
+    pub fn fpr(&self) -> f64 {
+        self.sizing.fpr(self.expected_keys)
+    }
+}
+
+/// Bytes of a file, while JavaScript writes them.
+#[wasm_bindgen]
+pub struct Bytes {
+    memory: AlignedBytes,
+    len: usize,
+}
+
+#[wasm_bindgen]
+impl Bytes {
+    #[wasm_bindgen(constructor)]
+    pub fn new(capacity: f64) -> Result<Self, JsError> {
+        Ok(Self { memory: AlignedBytes::zeroed(capacity as usize)?, len: 0 })
+    }
+
+    /// Where the next bytes belong.
+    pub fn end(&self) -> *const u8 {
+        self.memory[self.len..].as_ptr()
+    }
+
+    /// Room for this many more bytes.
+    pub fn reserve(&mut self, additional: usize) -> Result<(), JsError> {
+        let needed = self.len.saturating_add(additional);
+        if needed > self.memory.len() {
+            let mut larger = AlignedBytes::zeroed(needed.max(self.memory.len().saturating_mul(2)))
+                .or_else(|_| AlignedBytes::zeroed(needed))?;
+            larger[..self.len].copy_from_slice(self.as_ref());
+            self.memory = larger;
+        }
+        Ok(())
+    }
+
+    /// After this many bytes were written.
+    pub fn advance(&mut self, written: usize) {
+        self.len = self.len.saturating_add(written).min(self.memory.len());
+    }
+}
+
+impl Bytes {
+    /// Without the room that was not needed, because the length was not known.
+    fn shrunk(self) -> Result<Self, JsError> {
+        let fits = self.memory.len() == self.len;
+        let memory = if fits { self.memory } else { AlignedBytes::copy_of(&self.memory[..self.len])? };
+        Ok(Self { memory, len: self.len })
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+}
+
+#[wasm_bindgen]
+pub struct Filter(Bits);
+
+enum Bits {
+    Owned(BloomFilter),
+    /// As opened, until the first change.
+    Opened(OwnedView<Bytes>),
+}
+
+impl Filter {
+    fn owned(filter: BloomFilter) -> Self {
+        Self(Bits::Owned(filter))
+    }
+
+    fn view(&self) -> BloomView<'_> {
+        match &self.0 {
+            Bits::Owned(filter) => filter.as_view(),
+            Bits::Opened(view) => view.as_view(),
+        }
+    }
+
+    fn filter(&mut self) -> Result<&mut BloomFilter, JsError> {
+        if let Bits::Opened(view) = &self.0 {
+            *self = Self::owned(view.as_view().to_filter()?);
+        }
+        match &mut self.0 {
+            Bits::Owned(filter) => Ok(filter),
+            Bits::Opened(_) => Err(JsError::new("the filter is read-only")),
+        }
+    }
+}
+
+#[wasm_bindgen]
+impl Filter {
+    #[wasm_bindgen(constructor)]
+    pub fn new(size: &Size, seed: u64) -> Result<Self, JsError> {
+        Ok(Self::owned(BloomFilter::with_sizing(size.sizing)?.with_seed(seed)?))
+    }
+
+    pub fn open(bytes: Bytes) -> Result<Self, JsError> {
+        Ok(Self(Bits::Opened(OwnedView::from_standalone(bytes.shrunk()?)?)))
+    }
+
+    pub fn hash(&self, keys: &Staging, len: usize) -> u64 {
+        self.view().hash_key(&keys.bytes[..len])
+    }
+
+    /// Looks up the key of the first `len` staged bytes.
+    pub fn contains(&self, keys: &Staging, len: usize) -> bool {
+        let key = &keys.bytes[..len];
+        match &self.0 {
+            Bits::Owned(filter) => filter.contains(key),
+            Bits::Opened(view) => view.contains(key),
+        }
+    }
+
+    pub fn contains_batch(&self, keys: &mut Staging, kind: Kind, count: usize) -> Result<(), JsError> {
+        let view = self.view();
+        keys.hash(kind, count, |key| view.hash_key(key))?;
+        view.contains_batch(&keys.hashes[..count], &mut keys.found[..count]);
+        Ok(())
+    }
+
+    pub fn insert(&mut self, keys: &Staging, len: usize) -> Result<bool, JsError> {
+        Ok(self.filter()?.insert(&keys.bytes[..len]))
+    }
+
+    pub fn insert_batch(&mut self, keys: &mut Staging, kind: Kind, count: usize) -> Result<(), JsError> {
+        let filter = self.filter()?;
+        keys.hash(kind, count, |key| filter.hash_key(key))?;
+        filter.insert_batch(&keys.hashes[..count]);
+        Ok(())
+    }
+
+    pub fn union(&self, other: &Filter) -> Result<Self, JsError> {
+        let mut union = self.view().to_filter()?;
+        union.union_with(other.view())?;
+        Ok(Self::owned(union))
+    }
+
+    pub fn fold(&mut self, factor: f64) -> Result<(), JsError> {
+        Ok(self.filter()?.fold(whole("factor", factor)?)?)
+    }
+
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), JsError> {
+        Ok(self.filter()?.shrink_to_fpr(fpr)?)
+    }
+
+    pub fn clear(&mut self) -> Result<(), JsError> {
+        self.filter()?.clear();
+        Ok(())
+    }
+
+    pub fn k(&self) -> u32 {
+        self.view().k()
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.view().n_blocks()
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.view().byte_len()
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.view().seed()
+    }
+
+    pub fn known_keys(&self) -> Option<f64> {
+        self.view().known_keys().map(|keys| keys as f64)
+    }
+
+    pub fn fill_ratio(&self) -> f64 {
+        self.view().fill_ratio()
+    }
+
+    pub fn estimated_fpr(&self) -> f64 {
+        self.view().estimated_fpr()
+    }
+
+    pub fn estimated_keys(&self) -> Option<Vec<f64>> {
+        numbers(self.view().estimated_keys())
+    }
+
+    pub fn estimated_union(&self, other: &Filter) -> Result<Option<Vec<f64>>, JsError> {
+        Ok(numbers(self.view().estimated_union(other.view())?))
+    }
+
+    pub fn estimated_intersection(&self, other: &Filter) -> Result<Option<Vec<f64>>, JsError> {
+        Ok(numbers(self.view().estimated_intersection(other.view())?))
+    }
+
+    pub fn to_standalone(&self) -> Result<Vec<u8>, JsError> {
+        match &self.0 {
+            Bits::Owned(filter) => {
+                has_room(filter.standalone_len())?;
+                Ok(filter.to_standalone())
+            }
+            Bits::Opened(view) => {
+                has_room(view.get_ref().len)?;
+                Ok(view.get_ref().as_ref().to_vec())
+            }
+        }
+    }
+}
+
+/// The estimate and its standard error.
+fn numbers(estimate: KeyEstimate) -> Option<Vec<f64>> {
+    Some(vec![estimate.keys()? as f64, estimate.standard_error()?])
+}
+
+/// An error where an allocation of so many bytes would end the program.
+fn has_room(len: usize) -> Result<(), JsError> {
+    Vec::<u8>::new().try_reserve_exact(len).map_err(|_| JsError::new(&format!("no memory for {len} bytes")))
+}
+
+#[wasm_bindgen]
+pub struct Bank(BankView<Bytes>);
+
+#[wasm_bindgen]
+impl Bank {
+    pub fn open(bytes: Bytes) -> Result<Self, JsError> {
+        Ok(Self(BankView::from_standalone(bytes.shrunk()?)?))
+    }
+
+    pub fn find(&self, keys: &Staging, len: usize) -> Vec<u32> {
+        let mut found = SlotBitmap::new();
+        self.0.find(&keys.bytes[..len], &mut found);
+        found.iter().map(|slot| slot as u32).collect()
+    }
+
+    pub fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    pub fn k(&self) -> u32 {
+        self.0.k()
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.0.n_blocks()
+    }
+
+    pub fn byte_len(&self) -> usize {
+        self.0.byte_len()
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+}
