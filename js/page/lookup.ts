@@ -186,7 +186,8 @@ class LookupPart {
     const [filter, size] = [this.#filter, this.#size];
     if (!filter || !size) return;
     const keys = this.#inserted.size + this.#added;
-    const others = this.#added ? `, among them the integers 1 to ${count(this.#added)}` : "";
+    const among = this.#inserted.size ? "among them the" : "the";
+    const others = this.#added ? `, ${among} integers 1 to ${count(this.#added)}` : "";
     const inserted = `${count(keys)} ${keys === 1 ? "key" : "keys"} inserted${others}`;
     say(byId("filter-facts"), keys === 0 ? "The filter is empty."
       : `${inserted}: ${percent(filter.fillRatio)} of the bits are set, and the false-positive rate is now ` +
