@@ -1,4 +1,5 @@
-// `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js.
+// `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js, a classic script that a page
+// opened from a folder may load.
 //
 // Needs Rust with the target wasm32-unknown-unknown, and wasm-bindgen at the version of wasm/Cargo.lock.
 
@@ -9,7 +10,8 @@ import { resolve } from "node:path";
 import { build } from "esbuild";
 
 process.chdir(import.meta.dirname);
-const run = (command, ...args) => execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+const run = (command, ...args) =>
+  execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
 
 const [, version] = /name = "wasm-bindgen"\nversion = "(.*)"/.exec(readFileSync("wasm/Cargo.lock", "utf8"));
 let found = "no wasm-bindgen";
@@ -50,11 +52,21 @@ mkdirSync("build", { recursive: true });
 writeFileSync("build/text.js", `export default ${JSON.stringify(text)};\n`);
 writeFileSync("build/text.d.ts", "declare const text: string;\nexport default text;\n");
 
-const shared = { bundle: true, minify: true, charset: "utf8", legalComments: "none", logLevel: "warning" };
-await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js", target: "es2022" });
-try {
-  run("node_modules/.bin/tsc");
-} catch (error) {
-  console.error(error.stdout);
-  process.exit(1);
+const shared = {
+  bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
+  // wasm-bindgen's function to fetch the module, which is not used.
+  logOverride: { "empty-import-meta": "silent" },
+};
+await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js" });
+await build({ ...shared, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js" });
+types(".");
+types("page");
+
+function types(project) {
+  try {
+    run("node_modules/.bin/tsc", "--project", project);
+  } catch (error) {
+    console.error(error.stdout);
+    process.exit(1);
+  }
 }
