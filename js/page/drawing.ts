@@ -1,0 +1,225 @@
+// The drawing of one lookup, after docs/lookup.svg: key → hash → block → lanes and bits.
+
+import { byId, onWidth, set, svg } from "./dom.js";
+import { isSet, type Mask, type Probe } from "./mask.js";
+import { count } from "./numbers.js";
+
+export interface Lookup extends Mask {
+  /** As shown, with quotation marks around text. */
+  key: string;
+  hash: bigint;
+  blocks: number;
+  lanes: bigint[];
+}
+
+/** From this width on, the lanes are in one row. */
+const WIDE = 640;
+const GAP = 6;
+const BOX = 46;
+
+interface Layout {
+  wide: boolean;
+  left: number;
+  width: number;
+  right: number;
+  /** Pixels from one bit to the next, and lanes in a row. */
+  pitch: number;
+  perRow: number;
+}
+
+const element = (): SVGSVGElement => byId("drawing");
+
+export class Drawing {
+  #lookup: Lookup | undefined;
+  #width = 0;
+  /** Rows 1 and 2, drawn anew each time. */
+  #above = svg("g");
+  #lanes = Array.from({ length: 8 }, () => new Lane());
+
+  constructor() {
+    element().append(this.#above, ...this.#lanes.map((lane) => lane.group));
+    onWidth(element(), (width) => {
+      this.#width = width;
+      this.#draw(true);
+    });
+  }
+
+  show(lookup: Lookup): void {
+    const first = !this.#lookup;
+    this.#lookup = lookup;
+    this.#draw(first);
+  }
+
+  #draw(relayout: boolean): void {
+    const lookup = this.#lookup;
+    if (!lookup || this.#width <= 0) return;
+    const layout = layoutOf(this.#width);
+    const { y, parts } = above(lookup, layout);
+    this.#above.replaceChildren(...parts);
+    const side = 8 * layout.pitch + 3;
+    const step = (layout.width - side) / (layout.perRow - 1);
+    const rowHeight = side + 48;
+    this.#lanes.forEach((lane, i) => {
+      if (relayout) {
+        const [column, row] = [i % layout.perRow, Math.floor(i / layout.perRow)];
+        lane.place(Math.round(layout.left + column * step), y + row * rowHeight, layout.pitch);
+      }
+      lane.show(i, lookup);
+    });
+    const height = y + (8 / layout.perRow) * rowHeight - 8;
+    if (relayout) set(element(), { width: this.#width, height, viewBox: `0 0 ${this.#width} ${height}` });
+    byId("drawing-name").textContent = describe(lookup);
+  }
+}
+
+function layoutOf(total: number): Layout {
+  const wide = total >= WIDE;
+  const left = wide ? 30 : 0;
+  const width = total - left;
+  const perRow = wide ? 8 : 4;
+  const pitch = Math.floor(((width - (perRow - 1) * GAP) / perRow - 3) / 8);
+  return { wide, left, width, right: total, pitch, perRow };
+}
+
+/** One of the eight lanes: a frame, 64 bits and two lines below. */
+class Lane {
+  readonly group = svg("g", { class: "lane" });
+  #frame = svg("rect", { class: "frame" });
+  #bits = Array.from({ length: 64 }, (_, bit) => svg("rect", { class: "bit", "data-bit": bit }));
+  #name = svg("text", { class: "small", "text-anchor": "middle" });
+  #probed = svg("text", { class: "small", "text-anchor": "middle" });
+
+  constructor() {
+    this.group.append(this.#frame, ...this.#bits, this.#name, this.#probed);
+  }
+
+  place(x: number, y: number, pitch: number): void {
+    const side = 8 * pitch + 3;
+    set(this.group, { transform: `translate(${x} ${y})` });
+    set(this.#frame, { x: 0.5, y: 0.5, width: side - 1, height: side - 1 });
+    this.#bits.forEach((rect, bit) => {
+      const [column, row] = [bit % 8, Math.floor(bit / 8)];
+      set(rect, { x: 2 + column * pitch, y: 2 + row * pitch, width: pitch - 1, height: pitch - 1 });
+    });
+    set(this.#name, { x: side / 2, y: side + 16 });
+    set(this.#probed, { x: side / 2, y: side + 32 });
+  }
+
+  show(index: number, { lanes, probes }: Lookup): void {
+    const probed = probes.filter(({ lane }) => lane === index).map(({ bit }) => bit);
+    this.group.setAttribute("data-lane", String(index));
+    this.#bits.forEach((rect, bit) => {
+      rect.classList.toggle("set", isSet(lanes, { lane: index, bit }));
+      rect.classList.toggle("probed", probed.includes(bit));
+    });
+    this.#name.textContent = `lane ${index}`;
+    const [first, second] = probed;
+    this.#probed.textContent = first === undefined ? "not probed"
+      : second === undefined ? `bit ${first}` : first === second ? `bit ${first} twice` : `bits ${first}, ${second}`;
+    this.#probed.classList.toggle("probed", first !== undefined);
+  }
+}
+
+/** Rows 1 and 2, and the line above the lanes. `y` is where the lanes start. */
+function above(lookup: Lookup, layout: Layout): { y: number; parts: Element[] } {
+  const { wide, left, width, right } = layout;
+  const parts: Element[] = [];
+  const numeral = (text: string, y: number) => {
+    if (wide) parts.push(svg("text", { x: 0, y, class: "numeral" }, text));
+  };
+
+  // 1: the key and its hash.
+  const hashWidth = wide ? 230 : 164;
+  const arrow = wide ? 60 : 24;
+  const keyWidth = wide ? 230 : width - hashWidth - arrow;
+  const hashLeft = left + keyWidth + arrow;
+  numeral("1", 29);
+  parts.push(...box(left, keyWidth, fitted(lookup.key, (keyWidth - 14) / 8.2), "the key"));
+  parts.push(...arrowTo(`M${left + keyWidth} ${BOX / 2}H${hashLeft}`, hashLeft, BOX / 2, "0 0 -8 -4 -8 4"));
+  parts.push(...box(hashLeft, hashWidth, hex(lookup.hash), "hash: 64 bits"));
+
+  // 2: the block among the filter's blocks.
+  const top = wide ? 118 : 124;
+  const cells = Math.min(lookup.blocks, wide ? 24 : 14);
+  const cell = width / cells;
+  const picked = Math.floor((lookup.block / lookup.blocks) * cells);
+  const pickedLeft = left + picked * cell;
+  const x = pickedLeft + cell / 2;
+  numeral("2", top + 21);
+  for (let i = 0; i < cells; i++) {
+    if (i !== picked) parts.push(cellOf(left + i * cell, top, cell, ""));
+  }
+  parts.push(cellOf(pickedLeft, top, cell, "picked"));
+  const path = `M${hashLeft + hashWidth / 2} ${BOX}V66H${x}V${top - 2}`;
+  parts.push(...arrowTo(path, x, top - 2, "0 0 -4 -8 4 -8", "blue"));
+  const after = x < left + width / 2;
+  const label = { x: after ? x + 12 : x - 12, "text-anchor": after ? "start" : "end" };
+  const block = `block ${count(lookup.block)}`;
+  const of = `of ${count(lookup.blocks)}${lookup.blocks === 1 ? " block" : " blocks"}`;
+  if (wide) {
+    parts.push(svg("text", { ...label, y: 96 }, `selects ${block} ${of}: the only cache line read`));
+  } else {
+    parts.push(svg("text", { ...label, y: 88, class: "small" }, `selects ${block}`));
+    parts.push(svg("text", { ...label, y: 106, class: "small" }, of));
+  }
+
+  // 3: the bits.
+  const bottom = top + 30;
+  const y = bottom + (wide ? 70 : 64);
+  numeral("3", y + 22);
+  parts.push(svg("path", {
+    class: "zoom",
+    d: `M${pickedLeft + 1} ${bottom + 2}L${left} ${y - 3}M${pickedLeft + cell - 1} ${bottom + 2}L${right} ${y - 3}`,
+  }));
+  const middle = { x: left + width / 2, y: y - 14, "text-anchor": "middle", class: wide ? "halo" : "halo small" };
+  parts.push(svg("text", middle, bitsText(lookup.probes)));
+  return { y, parts };
+}
+
+function box(x: number, width: number, text: string, below: string): Element[] {
+  return [
+    svg("rect", { class: "box", x: x + 0.5, y: 0.5, width: width - 1, height: BOX - 1, rx: 4 }),
+    svg("text", { x: x + width / 2, y: 20, "text-anchor": "middle", class: "mono" }, text),
+    svg("text", { x: x + width / 2, y: 38, "text-anchor": "middle", class: "small muted" }, below),
+  ];
+}
+
+/** A line, and a triangle whose tip is at (x, y). */
+function arrowTo(d: string, x: number, y: number, head: string, colour = ""): Element[] {
+  return [
+    svg("path", { class: `arrow ${colour}`, d }),
+    svg("polygon", { class: `head ${colour}`, points: head, transform: `translate(${x} ${y})` }),
+  ];
+}
+
+function cellOf(x: number, y: number, width: number, kind: string): Element {
+  const gap = Math.min(2, width / 8);
+  return svg("rect", { class: `cell ${kind}`, x: x + gap, y, width: width - 2 * gap, height: 30 });
+}
+
+/** `text`, cut to `most` characters. */
+function fitted(text: string, most: number): string {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, Math.max(1, Math.floor(most) - 1)).join("")}…`;
+}
+
+function hex(hash: bigint): string {
+  return `0x${hash.toString(16).padStart(16, "0")}`;
+}
+
+function bitsText(probes: Probe[]): string {
+  const k = probes.length;
+  const [first] = probes;
+  if (k === 1) return `and one bit, in lane ${first?.lane}`;
+  if (k < 8) return `and one bit in each of ${k} lanes: ${probes.map(({ lane }) => lane).join(", ")}`;
+  const twice = k === 16 ? "two bits in each of the eight lanes"
+    : `one bit in each of the eight lanes, and one more in ${k - 8}`;
+  return k === 8 ? "and one bit in each of the eight lanes" : `and ${twice}`;
+}
+
+/** The drawing for screen readers. The table of probes has the rest. */
+function describe({ key, hash, block, blocks, probes, lanes }: Lookup): string {
+  const clear = probes.filter((probe) => !isSet(lanes, probe)).length;
+  return `The key ${key} has the hash ${hex(hash)}. It selects block ${count(block)} of ${count(blocks)}, counted ` +
+    `from 0, and ${probes.length} bits, of which ${clear} are clear.`;
+}

@@ -1,0 +1,215 @@
+// "Size": expected keys, and a rate or bits per key → a filter's size.
+
+import { sizing } from "../src/index.js";
+import { Chart, fillTable, rateAt } from "./chart.js";
+import { type Choice, sizeOf } from "./choice.js";
+import { after, byId, choose, chosen, complain, messageOf, onChoice, perFrame, say } from "./dom.js";
+import { count, parse, percent, plain, rounded, size as sizeText, source } from "./numbers.js";
+
+export type Sizing = ReturnType<typeof sizing>;
+
+/** Steps of a logarithmic slider within a decade. */
+const STEPS = [1, 1.1, 1.25, 1.4, 1.6, 1.8, 2, 2.25, 2.5, 2.8, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9];
+
+/** The values of a logarithmic slider's steps, both ends included. */
+function scale(from: number, to: number): number[] {
+  const values: number[] = [];
+  for (let decade = Math.floor(Math.log10(from)); values.at(-1) !== to; decade++) {
+    for (const step of STEPS) {
+      const value = Number(`${step}e${decade}`);
+      if (value >= from && value <= to) values.push(value);
+    }
+  }
+  return values;
+}
+
+interface FieldOptions {
+  /** The slider's values, in its order. */
+  values: number[];
+  /** What the text shows is the value times this. */
+  times: number;
+  unit: string;
+  /** What to say of a text that is no number. */
+  expected: string;
+  changed(): void;
+}
+
+/** A number, as a text input with a slider. */
+class Field {
+  readonly input: HTMLInputElement;
+  readonly error: Element;
+  readonly slider: HTMLInputElement;
+  #options: FieldOptions;
+  #value = NaN;
+
+  constructor(id: "keys" | "fpr" | "bits", options: FieldOptions) {
+    this.#options = options;
+    this.input = byId(id);
+    this.error = byId(`${id}-error`);
+    this.slider = byId(`${id}-slider`);
+    Object.assign(this.slider, { min: "0", max: String(options.values.length - 1), step: "1" });
+    this.input.addEventListener("input", () => {
+      // Division leaves digits that nobody typed: 0.07 / 100 is 0.0007000000000000001.
+      this.#value = Number((parse(this.input.value) / options.times).toPrecision(12));
+      this.#slide();
+      options.changed();
+    });
+    this.input.addEventListener("change", () => this.#write());
+    this.slider.addEventListener("input", () => {
+      this.value = options.values[this.slider.valueAsNumber] ?? NaN;
+      options.changed();
+    });
+  }
+
+  get value(): number {
+    return this.#value;
+  }
+
+  set value(value: number) {
+    this.#value = value;
+    this.#write();
+    this.#slide();
+  }
+
+  /** What is wrong with the text itself. */
+  get problem(): string {
+    return Number.isNaN(this.#value) ? this.#options.expected : "";
+  }
+
+  #write(): void {
+    if (!this.problem) this.input.value = plain(this.#value * this.#options.times);
+  }
+
+  #slide(): void {
+    if (this.problem) return;
+    const { values, times, unit } = this.#options;
+    const distance = (value: number) => Math.abs(Math.log(value / this.#value));
+    let nearest = 0;
+    for (const i of values.keys()) {
+      if (distance(values[i] ?? 0) < distance(values[nearest] ?? 0)) nearest = i;
+    }
+    this.slider.value = String(nearest);
+    this.slider.setAttribute("aria-valuetext", plain(this.#value * times) + unit);
+  }
+}
+
+/** Shows `first`, and calls `changed` with each choice that has a size. */
+export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing) => void) {
+  const update = perFrame(show);
+  const fields = {
+    keys: new Field("keys", {
+      values: scale(10, 1e9), times: 1, unit: "", expected: "Give a number, such as 1,000,000.", changed: update,
+    }),
+    fpr: new Field("fpr", {
+      values: scale(1e-5, 0.3).reverse(), times: 100, unit: " %", expected: "Give a percentage, such as 0.1.",
+      changed: update,
+    }),
+    bits: new Field("bits", {
+      values: Array.from({ length: 301 }, (_, i) => (i + 20) / 10), times: 1, unit: "",
+      expected: "Give a number, such as 10.", changed: update,
+    }),
+  };
+  let size: Sizing | undefined;
+  const chart = new Chart((bits) => {
+    if (chosen("by") === "bits") fields.bits.value = Math.max(Number(bits.toFixed(1)), 0.1);
+    else fields.fpr.value = Number(Math.min(rateAt(Math.max(bits, 0.1)), 0.9).toPrecision(2));
+    update();
+  });
+  const announce = after(700, () => say(byId("size-status"), summary(size)));
+
+  onChoice("by", () => {
+    // The other control starts at the size that this one had.
+    if (chosen("by") === "bits") fields.bits.value = Number(Math.min(size?.bitsPerKey ?? 10, 64).toFixed(1));
+    else fields.fpr.value = Number(Math.max(size?.fpr ?? 0.01, 2e-8).toPrecision(2));
+    update();
+  });
+
+  function choice(): Choice {
+    const by = chosen("by") === "bits" ? "bits" : "fpr";
+    return { keys: fields.keys.value, by, fpr: fields.fpr.value, bits: fields.bits.value };
+  }
+
+  function show(): void {
+    const now = choice();
+    byId("fpr-field").hidden = now.by !== "fpr";
+    byId("bits-field").hidden = now.by !== "bits";
+    const problems = { keys: fields.keys.problem, [now.by]: fields[now.by].problem };
+    size = undefined;
+    if (!problems.keys && !problems[now.by]) {
+      try {
+        size = sizing(sizeOf(now));
+      } catch (error) {
+        problems[isBad(now) ? now.by : "keys"] = explained(messageOf(error));
+      }
+    }
+    for (const [name, field] of Object.entries(fields)) complain(field.input, field.error, problems[name]);
+    byId("size").classList.toggle("invalid", !size);
+    showFacts(size);
+    showCode(size && now);
+    chart.mark(size && { bits: size.bitsPerKey ?? NaN, k: size.k, fpr: size.fpr ?? NaN });
+    announce();
+    if (size) changed(now, size);
+  }
+
+  function set(next: Choice): void {
+    choose("by", next.by);
+    for (const name of ["keys", "fpr", "bits"] as const) fields[name].value = next[name];
+    show();
+  }
+
+  set(first);
+  // The table is not visible at first, so that it need not be drawn at first.
+  setTimeout(fillTable, 200);
+  return { set };
+}
+
+/** Whether the rate or the bits per key, not the number of keys, have no size. */
+function isBad(choice: Choice): boolean {
+  try {
+    sizing(sizeOf(choice, 1));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** WebAssembly is the machine of the package's message, not the reader's. */
+function explained(message: string): string {
+  return message.includes("address space")
+    ? `${message}. In a browser a filter has at most 2 GiB, in a 64-bit program more.` : message;
+}
+
+function summary(size: Sizing | undefined): string {
+  if (!size) return "";
+  return `${sizeText(size.byteLength)}, ${count(size.blocks)} blocks, k ${size.k}, ` +
+    `${rounded(size.bitsPerKey ?? NaN)} bits per key, false-positive rate ${percent(size.fpr ?? NaN)}`;
+}
+
+function showFacts(size: Sizing | undefined): void {
+  const facts = {
+    short: size && sizeText(size.byteLength),
+    bytes: size && size.byteLength >= 1000 ? `${count(size.byteLength)} bytes` : "",
+    blocks: size && count(size.blocks),
+    k: size && String(size.k),
+    bits: size && rounded(size.bitsPerKey ?? NaN),
+    fpr: size && percent(size.fpr ?? NaN),
+  };
+  for (const [name, text] of Object.entries(facts)) byId(`size-${name}`).textContent = text ?? "–";
+}
+
+/** The calls that make this filter. */
+function showCode(choice: Choice | undefined): void {
+  byId("size-code").hidden = !choice;
+  if (!choice) return;
+  const { by, bits } = choice;
+  const [keys, fpr] = [source(choice.keys), plain(choice.fpr).replaceAll(",", "")];
+  // Rust takes no integer for a floating-point number.
+  const float = Number.isInteger(bits) ? `${bits}.0` : String(bits);
+  const lines = by === "fpr"
+    ? [`BloomFilter::with_fpr(${keys}, ${fpr})?`, `new BloomFilter({ expectedKeys: ${keys}, fpr: ${fpr} })`,
+      `BloomFilter(${keys}, ${fpr})`]
+    : [`BloomFilter::with_bits_per_key(${keys}, ${float})?`,
+      `new BloomFilter({ expectedKeys: ${keys}, bitsPerKey: ${bits} })`,
+      `BloomFilter.with_bits_per_key(${keys}, ${bits})`];
+  byId("size-code").querySelectorAll("code").forEach((code, i) => say(code, lines[i] ?? ""));
+}
