@@ -1,6 +1,6 @@
 // Bytes of files → the module's memory, once.
 
-import { Bytes, memory } from "./module.js";
+import { Bytes, memory, whole } from "./module.js";
 
 /** Standalone bytes, of `toBytes()` or of a file. */
 export type Source = ArrayBuffer | ArrayBufferView;
@@ -18,7 +18,7 @@ export function place(source: Source): Bytes {
   const bytes = ArrayBuffer.isView(source)
     ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
     : new Uint8Array(source);
-  const placed = new Bytes(bytes.length);
+  const placed = new Bytes(whole("byteLength", bytes.length));
   append(placed, bytes);
   return placed;
 }

@@ -25,8 +25,10 @@ interface Source {
 }
 
 interface Batch {
-  count: number;
   kind: Kind;
+  count: number;
+  /** In bytes. */
+  length: number;
 }
 
 /** `charCodeAt` copies strings of up to this length faster than `encodeInto` (Node 20 and 24, Zen 5, 2026-11). */
@@ -165,7 +167,7 @@ function integers<A extends Int32Array | Uint32Array | BigInt64Array>(
       const staged = new Array(bytes.buffer, bytes.byteOffset, count);
       // Narrower integers are converted.
       (staged as Int32Array).set(keys.subarray(start, start + count) as Int32Array);
-      return { count, kind };
+      return { kind, count, length: staged.byteLength };
     },
   };
 }
@@ -190,7 +192,7 @@ function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
         to = end;
       }
       bytes.set(all.subarray(from, to));
-      return { count, kind: Kind.Bytes };
+      return { kind: Kind.Bytes, count, length: to - from };
     },
   };
 }
@@ -215,9 +217,9 @@ function texts(keys: readonly Key[], start: number): Batch | undefined {
   if (count === 0) return undefined;
   // One call for all: it takes longer than to copy them.
   const { written } = encoder.encodeInto(text, bytes);
-  if (written === text.length) return { count, kind: Kind.Bytes };
+  if (written === text.length) return { kind: Kind.Bytes, count, length: written };
   for (let i = start; i < start + count; i++) named(i, () => checkText(keys[i] as string));
-  return { count, kind: Kind.Text };
+  return { kind: Kind.Text, count, length: written };
 }
 
 function mixed(keys: readonly Key[], start: number): Batch {
@@ -231,7 +233,7 @@ function mixed(keys: readonly Key[], start: number): Batch {
     lengths[count] = named(start + count, () => put(key, end));
     end += lengths[count]!;
   }
-  return { count, kind: Kind.Bytes };
+  return { kind: Kind.Bytes, count, length: end };
 }
 
 /** Runs `write`, whose errors then name the key. */

@@ -12,3 +12,9 @@ export const { memory } = initSync({ module });
 export {
   Bank, Bytes, Filter, Kind, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
 } from "../build/wasm.js";
+
+/** WebAssembly would take any number modulo 2^32. */
+export function whole(name: string, value: number): number {
+  if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
+  throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
+}
