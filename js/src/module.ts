@@ -15,6 +15,7 @@ export {
 
 /** WebAssembly would take any number modulo 2^32. */
 export function whole(name: string, value: number): number {
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
   if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
   throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
 }
