@@ -1,6 +1,6 @@
 // Bytes of files → the module's memory, once.
 
-import { Bytes, memory, whole } from "./module.js";
+import { Bytes, memory, type, whole } from "./module.js";
 
 /** Standalone bytes, of `toBytes()` or of a file. */
 export type Source = ArrayBuffer | ArrayBufferView;
@@ -15,6 +15,9 @@ const MOST_BELIEVED = 1 << 26;
 
 /** Copies bytes into the module. @internal */
 export function place(source: Source): Bytes {
+  if (!ArrayBuffer.isView(source) && type(source) !== "ArrayBuffer") {
+    throw new TypeError(`${type(source)} has no bytes: give an ArrayBuffer or a Uint8Array`);
+  }
   const bytes = ArrayBuffer.isView(source)
     ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
     : new Uint8Array(source);

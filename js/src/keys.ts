@@ -1,6 +1,6 @@
 // Keys → bytes in the module's memory.
 
-import { Kind, memory, stage as room } from "./module.js";
+import { Kind, memory, stage as room, type } from "./module.js";
 
 /** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
 export type Key = string | Uint8Array | number | bigint;
@@ -110,11 +110,6 @@ function putText(key: string, at: number): number {
 function checkText(key: string): void {
   if (key.isWellFormed()) return;
   throw new TypeError("the text has a lone surrogate, which UTF-8 cannot encode: replace it, as `toWellFormed()` does");
-}
-
-/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
-function type(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
 }
 
 /** The answers to a batch. @internal */

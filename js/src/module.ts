@@ -19,3 +19,8 @@ export function whole(name: string, value: number): number {
   if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
   throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
 }
+
+/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
+export function type(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
