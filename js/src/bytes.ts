@@ -13,7 +13,7 @@ export interface LoadOptions {
 /** Most memory that is allocated because a header says so. */
 const MOST_BELIEVED = 1 << 26;
 
-/** Copies bytes into the module. */
+/** Copies bytes into the module. @internal */
 export function place(source: Source): Bytes {
   const bytes = ArrayBuffer.isView(source)
     ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
@@ -29,7 +29,7 @@ function append(placed: Bytes, part: Uint8Array): void {
   placed.advance(part.length);
 }
 
-/** Copies the body of a response into the module, as it arrives. */
+/** Copies the body of a response into the module, as it arrives. @internal */
 export async function load(response: Response, { onProgress }: LoadOptions = {}): Promise<Bytes> {
   if (!response.ok || !response.body) {
     const { status, statusText, url } = response;

@@ -1,8 +1,9 @@
 import type { LoadOptions, Source } from "./bytes.js";
 import { load, place } from "./bytes.js";
+import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
-import { answers, inBatches, sourceOf, stage, staging } from "./keys.js";
-import { Filter, Size as RawSize } from "./module.js";
+import { answers, inBatches, sourceOf, stage } from "./keys.js";
+import { Filter, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks } from "./module.js";
 
 /** The size of a filter: for a false-positive rate (1 % unless given), for bits per key, or as blocks of 64 bytes. */
 export type Size =
@@ -30,37 +31,32 @@ export interface KeyEstimate {
   standardError: number;
 }
 
-function rawSize(size: Size): RawSize {
-  if (typeof size !== "object" || size === null) {
-    throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
-  }
-  if ("blocks" in size) return RawSize.with_blocks(size.blocks, size.k);
-  if (!("bitsPerKey" in size)) return RawSize.for_fpr(size.expectedKeys, size.fpr ?? 0.01);
-  if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
-  return RawSize.for_bits_per_key(size.expectedKeys, size.bitsPerKey);
-}
-
 /** The size of `new BloomFilter(size)`, which is not made. */
 export function sizing(size: Size): Sizing {
-  const raw = rawSize(size);
-  const made: Sizing = { blocks: raw.blocks(), k: raw.k(), byteLength: raw.byte_len() };
+  const [blocks = 0, k = 0] = blocksAndK(size);
+  const made: Sizing = { blocks, k, byteLength: 64 * blocks };
   if ("expectedKeys" in size) {
-    made.bitsPerKey = (8 * made.byteLength) / Math.max(size.expectedKeys, 1);
-    made.fpr = raw.fpr();
+    made.bitsPerKey = (512 * blocks) / Math.max(size.expectedKeys, 1);
+    made.fpr = fpr(blocks, k, size.expectedKeys);
   }
-  raw.free();
   return made;
 }
 
-function created(options: FilterOptions): Filter {
-  const size = rawSize(options);
-  try {
-    const { seed = 0n } = options;
-    if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
-    return new Filter(size, seed);
-  } finally {
-    size.free();
+function blocksAndK(size: Size): Uint32Array {
+  if (typeof size !== "object" || size === null) {
+    throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
   }
+  if ("blocks" in size) return size_of_blocks(size.blocks, size.k);
+  if (!("bitsPerKey" in size)) return size_for_fpr(size.expectedKeys, size.fpr ?? 0.01);
+  if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
+  return size_for_bits_per_key(size.expectedKeys, size.bitsPerKey);
+}
+
+function created(options: FilterOptions): Filter {
+  const [blocks = 0, k = 0] = blocksAndK(options);
+  const { seed = 0n } = options;
+  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
+  return new Filter(blocks, k, seed);
 }
 
 function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
@@ -68,9 +64,7 @@ function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
 }
 
 /** A filter that is asked, not changed: the bytes of a file. */
-export class BloomView implements Disposable {
-  #raw: Filter | undefined;
-
+export class BloomView extends Handle {
   /**
    * Copies standalone bytes into the module's memory and verifies them.
    *
@@ -80,7 +74,12 @@ export class BloomView implements Disposable {
   /** @internal */
   constructor(bytes: Source | Filter);
   constructor(bytes: Source | Filter) {
-    this.#raw = bytes instanceof Filter ? bytes : Filter.open(place(bytes));
+    super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
+  }
+
+  /** @internal */
+  override get raw(): Filter {
+    return super.raw as Filter;
   }
 
   /** Opens the body of a response, which goes into the module's memory as it arrives. */
@@ -88,15 +87,9 @@ export class BloomView implements Disposable {
     return new BloomView(Filter.open(await load(response, options)));
   }
 
-  /** @internal */
-  get raw(): Filter {
-    if (!this.#raw) throw new TypeError("the filter is freed");
-    return this.#raw;
-  }
-
   /** `true`: possibly present. `false`: definitely absent. */
   has(key: Key): boolean {
-    return this.raw.contains(staging, stage(key));
+    return this.raw.contains(stage(key));
   }
 
   /** For each key 1 (possibly present) or 0 (definitely absent). */
@@ -104,7 +97,7 @@ export class BloomView implements Disposable {
     const source = sourceOf(keys);
     const all = new Uint8Array(source.count);
     inBatches(source, ({ kind, count }, start) => {
-      this.raw.contains_batch(staging, kind, count);
+      this.raw.contains_batch(kind, count);
       all.set(answers(count), start);
     });
     return all;
@@ -112,30 +105,12 @@ export class BloomView implements Disposable {
 
   /** The key's hash, under the filter's seed. */
   hash(key: Key): bigint {
-    return BigInt.asUintN(64, this.raw.hash(staging, stage(key)));
+    return this.raw.hash(stage(key));
   }
 
   /** A new filter with the keys of both, whose seed, k and blocks must be equal. */
   union(other: BloomView): BloomFilter {
     return new BloomFilter(this.raw.union(other.raw));
-  }
-
-  /** Bits tested per lookup, 1 to 16. */
-  get k(): number {
-    return this.raw.k();
-  }
-
-  /** Blocks of 64 bytes. */
-  get blocks(): number {
-    return this.raw.blocks();
-  }
-
-  get byteLength(): number {
-    return this.raw.byte_len();
-  }
-
-  get seed(): bigint {
-    return BigInt.asUintN(64, this.raw.seed());
   }
 
   /** The number of distinct keys, if the file says it. */
@@ -172,16 +147,6 @@ export class BloomView implements Disposable {
   toBytes(): Uint8Array<ArrayBuffer> {
     return this.raw.to_standalone() as Uint8Array<ArrayBuffer>;
   }
-
-  /** Gives the memory back, now instead of after garbage collection. Later calls throw a `TypeError`. */
-  free(): void {
-    this.#raw?.free();
-    this.#raw = undefined;
-  }
-
-  [Symbol.dispose](): void {
-    this.free();
-  }
 }
 
 /** A set of keys that never loses one, and reports absent keys as present at the rate that you choose. */
@@ -205,22 +170,17 @@ export class BloomFilter extends BloomView {
 
   /** Returns `true` if the key was surely new, and `false` if it was possibly present. */
   add(key: Key): boolean {
-    return this.raw.insert(staging, stage(key));
+    return this.raw.insert(stage(key));
   }
 
   /** If a key is an error, the keys before it may have been added. */
   addAll(keys: Keys): void {
-    inBatches(sourceOf(keys), ({ kind, count }) => this.raw.insert_batch(staging, kind, count));
+    inBatches(sourceOf(keys), ({ kind, count }) => this.raw.insert_batch(kind, count));
   }
 
   /** Divides the number of blocks by `factor`, one of its divisors. The false-positive rate grows. */
   fold(factor: number): void {
     this.raw.fold(factor);
-  }
-
-  /** Folds as far as the estimated false-positive rate stays at or below `fpr`. */
-  shrinkToFpr(fpr: number): void {
-    this.raw.shrink_to_fpr(fpr);
   }
 
   /** Removes all keys. */

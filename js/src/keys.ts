@@ -1,6 +1,6 @@
 // Keys → bytes in the module's memory.
 
-import { Kind, Staging, memory } from "./module.js";
+import { Kind, memory, stage as room } from "./module.js";
 
 /** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
 export type Key = string | Uint8Array | number | bigint;
@@ -32,30 +32,29 @@ interface Batch {
 /** `charCodeAt` copies strings of up to this length faster than `encodeInto` (Node 20 and 24, Zen 5, 2026-11). */
 const SHORT = 16;
 
-export const staging = new Staging();
-const most = staging.most();
 const encoder = new TextEncoder();
-let bytes: Uint8Array, data: DataView, lengths: Uint32Array, found: Uint8Array;
-view();
+let bytes: Uint8Array, data: DataView, lengths: Uint32Array, found: Uint8Array, most: number;
+view(1 << 17);
 
-function view(): void {
+/** Makes room for `length` bytes of keys, and views the module's memory where it is now. */
+function view(length: number): void {
+  const [start, lengthsAt, foundAt, count] = room(length) as unknown as [number, number, number, number];
   const { buffer } = memory;
-  bytes = new Uint8Array(buffer, staging.bytes(), staging.capacity());
-  data = new DataView(buffer, staging.bytes(), staging.capacity());
-  lengths = new Uint32Array(buffer, staging.lengths(), most);
-  found = new Uint8Array(buffer, staging.found(), most);
+  most = count;
+  bytes = new Uint8Array(buffer, start, length);
+  data = new DataView(buffer, start, length);
+  lengths = new Uint32Array(buffer, lengthsAt, most);
+  found = new Uint8Array(buffer, foundAt, most);
 }
 
-/** Makes room for `length` bytes. When the module's memory grows, the views lose theirs, and have a length of 0. */
+/** When the module's memory grows, `bytes.length` becomes 0. */
 function reserve(length: number): void {
-  if (length > bytes.length && bytes.length > 0) staging.resize(length);
-  if (length >= bytes.length) view();
+  if (length >= bytes.length) view(Math.max(length, 1 << 17));
 }
 
-/** Stages one key, and returns its length in bytes. */
+/** Stages one key, and returns its length in bytes. @internal */
 export function stage(key: Key): number {
-  const most = bound(key);
-  if (most >= bytes.length) reserve(most);
+  reserve(bound(key));
   return put(key, 0);
 }
 
@@ -116,13 +115,13 @@ function type(value: unknown): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
 
-/** The answers to a batch. */
+/** The answers to a batch. @internal */
 export function answers(count: number): Uint8Array {
-  if (found.length === 0) view();
+  reserve(0);
   return found.subarray(0, count);
 }
 
-/** Stages `keys` in batches, each of which `use` takes. */
+/** Stages `keys` in batches, each of which `use` takes. @internal */
 export function inBatches(source: Source, use: (batch: Batch, start: number) => void): void {
   for (let start = 0; start < source.count;) {
     reserve(0);
@@ -132,6 +131,7 @@ export function inBatches(source: Source, use: (batch: Batch, start: number) => 
   }
 }
 
+/** @internal */
 export function sourceOf(keys: Keys): Source {
   const name = type(keys);
   switch (name) {

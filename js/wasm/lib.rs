@@ -1,4 +1,6 @@
-//! The WebAssembly under `js/src/`. Keys come from JavaScript through memory that both share: [`Staging`].
+//! The WebAssembly under `js/src/`. Keys come from JavaScript through memory that both write: [`Staging`].
+
+use std::cell::RefCell;
 
 use bloomline::bank::{BankView, SlotBitmap};
 use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
@@ -20,54 +22,44 @@ pub enum Kind {
     Int64,
 }
 
-/// Where JavaScript writes keys and reads answers. There is one.
-#[wasm_bindgen]
-pub struct Staging {
-    bytes: AlignedBytes,
+/// Where JavaScript writes keys and reads answers.
+struct Staging {
+    bytes: Vec<u8>,
     lengths: Vec<u32>,
     hashes: Vec<u64>,
     found: Vec<bool>,
 }
 
+thread_local! {
+    static STAGING: RefCell<Staging> = const {
+        RefCell::new(Staging { bytes: Vec::new(), lengths: Vec::new(), hashes: Vec::new(), found: Vec::new() })
+    };
+}
+
+/// Makes room for `len` bytes of keys, and returns where they are, where the lengths and the answers are, and the most
+/// keys of a batch.
 #[wasm_bindgen]
-impl Staging {
-    #[wasm_bindgen(constructor)]
-    pub fn new() -> Result<Self, JsError> {
-        let bytes = AlignedBytes::zeroed(1 << 17)?;
-        Ok(Self { bytes, lengths: vec![0; MOST], hashes: vec![0; MOST], found: vec![false; MOST] })
-    }
+pub fn stage(len: usize) -> Result<Vec<usize>, JsError> {
+    STAGING.with_borrow_mut(|Staging { bytes, lengths, hashes, found }| {
+        if len > bytes.len() {
+            *bytes = zeroed(len)?;
+        }
+        lengths.resize(MOST, 0);
+        hashes.resize(MOST, 0);
+        found.resize(MOST, false);
+        Ok(vec![bytes.as_ptr().addr(), lengths.as_ptr().addr(), found.as_ptr().addr(), MOST])
+    })
+}
 
-    pub fn most(&self) -> usize {
-        MOST
-    }
-
-    pub fn bytes(&self) -> *const u8 {
-        self.bytes.as_ptr()
-    }
-
-    pub fn capacity(&self) -> usize {
-        self.bytes.len()
-    }
-
-    pub fn lengths(&self) -> *const u32 {
-        self.lengths.as_ptr()
-    }
-
-    pub fn found(&self) -> *const bool {
-        self.found.as_ptr()
-    }
-
-    /// Makes room for a batch of `len` bytes. The staged bytes are lost.
-    pub fn resize(&mut self, len: f64) -> Result<(), JsError> {
-        self.bytes = AlignedBytes::zeroed(len as usize)?;
-        Ok(())
-    }
+/// Calls `with` with the key of the first `len` staged bytes.
+fn staged<R>(len: usize, with: impl FnOnce(&[u8]) -> R) -> R {
+    STAGING.with_borrow(|staging| with(&staging.bytes[..len]))
 }
 
 impl Staging {
     /// Hashes the first `count` keys.
     fn hash(&mut self, kind: Kind, count: usize, hash: impl Fn(&[u8]) -> u64) -> Result<(), JsError> {
-        let mut rest = &self.bytes[..];
+        let mut rest = self.bytes.as_slice();
         for (hashed, &length) in self.hashes[..count].iter_mut().zip(&self.lengths) {
             let len = match kind {
                 Kind::Text => utf8_len(rest, length as usize),
@@ -75,7 +67,8 @@ impl Staging {
                 Kind::Int32 | Kind::Uint32 => 4,
                 Kind::Int64 => 8,
             };
-            let (key, after) = rest.split_at_checked(len).ok_or_else(|| JsError::new("a batch of keys is too short"))?;
+            let (key, after) =
+                rest.split_at_checked(len).ok_or_else(|| JsError::new("a batch of keys is too short"))?;
             *hashed = match (kind, <[u8; 4]>::try_from(key)) {
                 (Kind::Int32, Ok(key)) => hash(&i64::from(i32::from_le_bytes(key)).to_le_bytes()),
                 (Kind::Uint32, Ok(key)) => hash(&u64::from(u32::from_le_bytes(key)).to_le_bytes()),
@@ -104,48 +97,34 @@ fn whole(name: &str, number: f64) -> Result<usize, JsError> {
     if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
         return Ok(number as usize);
     }
-    Err(JsError::new(&format!("{name} is {number}; give a whole number from 0 to {}", u32::MAX)))
-}
-
-/// The size of a filter, and its false-positive rate.
-#[wasm_bindgen]
-pub struct Size {
-    sizing: Sizing,
-    expected_keys: usize,
+    Err(JsError::new(&format!("{name}: give a whole number from 0 to {}", u32::MAX)))
 }
 
 #[wasm_bindgen]
-impl Size {
-    pub fn for_fpr(expected_keys: f64, fpr: f64) -> Result<Self, JsError> {
-        let expected_keys = whole("expectedKeys", expected_keys)?;
-        Ok(Self { sizing: Sizing::for_fpr(expected_keys, fpr)?.foldable(), expected_keys })
-    }
+pub fn size_for_fpr(expected_keys: f64, fpr: f64) -> Result<Vec<usize>, JsError> {
+    Ok(numbers_of(Sizing::for_fpr(whole("expectedKeys", expected_keys)?, fpr)?.foldable()))
+}
 
-    pub fn for_bits_per_key(expected_keys: f64, bits_per_key: f64) -> Result<Self, JsError> {
-        let expected_keys = whole("expectedKeys", expected_keys)?;
-        Ok(Self { sizing: Sizing::for_bits_per_key(expected_keys, bits_per_key)?, expected_keys })
-    }
+#[wasm_bindgen]
+pub fn size_for_bits_per_key(expected_keys: f64, bits_per_key: f64) -> Result<Vec<usize>, JsError> {
+    Ok(numbers_of(Sizing::for_bits_per_key(whole("expectedKeys", expected_keys)?, bits_per_key)?))
+}
 
-    pub fn with_blocks(blocks: f64, k: f64) -> Result<Self, JsError> {
-        let k = u32::try_from(whole("k", k)?)?;
-        Ok(Self { sizing: Sizing::with_blocks(whole("blocks", blocks)?, k)?, expected_keys: 0 })
-    }
+#[wasm_bindgen]
+pub fn size_of_blocks(blocks: f64, k: f64) -> Result<Vec<usize>, JsError> {
+    let k = u32::try_from(whole("k", k)?)?;
+    Ok(numbers_of(Sizing::with_blocks(whole("blocks", blocks)?, k)?))
+}
 
-    pub fn blocks(&self) -> usize {
-        self.sizing.n_blocks()
-    }
+/// The blocks and k.
+fn numbers_of(sizing: Sizing) -> Vec<usize> {
+    vec![sizing.n_blocks(), sizing.k() as usize]
+}
 
-    pub fn k(&self) -> u32 {
-        self.sizing.k()
-    }
-
-    pub fn byte_len(&self) -> usize {
-        self.sizing.byte_len()
-    }
-
-    pub fn fpr(&self) -> f64 {
-        self.sizing.fpr(self.expected_keys)
-    }
+/// The false-positive rate of a size.
+#[wasm_bindgen]
+pub fn fpr(blocks: usize, k: u32, keys: usize) -> Result<f64, JsError> {
+    Ok(Sizing::with_blocks(blocks, k)?.fpr(keys))
 }
 
 /// Bytes of a file, while JavaScript writes them.
@@ -235,43 +214,47 @@ impl Filter {
 #[wasm_bindgen]
 impl Filter {
     #[wasm_bindgen(constructor)]
-    pub fn new(size: &Size, seed: u64) -> Result<Self, JsError> {
-        Ok(Self::owned(BloomFilter::with_sizing(size.sizing)?.with_seed(seed)?))
+    pub fn new(blocks: usize, k: u32, seed: u64) -> Result<Self, JsError> {
+        Ok(Self::owned(BloomFilter::with_blocks(blocks, k)?.with_seed(seed)?))
     }
 
     pub fn open(bytes: Bytes) -> Result<Self, JsError> {
         Ok(Self(Bits::Opened(OwnedView::from_standalone(bytes.shrunk()?)?)))
     }
 
-    pub fn hash(&self, keys: &Staging, len: usize) -> u64 {
-        self.view().hash_key(&keys.bytes[..len])
+    pub fn hash(&self, len: usize) -> u64 {
+        staged(len, |key| self.view().hash_key(key))
     }
 
-    /// Looks up the key of the first `len` staged bytes.
-    pub fn contains(&self, keys: &Staging, len: usize) -> bool {
-        let key = &keys.bytes[..len];
-        match &self.0 {
-            Bits::Owned(filter) => filter.contains(key),
-            Bits::Opened(view) => view.contains(key),
-        }
+    pub fn contains(&self, len: usize) -> bool {
+        staged(len, |key| self.view().contains(key))
     }
 
-    pub fn contains_batch(&self, keys: &mut Staging, kind: Kind, count: usize) -> Result<(), JsError> {
+    pub fn contains_batch(&self, kind: Kind, count: usize) -> Result<(), JsError> {
         let view = self.view();
-        keys.hash(kind, count, |key| view.hash_key(key))?;
-        view.contains_batch(&keys.hashes[..count], &mut keys.found[..count]);
-        Ok(())
+        STAGING.with_borrow_mut(|keys| {
+            keys.hash(kind, count, |key| view.hash_key(key))?;
+            for (found, &hash) in keys.found.iter_mut().zip(&keys.hashes[..count]) {
+                *found = view.contains_hash(hash);
+            }
+            Ok(())
+        })
     }
 
-    pub fn insert(&mut self, keys: &Staging, len: usize) -> Result<bool, JsError> {
-        Ok(self.filter()?.insert(&keys.bytes[..len]))
-    }
-
-    pub fn insert_batch(&mut self, keys: &mut Staging, kind: Kind, count: usize) -> Result<(), JsError> {
+    pub fn insert(&mut self, len: usize) -> Result<bool, JsError> {
         let filter = self.filter()?;
-        keys.hash(kind, count, |key| filter.hash_key(key))?;
-        filter.insert_batch(&keys.hashes[..count]);
-        Ok(())
+        Ok(staged(len, |key| filter.insert(key)))
+    }
+
+    pub fn insert_batch(&mut self, kind: Kind, count: usize) -> Result<(), JsError> {
+        let filter = self.filter()?;
+        STAGING.with_borrow_mut(|keys| {
+            keys.hash(kind, count, |key| filter.hash_key(key))?;
+            for &hash in &keys.hashes[..count] {
+                filter.insert_hash(hash);
+            }
+            Ok(())
+        })
     }
 
     pub fn union(&self, other: &Filter) -> Result<Self, JsError> {
@@ -282,10 +265,6 @@ impl Filter {
 
     pub fn fold(&mut self, factor: f64) -> Result<(), JsError> {
         Ok(self.filter()?.fold(whole("factor", factor)?)?)
-    }
-
-    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), JsError> {
-        Ok(self.filter()?.shrink_to_fpr(fpr)?)
     }
 
     pub fn clear(&mut self) -> Result<(), JsError> {
@@ -336,12 +315,13 @@ impl Filter {
     pub fn to_standalone(&self) -> Result<Vec<u8>, JsError> {
         match &self.0 {
             Bits::Owned(filter) => {
-                has_room(filter.standalone_len())?;
+                zeroed(filter.standalone_len())?;
                 Ok(filter.to_standalone())
             }
             Bits::Opened(view) => {
-                has_room(view.get_ref().len)?;
-                Ok(view.get_ref().as_ref().to_vec())
+                let mut bytes = zeroed(view.get_ref().len)?;
+                bytes.copy_from_slice(view.get_ref().as_ref());
+                Ok(bytes)
             }
         }
     }
@@ -352,9 +332,12 @@ fn numbers(estimate: KeyEstimate) -> Option<Vec<f64>> {
     Some(vec![estimate.keys()? as f64, estimate.standard_error()?])
 }
 
-/// An error where an allocation of so many bytes would end the program.
-fn has_room(len: usize) -> Result<(), JsError> {
-    Vec::<u8>::new().try_reserve_exact(len).map_err(|_| JsError::new(&format!("no memory for {len} bytes")))
+/// An error where `vec!` would end the program.
+fn zeroed(len: usize) -> Result<Vec<u8>, JsError> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| JsError::new(&format!("no memory for {len} bytes")))?;
+    bytes.resize(len, 0);
+    Ok(bytes)
 }
 
 #[wasm_bindgen]
@@ -366,9 +349,9 @@ impl Bank {
         Ok(Self(BankView::from_standalone(bytes.shrunk()?)?))
     }
 
-    pub fn find(&self, keys: &Staging, len: usize) -> Vec<u32> {
+    pub fn find(&self, len: usize) -> Vec<u32> {
         let mut found = SlotBitmap::new();
-        self.0.find(&keys.bytes[..len], &mut found);
+        staged(len, |key| self.0.find(key, &mut found));
         found.iter().map(|slot| slot as u32).collect()
     }
 

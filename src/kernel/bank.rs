@@ -43,6 +43,13 @@ pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     }
     match (last.len(), region.len() / ROWS) {
         (0, _) => (),
+        // WebAssembly is loaded before it runs: 5 % less of it is worth more than a lookup in one step.
+        (2.., _) if cfg!(target_arch = "wasm32") => {
+            for word in last.chunks_mut(1) {
+                and::<8, 1>(region, offset, hash, k, word);
+                offset += 8;
+            }
+        }
         (1, 1) => and::<1, 1>(region, 0, hash, k, last),
         (1, 2) => and::<2, 1>(region, 0, hash, k, last),
         (1, 4) => and::<4, 1>(region, 0, hash, k, last),

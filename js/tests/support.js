@@ -1,0 +1,87 @@
+// What several test files need.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const GOLDEN = join(import.meta.dirname, "../../tests/golden");
+
+export const ANIMALS = ["ant", "bee", "cat"];
+export const NUMBERS = Array.from({ length: 1000 }, (_, i) => String(i));
+
+export function golden(name) {
+  return new Uint8Array(readFileSync(join(GOLDEN, name)));
+}
+
+/** The rows of keys.tsv: type, value, bytes of the key in hexadecimal, and its hashes under the seeds 0 and 0x5eed. */
+export function goldenKeys() {
+  const lines = readFileSync(join(GOLDEN, "keys.tsv"), "utf8").split("\n").slice(1, -1);
+  assert.equal(lines.length, 70);
+  return lines.map((line) => {
+    const [type, value, bytes, hash, seeded] = line.split("\t");
+    return { type, value: value.replaceAll("\\0", "\0"), bytes, hash: BigInt(`0x${hash}`), seeded: BigInt(`0x${seeded}`) };
+  });
+}
+
+/** Random 32-bit words, the same ones for the same seed (xorshift32). */
+export function random(seed) {
+  let state = seed >>> 0 || 1;
+  const next = () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return state >>> 0;
+  };
+  for (let i = 0; i < 20; i++) next();
+  return next;
+}
+
+/** A character of any plane but a newline, and no surrogate. Each length of UTF-8 is as frequent. */
+function character(next) {
+  const [from, to] = [[0, 0x80], [0x80, 0x800], [0x800, 0x10000], [0x10000, 0x110000]][next() % 4];
+  const code = from + (next() % (to - from));
+  return code === 10 || (code >= 0xd800 && code < 0xe000) ? "é" : String.fromCodePoint(code);
+}
+
+/** Texts of 0 to 40 characters without newlines: half of them ASCII. */
+export function randomTexts(count, seed) {
+  const next = random(seed);
+  return Array.from({ length: count }, () => {
+    const length = next() % 41;
+    if (next() % 2) return (next() * 2 ** 20 + next() % 2 ** 20).toString(36).repeat(4).slice(0, length);
+    let text = "";
+    for (let i = 0; i < length; i++) text += character(next);
+    return text;
+  });
+}
+
+/** The path of the command line, or a reason to skip. */
+export const CLI = process.env.BLOOMLINE_CLI;
+export const SKIP = CLI ? false : "BLOOMLINE_CLI is not the path of the bloomline command";
+
+export function bloomline(args, input) {
+  const { status, stdout, stderr, error } = spawnSync(CLI, args, { input, maxBuffer: 2 ** 30 });
+  assert(!error && status <= 1, `bloomline ${args.join(" ")}: ${error ?? stderr}`);
+  return stdout;
+}
+
+/** A folder that is removed after the test. */
+export function scratch(test) {
+  const folder = mkdtempSync(join(tmpdir(), "bloomline-"));
+  test.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** Texts end to end, each with a newline. */
+export function lines(texts) {
+  return Buffer.from(texts.map((text) => `${text}\n`).join(""));
+}
+
+/** Byte strings as Apache Arrow has them. */
+export function endToEnd(keys) {
+  const offsets = new Uint32Array(keys.length + 1);
+  keys.forEach((key, i) => (offsets[i + 1] = offsets[i] + key.length));
+  return { bytes: new Uint8Array(Buffer.concat(keys)), offsets };
+}
