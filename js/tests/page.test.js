@@ -42,6 +42,14 @@ async function open(t, hash = "", options = {}) {
   return page;
 }
 
+/** Shows the choice of another address on an open page. */
+function navigate(page, hash) {
+  return page.evaluate((hash) => new Promise((done) => {
+    addEventListener("hashchange", () => done(), { once: true });
+    location.hash = hash;
+  }), hash);
+}
+
 const text = (page, selector) => page.locator(selector).evaluate((element) => element.textContent.trim());
 const hasText = (page, selector, expected) => page.waitForFunction(
   ([selector, expected]) => document.querySelector(selector).textContent.includes(expected), [selector, expected]);
@@ -108,10 +116,7 @@ test("sizes are those of Rust", async (t) => {
   for (const [keys, asked, blocks, k, byteLength] of OF_RUST) {
     const [[by, value]] = Object.entries(asked);
     const what = `keys=${keys}&${by}=${value}`;
-    await page.evaluate((hash) => new Promise((done) => {
-      addEventListener("hashchange", () => done(), { once: true });
-      location.hash = hash;
-    }), what);
+    await navigate(page, what);
     const [shown] = await sizesAfter(page, [[]]);
     assert.equal(number(shown.blocks), blocks, what);
     assert.equal(number(shown.k), k, what);
@@ -291,16 +296,19 @@ const INTEGERS = ["0", "-1", "42", "18446744073709551615", "-9223372036854775808
   ...Array.from({ length: 20 }, (_, i) => String(7n ** BigInt(i)))];
 
 test("the drawing's bits are those that an insert sets", async (t) => {
+  const page = await open(t);
   const seen = new Set();
   const everyK = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 15, 17, 20, 23, 26, 30, 34, 40];
   for (const hash of ["#keys=10&bits=0.9", "#keys=1&bits=1", "#keys=7&fpr=0.4", "#keys=200000&bits=12",
     ...everyK.map((bits) => `#keys=2000&bits=${bits}`)]) {
-    const page = await open(t, hash);
+    await navigate(page, hash);
     const parameters = new URLSearchParams(hash.slice(1));
     const [expectedKeys, bits, fpr] = ["keys", "bits", "fpr"].map((name) => Number(parameters.get(name)));
     const size = bits ? { expectedKeys, bitsPerKey: bits } : { expectedKeys, fpr };
     const { k, blocks } = sizing(size);
     seen.add(k);
+    await page.waitForFunction(([blocks, k]) => document.querySelectorAll("#probes tbody tr").length === k
+      && document.getElementById("drawing-name").textContent.includes(` of ${blocks},`), [grouped(blocks), k]);
     for (const [type, keys, parse] of [["text", TEXTS, String], ["integer", INTEGERS, BigInt]]) {
       // A fifth of the keys each time, but always the first.
       const some = keys.filter((_, i) => i === 0 || (i + seen.size) % 5 === 0);
@@ -324,7 +332,6 @@ test("the drawing's bits are those that an insert sets", async (t) => {
         filter.free();
       }
     }
-    await page.close();
   }
   assert.equal(seen.size, 16, [...seen].join());
 });
