@@ -69,11 +69,12 @@ test("options that are wrong", () => {
     [{ expectedKeys: 10, bitsPerKey: 65 }, /bits per key must be above 0 and at most 64, not 65/],
     [{ expectedKeys: 10, bitsPerKey: NaN }, /bits per key must be above 0/],
     [{ expectedKeys: -1 }, /expectedKeys is -1; /], [{ expectedKeys: 1.5 }, /expectedKeys is 1.5; /],
-    [{ expectedKeys: 2 ** 32 }, whole], [{ expectedKeys: NaN }, whole], [{ expectedKeys: Infinity }, whole], [{}, /expectedKeys must be a number, not undefined/],
+    [{ expectedKeys: 2 ** 32 }, whole], [{ expectedKeys: NaN }, whole], [{ expectedKeys: Infinity }, whole],
+    [{}, /expectedKeys must be a number, not undefined/], [{ blocks: 1 }, /k must be a number, not undefined/],
     [{ blocks: 0, k: 6 }, /a filter has 1 to \d+ blocks of 64 bytes/], [{ blocks: 1.5, k: 6 }, /blocks is 1.5; /],
     [{ blocks: 2 ** 31, k: 6 }, /a filter has 1 to \d+ blocks/], [{ blocks: 2 ** 32, k: 6 }, /blocks is 4294967296; /],
     [{ blocks: 1, k: 0 }, /probes per key must be 1 to 16, not 0/], [{ blocks: 1, k: 17 }, /1 to 16, not 17/],
-    [{ blocks: 1 }, /k must be a number, not undefined/], [{ expectedKeys: 2 ** 32 - 1, fpr: 1e-5 }, /exceed this machine's address space/],
+    [{ expectedKeys: 2 ** 32 - 1, fpr: 1e-5 }, /exceed this machine's address space/],
   ]) {
     assert.throws(() => new BloomFilter(options), { name: /Error$/, message }, JSON.stringify(options));
     assert.throws(() => sizing(options), { name: /Error$/, message }, JSON.stringify(options));
