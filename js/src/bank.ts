@@ -20,9 +20,7 @@ export class FilterBank extends Handle {
   }
 
   /** @internal */
-  override get raw(): Bank {
-    return super.raw as Bank;
-  }
+  declare raw: Bank;
 
   /** Opens the body of a response, which goes into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<FilterBank> {

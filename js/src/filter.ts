@@ -84,9 +84,7 @@ export class BloomView extends Handle {
   }
 
   /** @internal */
-  override get raw(): Filter {
-    return super.raw as Filter;
-  }
+  declare raw: Filter;
 
   /** Opens the body of a response, which goes into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
