@@ -4,7 +4,7 @@
 // Needs Rust with the target wasm32-unknown-unknown, and wasm-bindgen at the version of wasm/Cargo.lock.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { build } from "esbuild";
@@ -61,6 +61,9 @@ await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: 
 await build({ ...shared, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js" });
 types(".");
 types("page");
+
+// npm leaves out links.
+for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`../${name}`, name);
 
 function types(project) {
   try {

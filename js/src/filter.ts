@@ -1,9 +1,9 @@
-import type { LoadOptions, Source } from "./bytes.js";
+import type { LoadOptions, StandaloneBytes } from "./bytes.js";
 import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
 import { answers, inBatches, sourceOf, stage } from "./keys.js";
-import { Filter, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks } from "./module.js";
+import { Filter, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
 /** The size of a filter: for a false-positive rate (1 % unless given), for bits per key, or as blocks of 64 bytes. */
 export type Size =
@@ -46,10 +46,11 @@ function blocksAndK(size: Size): Uint32Array {
   if (typeof size !== "object" || size === null) {
     throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
   }
-  if ("blocks" in size) return size_of_blocks(size.blocks, size.k);
-  if (!("bitsPerKey" in size)) return size_for_fpr(size.expectedKeys, size.fpr ?? 0.01);
+  if ("blocks" in size) return size_of_blocks(whole("blocks", size.blocks), whole("k", size.k));
+  const expectedKeys = whole("expectedKeys", size.expectedKeys);
+  if (!("bitsPerKey" in size)) return size_for_fpr(expectedKeys, size.fpr ?? 0.01);
   if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
-  return size_for_bits_per_key(size.expectedKeys, size.bitsPerKey);
+  return size_for_bits_per_key(expectedKeys, size.bitsPerKey);
 }
 
 function created(options: FilterOptions): Filter {
@@ -63,6 +64,11 @@ function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
   return numbers && { keys: numbers[0]!, standardError: numbers[1]! };
 }
 
+function rawOf(other: BloomView): Filter {
+  if (other instanceof BloomView) return other.raw;
+  throw new TypeError("the other filter must be a BloomView or BloomFilter");
+}
+
 /** A filter that is asked, not changed: the bytes of a file. */
 export class BloomView extends Handle {
   /**
@@ -70,10 +76,10 @@ export class BloomView extends Handle {
    *
    * @throws if the bytes are damaged, cut, or of another kind of filter.
    */
-  constructor(bytes: Source);
+  constructor(bytes: StandaloneBytes);
   /** @internal */
-  constructor(bytes: Source | Filter);
-  constructor(bytes: Source | Filter) {
+  constructor(bytes: StandaloneBytes | Filter);
+  constructor(bytes: StandaloneBytes | Filter) {
     super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
   }
 
@@ -96,8 +102,8 @@ export class BloomView extends Handle {
   hasAll(keys: Keys): Uint8Array {
     const source = sourceOf(keys);
     const all = new Uint8Array(source.count);
-    inBatches(source, ({ kind, count }, start) => {
-      this.raw.contains_batch(kind, count);
+    inBatches(source, ({ kind, count, length }, start) => {
+      this.raw.contains_batch(kind, count, length);
       all.set(answers(count), start);
     });
     return all;
@@ -110,7 +116,7 @@ export class BloomView extends Handle {
 
   /** A new filter with the keys of both, whose seed, k and blocks must be equal. */
   union(other: BloomView): BloomFilter {
-    return new BloomFilter(this.raw.union(other.raw));
+    return new BloomFilter(this.raw.union(rawOf(other)));
   }
 
   /** The number of distinct keys, if the file says it. */
@@ -135,12 +141,12 @@ export class BloomView extends Handle {
 
   /** The keys in either filter. */
   estimatedUnion(other: BloomView): KeyEstimate | undefined {
-    return estimate(this.raw.estimated_union(other.raw));
+    return estimate(this.raw.estimated_union(rawOf(other)));
   }
 
   /** The keys in both filters. */
   estimatedIntersection(other: BloomView): KeyEstimate | undefined {
-    return estimate(this.raw.estimated_intersection(other.raw));
+    return estimate(this.raw.estimated_intersection(rawOf(other)));
   }
 
   /** Standalone bytes, with checksums: a file for every language. */
@@ -160,7 +166,7 @@ export class BloomFilter extends BloomView {
   }
 
   /** Copies standalone bytes, and verifies them, as `BloomView` does. */
-  static fromBytes(bytes: Source): BloomFilter {
+  static fromBytes(bytes: StandaloneBytes): BloomFilter {
     return new BloomFilter(Filter.open(place(bytes)));
   }
 
@@ -175,12 +181,12 @@ export class BloomFilter extends BloomView {
 
   /** If a key is an error, the keys before it may have been added. */
   addAll(keys: Keys): void {
-    inBatches(sourceOf(keys), ({ kind, count }) => this.raw.insert_batch(kind, count));
+    inBatches(sourceOf(keys), ({ kind, count, length }) => this.raw.insert_batch(kind, count, length));
   }
 
   /** Divides the number of blocks by `factor`, one of its divisors. The false-positive rate grows. */
   fold(factor: number): void {
-    this.raw.fold(factor);
+    this.raw.fold(whole("factor", factor));
   }
 
   /** Removes all keys. */

@@ -18,7 +18,7 @@ export abstract class Handle implements Disposable {
 
   /** @internal */
   get raw(): Raw {
-    if (!this.#raw) throw new TypeError("the memory is freed: use it before free() and the end of `using`");
+    if (!this.#raw) throw new TypeError("its memory is freed, by free() or the end of `using`");
     return this.#raw;
   }
 

@@ -1,6 +1,6 @@
 // Keys → bytes in the module's memory.
 
-import { Kind, memory, stage as room } from "./module.js";
+import { Kind, memory, stage as room, type } from "./module.js";
 
 /** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
 export type Key = string | Uint8Array | number | bigint;
@@ -25,8 +25,10 @@ interface Source {
 }
 
 interface Batch {
-  count: number;
   kind: Kind;
+  count: number;
+  /** In bytes. */
+  length: number;
 }
 
 /** `charCodeAt` copies strings of up to this length faster than `encodeInto` (Node 20 and 24, Zen 5, 2026-11). */
@@ -110,11 +112,6 @@ function checkText(key: string): void {
   throw new TypeError("the text has a lone surrogate, which UTF-8 cannot encode: replace it, as `toWellFormed()` does");
 }
 
-/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
-function type(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
-}
-
 /** The answers to a batch. @internal */
 export function answers(count: number): Uint8Array {
   reserve(0);
@@ -165,7 +162,7 @@ function integers<A extends Int32Array | Uint32Array | BigInt64Array>(
       const staged = new Array(bytes.buffer, bytes.byteOffset, count);
       // Narrower integers are converted.
       (staged as Int32Array).set(keys.subarray(start, start + count) as Int32Array);
-      return { count, kind };
+      return { kind, count, length: staged.byteLength };
     },
   };
 }
@@ -190,20 +187,26 @@ function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
         to = end;
       }
       bytes.set(all.subarray(from, to));
-      return { count, kind: Kind.Bytes };
+      return { kind: Kind.Bytes, count, length: to - from };
     },
   };
 }
 
 function list(keys: readonly Key[]): Source {
-  return { count: keys.length, stage: (start) => texts(keys, start) ?? mixed(keys, start) };
+  const { length } = keys;
+  return {
+    count: length,
+    stage(start) {
+      const left = Math.min(most, length - start);
+      return texts(keys, start, left) ?? mixed(keys, start, left);
+    },
+  };
 }
 
 /** Stages the texts from `start` on, up to the first key that is no text. */
-function texts(keys: readonly Key[], start: number): Batch | undefined {
-  const last = Math.min(keys.length, start + most);
+function texts(keys: readonly Key[], start: number, most: number): Batch | undefined {
   let count = 0, text = "";
-  for (let key; start + count < last && typeof (key = keys[start + count]) === "string"; count++) {
+  for (let key; count < most && typeof (key = keys[start + count]) === "string"; count++) {
     const { length } = key;
     if (3 * (text.length + length) > bytes.length) {
       if (count > 0) break;
@@ -213,16 +216,17 @@ function texts(keys: readonly Key[], start: number): Batch | undefined {
     text += key;
   }
   if (count === 0) return undefined;
-  // One call for all: it takes longer than to copy them.
+  // One call for all texts, because a call takes longer than to copy most texts.
   const { written } = encoder.encodeInto(text, bytes);
-  if (written === text.length) return { count, kind: Kind.Bytes };
+  if (written === text.length) return { kind: Kind.Bytes, count, length: written };
   for (let i = start; i < start + count; i++) named(i, () => checkText(keys[i] as string));
-  return { count, kind: Kind.Text };
+  return { kind: Kind.Text, count, length: written };
 }
 
-function mixed(keys: readonly Key[], start: number): Batch {
+/** Stages keys of any types. */
+function mixed(keys: readonly Key[], start: number, most: number): Batch {
   let count = 0, end = 0;
-  for (; count < most && start + count < keys.length; count++) {
+  for (; count < most; count++) {
     const key = keys[start + count] as Key;
     if (end + bound(key) > bytes.length) {
       if (count > 0) break;
@@ -231,7 +235,7 @@ function mixed(keys: readonly Key[], start: number): Batch {
     lengths[count] = named(start + count, () => put(key, end));
     end += lengths[count]!;
   }
-  return { count, kind: Kind.Bytes };
+  return { kind: Kind.Bytes, count, length: end };
 }
 
 /** Runs `write`, whose errors then name the key. */

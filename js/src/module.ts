@@ -3,6 +3,9 @@
 import { initSync } from "../build/wasm.js";
 import text from "../build/text.js";
 
+// WebAssembly's memory is little-endian, and typed arrays are as the CPU.
+if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
+
 /** `text` starts with the characters that stand for the bytes 0 to 255. `build.js` chooses short ones for frequent bytes. */
 const byteOf: number[] = [];
 for (let byte = 0; byte < 256; byte++) byteOf[text.charCodeAt(byte)] = byte;
@@ -12,3 +15,15 @@ export const { memory } = initSync({ module });
 export {
   Bank, Bytes, Filter, Kind, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
 } from "../build/wasm.js";
+
+/** WebAssembly would take any number modulo 2^32. */
+export function whole(name: string, value: number): number {
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
+  if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
+  throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
+}
+
+/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
+export function type(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}

@@ -115,17 +115,17 @@ test("free: later calls are errors, and a second call does nothing", () => {
     if (freed === filter) {
       Object.assign(calls, {
         add: () => freed.add("a"), addAll: () => freed.addAll(["a"]), fold: () => freed.fold(2),
-        shrinkToFpr: () => freed.shrinkToFpr(0.5), clear: () => freed.clear(),
+        clear: () => freed.clear(),
       });
     }
     for (const [name, call] of Object.entries(calls)) {
-      assert.throws(call, { name: "TypeError", message: "the filter is freed" }, name);
+      assert.throws(call, { name: "TypeError", message: /is freed/ }, name);
     }
   }
   bank.free();
   bank.free();
   for (const call of [() => bank.find("a"), () => bank.slots, () => bank.k, () => bank.blocks, () => bank.seed]) {
-    assert.throws(call, { name: "TypeError", message: "the bank is freed" });
+    assert.throws(call, { name: "TypeError", message: /is freed/ });
   }
   assert(other.toBytes().length > 0);
 });

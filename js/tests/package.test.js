@@ -87,7 +87,7 @@ const owned: Promise<BloomFilter> = BloomFilter.fromResponse(new Response());
 const banks: Promise<FilterBank> = FilterBank.fromResponse(new Response());
 const bank = new FilterBank(new Uint8Array(3));
 const slots: number[] = bank.find("a");
-filter.fold(2); filter.shrinkToFpr(0.1); filter.clear(); filter.free();
+filter.fold(2); filter.clear(); filter.free();
 { using scoped = again; void scoped; }
 void [sizes, rate, isNew, found, answers, error, facts, wide, opened, owned, banks, slots, bank.slots, bank.seed];
 

@@ -57,9 +57,15 @@ fn staged<R>(len: usize, with: impl FnOnce(&[u8]) -> R) -> R {
 }
 
 impl Staging {
-    /// Hashes the first `count` keys.
-    fn hash(&mut self, kind: Kind, count: usize, hash: impl Fn(&[u8]) -> u64) -> Result<(), JsError> {
-        let mut rest = self.bytes.as_slice();
+    /// Hashes `count` keys in the first `len` bytes.
+    fn hash(
+        &mut self,
+        kind: Kind,
+        count: usize,
+        len: usize,
+        hash: impl Fn(&[u8]) -> u64,
+    ) -> Result<(), JsError> {
+        let mut rest = &self.bytes[..len];
         for (hashed, &length) in self.hashes[..count].iter_mut().zip(&self.lengths) {
             let len = match kind {
                 Kind::Text => utf8_len(rest, length as usize),
@@ -92,32 +98,22 @@ fn utf8_len(bytes: &[u8], units: usize) -> usize {
     past.unwrap_or(bytes.len())
 }
 
-/// A whole number below 2^32.
-fn whole(name: &str, number: f64) -> Result<usize, JsError> {
-    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-        return Ok(number as usize);
-    }
-    Err(JsError::new(&format!("{name}: give a whole number from 0 to {}", u32::MAX)))
+#[wasm_bindgen]
+pub fn size_for_fpr(expected_keys: usize, fpr: f64) -> Result<Vec<usize>, JsError> {
+    Ok(blocks_and_k(Sizing::for_fpr(expected_keys, fpr)?.foldable()))
 }
 
 #[wasm_bindgen]
-pub fn size_for_fpr(expected_keys: f64, fpr: f64) -> Result<Vec<usize>, JsError> {
-    Ok(numbers_of(Sizing::for_fpr(whole("expectedKeys", expected_keys)?, fpr)?.foldable()))
+pub fn size_for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Vec<usize>, JsError> {
+    Ok(blocks_and_k(Sizing::for_bits_per_key(expected_keys, bits_per_key)?))
 }
 
 #[wasm_bindgen]
-pub fn size_for_bits_per_key(expected_keys: f64, bits_per_key: f64) -> Result<Vec<usize>, JsError> {
-    Ok(numbers_of(Sizing::for_bits_per_key(whole("expectedKeys", expected_keys)?, bits_per_key)?))
+pub fn size_of_blocks(blocks: usize, k: u32) -> Result<Vec<usize>, JsError> {
+    Ok(blocks_and_k(Sizing::with_blocks(blocks, k)?))
 }
 
-#[wasm_bindgen]
-pub fn size_of_blocks(blocks: f64, k: f64) -> Result<Vec<usize>, JsError> {
-    let k = u32::try_from(whole("k", k)?)?;
-    Ok(numbers_of(Sizing::with_blocks(whole("blocks", blocks)?, k)?))
-}
-
-/// The blocks and k.
-fn numbers_of(sizing: Sizing) -> Vec<usize> {
+fn blocks_and_k(sizing: Sizing) -> Vec<usize> {
     vec![sizing.n_blocks(), sizing.k() as usize]
 }
 
@@ -137,8 +133,8 @@ pub struct Bytes {
 #[wasm_bindgen]
 impl Bytes {
     #[wasm_bindgen(constructor)]
-    pub fn new(capacity: f64) -> Result<Self, JsError> {
-        Ok(Self { memory: AlignedBytes::zeroed(capacity as usize)?, len: 0 })
+    pub fn new(capacity: usize) -> Result<Self, JsError> {
+        Ok(Self { memory: AlignedBytes::zeroed(capacity)?, len: 0 })
     }
 
     /// Where the next bytes belong.
@@ -230,10 +226,10 @@ impl Filter {
         staged(len, |key| self.view().contains(key))
     }
 
-    pub fn contains_batch(&self, kind: Kind, count: usize) -> Result<(), JsError> {
+    pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
         let view = self.view();
         STAGING.with_borrow_mut(|keys| {
-            keys.hash(kind, count, |key| view.hash_key(key))?;
+            keys.hash(kind, count, len, |key| view.hash_key(key))?;
             for (found, &hash) in keys.found.iter_mut().zip(&keys.hashes[..count]) {
                 *found = view.contains_hash(hash);
             }
@@ -246,10 +242,10 @@ impl Filter {
         Ok(staged(len, |key| filter.insert(key)))
     }
 
-    pub fn insert_batch(&mut self, kind: Kind, count: usize) -> Result<(), JsError> {
+    pub fn insert_batch(&mut self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
         let filter = self.filter()?;
         STAGING.with_borrow_mut(|keys| {
-            keys.hash(kind, count, |key| filter.hash_key(key))?;
+            keys.hash(kind, count, len, |key| filter.hash_key(key))?;
             for &hash in &keys.hashes[..count] {
                 filter.insert_hash(hash);
             }
@@ -263,8 +259,8 @@ impl Filter {
         Ok(Self::owned(union))
     }
 
-    pub fn fold(&mut self, factor: f64) -> Result<(), JsError> {
-        Ok(self.filter()?.fold(whole("factor", factor)?)?)
+    pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
+        Ok(self.filter()?.fold(factor)?)
     }
 
     pub fn clear(&mut self) -> Result<(), JsError> {
