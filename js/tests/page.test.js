@@ -264,6 +264,9 @@ function setBits(bytes, blocks) {
   return found;
 }
 
+/** Bits per key, of 2,000 keys, that give each k from 1 to 16. */
+const EVERY_K = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 15, 17, 20, 23, 26, 30, 34, 40];
+
 /** What the drawing shows of each key, before and after it is inserted into an empty filter. */
 function drawn(page, keys, type) {
   return page.evaluate(([keys, type]) => {
@@ -298,9 +301,8 @@ const INTEGERS = ["0", "-1", "42", "18446744073709551615", "-9223372036854775808
 test("the drawing's bits are those that an insert sets", async (t) => {
   const page = await open(t);
   const seen = new Set();
-  const everyK = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 15, 17, 20, 23, 26, 30, 34, 40];
   for (const hash of ["#keys=10&bits=0.9", "#keys=1&bits=1", "#keys=7&fpr=0.4", "#keys=200000&bits=12",
-    ...everyK.map((bits) => `#keys=2000&bits=${bits}`)]) {
+    ...EVERY_K.map((bits) => `#keys=2000&bits=${bits}`)]) {
     await navigate(page, hash);
     const parameters = new URLSearchParams(hash.slice(1));
     const [expectedKeys, bits, fpr] = ["keys", "bits", "fpr"].map((name) => Number(parameters.get(name)));
@@ -708,11 +710,30 @@ test("no overflow and enough contrast, at each width, in the light and in the da
   }
 });
 
+test("the drawing's texts fit, for each k and a long key", async (t) => {
+  for (const width of [360, 1280]) {
+    const page = await open(t, "", { viewport: { width, height: 800 } });
+    await page.fill("#key", "long ".repeat(20));
+    for (const bits of EVERY_K) {
+      await navigate(page, `#keys=2000&bits=${bits}`);
+      const { k } = sizing({ expectedKeys: 2000, bitsPerKey: bits });
+      await page.waitForFunction((k) => document.querySelectorAll("#probes tbody tr").length === k, k);
+      assert.deepEqual(await page.evaluate(overflowing), [], `${width} px, k = ${k}`);
+    }
+    const outside = await page.evaluate(() => {
+      const [box, label] = ["rect.box", "text.mono"].map((name) => document.querySelector(name).getBoundingClientRect());
+      return label.left < box.left || label.right > box.right;
+    });
+    assert.ok(!outside, `${width} px: the key is wider than its box`);
+  }
+});
+
 /** In the page: what is wider than the window or its box. Text fields scroll, and long names end in an ellipsis. */
 function overflowing() {
   return [...document.querySelectorAll("html, body *:not(.hidden, input, textarea, #inserted button)")]
-    .filter((element) => element.checkVisibility() && !(element instanceof SVGElement && element.ownerSVGElement))
+    .filter((element) => element.checkVisibility() && (!element.ownerSVGElement || element.tagName === "text"))
     .filter((element) => element.getBoundingClientRect().right > innerWidth + 1
+      || element.getBoundingClientRect().left < 0
       || (element instanceof HTMLElement && element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0))
     .map((element) => `${element.tagName} ${element.id} ${element.className}`);
 }
