@@ -64,7 +64,9 @@ for (const [shape, make] of Object.entries(SHAPES)) {
   const few = keys.slice(0, FEW);
   const found = [each(keys, (key) => ours.has(key)), each(keys, (key) => one.test(key))];
   const batch = ours.hasAll(keys).reduce((sum, found) => sum + found, 0);
-  if (batch !== found[0] || found.some((count) => count < LOOKUPS / 2 || count > 0.51 * LOOKUPS)) throw new Error(`found ${found}`);
+  if (batch !== found[0] || found.some((count) => count < LOOKUPS / 2 || count > 0.51 * LOOKUPS)) {
+    throw new Error(`found ${found}`);
+  }
   if (each(few, (key) => two.has(key)) < FEW / 2) throw new Error("bloom-filters lost keys");
 
   const fresh = new BloomFilter({ expectedKeys: KEYS, fpr: 0.01 });
@@ -85,7 +87,8 @@ for (const [shape, make] of Object.entries(SHAPES)) {
   table.push([`\`addAll\` of 100,000, ${shape}`, time(addAll), "", ""]);
   if (shape === Object.keys(SHAPES)[0]) {
     const jsons = [JSON.stringify(Array.from(one.buckets)), JSON.stringify(two.saveAsJSON())];
-    table.push(["file of 1 million keys, 1 %", size(ours.toBytes().length), ...jsons.map((json) => `${size(json.length)}, JSON`)]);
+    const sizes = jsons.map((json) => `${size(json.length)}, JSON`);
+    table.push(["file of 1 million keys, 1 %", size(ours.toBytes().length), ...sizes]);
   }
 }
 

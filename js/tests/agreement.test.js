@@ -71,7 +71,9 @@ test("byte strings", { skip: SKIP }, (t) => {
   for (const length of [1, 3, 8, 16, 17, 49, 200]) {
     const keys = Array.from({ length: 20_000 }, () => Buffer.from(Uint8Array.from({ length }, next)));
     const present = keys.filter((_, i) => i % 2);
-    bloomline(["build", "-q", "--length", `${length}`, "-o", path, "--keys", "10000", "--fpr", "30%"], Buffer.concat(present));
+    bloomline(
+      ["build", "-q", "--length", `${length}`, "-o", path, "--keys", "10000", "--fpr", "30%"], Buffer.concat(present),
+    );
     const view = new BloomView(readFileSync(path));
     const found = view.hasAll(endToEnd(keys));
     assert.deepEqual(view.hasAll(keys), found);

@@ -59,7 +59,9 @@ const PLACES = {
     await navigator.serviceWorker.register("/service.js", { type: "module" });
     await navigator.serviceWorker.ready;
     if (!navigator.serviceWorker.controller) {
-      await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+      await new Promise(
+        (resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }),
+      );
     }
     globalThis.result = fetch("/answers").then((response) => response.text());`,
 };
@@ -74,7 +76,9 @@ const FILES = {
       if (event.request.url.endsWith("/answers")) event.respondWith(answers().then((text) => new Response(text)));
     });`],
   "/numbers.bloom": ["application/octet-stream", golden("standalone-100-blocks.bin")],
-  "/zipped.bloom": ["application/octet-stream", gzipSync(golden("standalone-100-blocks.bin")), { "content-encoding": "gzip" }],
+  "/zipped.bloom": [
+    "application/octet-stream", gzipSync(golden("standalone-100-blocks.bin")), { "content-encoding": "gzip" },
+  ],
   "/animals.bank": ["application/octet-stream", golden("bank-3-slots.bin")],
   "/favicon.ico": ["image/x-icon", ""],
 };

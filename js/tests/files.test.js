@@ -75,8 +75,10 @@ test("bytes in every kind of buffer are copied", () => {
   room.set(bytes, 3);
   const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
   shared.set(bytes);
-  for (const source of [bytes, bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), Buffer.from(bytes),
-    room.subarray(3, 3 + bytes.length), new DataView(room.buffer, 3, bytes.length), shared]) {
+  for (const source of [
+    bytes, bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), Buffer.from(bytes),
+    room.subarray(3, 3 + bytes.length), new DataView(room.buffer, 3, bytes.length), shared,
+  ]) {
     const view = new BloomView(source), filter = BloomFilter.fromBytes(source);
     assert.deepEqual(view.toBytes(), bytes);
     assert.deepEqual(filter.toBytes(), bytes);
@@ -91,7 +93,9 @@ test("bytes in every kind of buffer are copied", () => {
 
 test("wrong arguments are TypeErrors", () => {
   for (const source of [undefined, null, "abc", 5, 5n, {}, [1, 2], true]) {
-    for (const open of [() => new BloomView(source), () => BloomFilter.fromBytes(source), () => new FilterBank(source)]) {
+    for (const open of [
+      () => new BloomView(source), () => BloomFilter.fromBytes(source), () => new FilterBank(source),
+    ]) {
       assert.throws(open, { name: "TypeError" }, `${typeof source} ${source}`);
     }
   }
@@ -132,7 +136,8 @@ test("files of other kinds are errors that name the kind", () => {
   for (const name of readdirSync(GOLDEN).filter((name) => name.endsWith(".bin"))) {
     const kind = name.split("-")[0].replace(".bin", "");
     const named = {
-      compact: /not a filter's standalone bytes, or cut short/, counting: /counting filter/, scalable: /scalable filter/,
+      compact: /not a filter's standalone bytes, or cut short/, counting: /counting filter/,
+      scalable: /scalable filter/,
       standard: /standard filter/, frontier: /frontier/, bank: /filter bank/, standalone: /blocked filter/,
     }[kind];
     assert(named, name);

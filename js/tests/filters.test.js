@@ -64,7 +64,8 @@ test("options that are wrong", () => {
   const whole = /give a whole number from 0 to 4294967295/;
   for (const [options, message] of [
     [{ expectedKeys: 10, fpr: 0 }, rate], [{ expectedKeys: 10, fpr: 1 }, rate], [{ expectedKeys: 10, fpr: -1 }, rate],
-    [{ expectedKeys: 10, fpr: NaN }, rate], [{ expectedKeys: 10, fpr: 1e-9 }, /a false-positive rate of 1e-9 is out of reach/],
+    [{ expectedKeys: 10, fpr: NaN }, rate],
+    [{ expectedKeys: 10, fpr: 1e-9 }, /a false-positive rate of 1e-9 is out of reach/],
     [{ expectedKeys: 10, bitsPerKey: 0 }, /bits per key must be above 0 and at most 64, not 0/],
     [{ expectedKeys: 10, bitsPerKey: 65 }, /bits per key must be above 0 and at most 64, not 65/],
     [{ expectedKeys: 10, bitsPerKey: NaN }, /bits per key must be above 0/],
@@ -79,12 +80,16 @@ test("options that are wrong", () => {
     assert.throws(() => new BloomFilter(options), { name: /Error$/, message }, JSON.stringify(options));
     assert.throws(() => sizing(options), { name: /Error$/, message }, JSON.stringify(options));
   }
-  for (const options of [undefined, null, 10, "10", { expectedKeys: 10, fpr: 0.1, bitsPerKey: 8 }, { expectedKeys: 10n }]) {
+  for (const options of [
+    undefined, null, 10, "10", { expectedKeys: 10, fpr: 0.1, bitsPerKey: 8 }, { expectedKeys: 10n },
+  ]) {
     assert.throws(() => new BloomFilter(options), TypeError);
     assert.throws(() => sizing(options), TypeError);
   }
   for (const seed of [-1n, 2n ** 64n]) {
-    assert.throws(() => new BloomFilter({ expectedKeys: 1, seed }), { name: "RangeError", message: /the seed is -?\d+: give / });
+    assert.throws(
+      () => new BloomFilter({ expectedKeys: 1, seed }), { name: "RangeError", message: /the seed is -?\d+: give / },
+    );
   }
   assert.throws(() => new BloomFilter({ expectedKeys: 1, seed: 5 }), TypeError);
   assert.throws(() => BloomFilter({ expectedKeys: 1 }), TypeError);
@@ -163,7 +168,8 @@ test("fold", () => {
   filter.addAll(NUMBERS);
   for (const [factor, message] of [
     [5, /96 blocks cannot be folded by 5: use a factor that divides 96/], [0, /cannot be folded by 0/],
-    [192, /cannot be folded by 192/], [1.5, /factor is 1.5; give a whole number/], [-2, /factor is -2; /], [NaN, /factor is NaN/],
+    [192, /cannot be folded by 192/], [1.5, /factor is 1.5; give a whole number/], [-2, /factor is -2; /],
+    [NaN, /factor is NaN/],
   ]) assert.throws(() => filter.fold(factor), { message });
   assert.equal(filter.blocks, 96);
 
@@ -175,7 +181,9 @@ test("fold", () => {
 });
 
 test("clear", () => {
-  for (const filter of [new BloomFilter({ blocks: 1, k: 6 }), BloomFilter.fromBytes(golden("standalone-short-2.bin"))]) {
+  for (const filter of [
+    new BloomFilter({ blocks: 1, k: 6 }), BloomFilter.fromBytes(golden("standalone-short-2.bin")),
+  ]) {
     filter.addAll(ANIMALS);
     filter.clear();
     assert.deepEqual(ANIMALS.map((key) => filter.has(key)), [false, false, false]);
@@ -200,7 +208,9 @@ test("known keys", () => {
 
 test("estimates", () => {
   const about = (estimate, keys) => {
-    assert(estimate.standardError > 0 && estimate.standardError < Math.max(2, 0.02 * keys), `± ${estimate.standardError}`);
+    assert(
+      estimate.standardError > 0 && estimate.standardError < Math.max(2, 0.02 * keys), `± ${estimate.standardError}`,
+    );
     assert(Math.abs(estimate.keys - keys) < 4 * estimate.standardError + 1, `${estimate.keys} for ${keys}`);
   };
   const texts = [...new Set(randomTexts(30_000, 4))].slice(0, 20_000);

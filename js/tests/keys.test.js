@@ -108,11 +108,17 @@ test("integers of every kind are their value", () => {
 test("no key", () => {
   const other = /is no key: give a string, a Uint8Array, an integer or a bigint/;
   const refused = [
-    [other, null, undefined, true, {}, [], ["a"], () => 1, Symbol("a"), new Date(0), new String("a"), new ArrayBuffer(8)],
+    [
+      other, null, undefined, true, {}, [], ["a"], () => 1, Symbol("a"), new Date(0), new String("a"),
+      new ArrayBuffer(8),
+    ],
     [other, new Float64Array(2), new Uint16Array(1), new BigInt64Array(1), new Uint8ClampedArray(1)],
     [other, new DataView(new ArrayBuffer(8))],
     [/is no safe integer: give a bigint or text/, 1.5, NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 1e300, -0.5],
-    [/has a lone surrogate/, "\ud800", "\udc00", "a\udfff", "\udc00\ud800", "x".repeat(40) + "\udbff", "é".repeat(9) + "\ud83d"],
+    [
+      /has a lone surrogate/, "\ud800", "\udc00", "a\udfff", "\udc00\ud800", "x".repeat(40) + "\udbff",
+      "é".repeat(9) + "\ud83d",
+    ],
   ];
   for (const [message, ...keys] of refused) {
     for (const key of keys) {
@@ -151,7 +157,8 @@ test("a lone surrogate in a batch is found, and named", () => {
 test("no list of keys", () => {
   const lists = [
     "abc", new Uint8Array(4), Buffer.from("a"), new Uint8ClampedArray(4), new Float32Array(1), new Float64Array(4),
-    new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), null, undefined, 3, 3n, {}, { bytes: new Uint8Array(1) }, () => [],
+    new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), null, undefined, 3, 3n, {}, { bytes: new Uint8Array(1) },
+    () => [],
   ];
   for (const keys of lists) {
     const expected = { name: "TypeError", message: /is no list of keys: give an array, an array of integers, or / };
@@ -164,7 +171,9 @@ test("offsets that do not fit are errors", () => {
   const bytes = new Uint8Array(10);
   for (const offsets of [[0, 11], [0, 5, 4], [-1, 4], [3, 2], [0, 4, 2 ** 31 - 1], [11, 11], [-5, -1], [0, 3, -1]]) {
     const keys = { bytes, offsets: Int32Array.from(offsets) };
-    assert.throws(() => plain.hasAll(keys), { name: "RangeError", message: /^offsets\[\d\] is -?\d+: offsets must grow/ });
+    assert.throws(
+      () => plain.hasAll(keys), { name: "RangeError", message: /^offsets\[\d\] is -?\d+: offsets must grow/ },
+    );
     assert.throws(() => roomy().addAll(keys), RangeError);
   }
   for (const offsets of [[], [0], [7]]) {
@@ -226,8 +235,10 @@ test("every character is its UTF-8", () => {
 test("typed arrays, buffers and iterables of another realm", () => {
   const other = vm.runInNewContext(`({
     key: new Uint8Array([97, 98, 99]),
-    integers: [new Int8Array([-1, 2]), new Uint16Array([1, 65535]), new Int32Array([-1, 2]), new Uint32Array([1, 2 ** 32 - 1]),
-      new BigInt64Array([-1n, 2n]), new BigUint64Array([1n, 2n ** 64n - 1n])],
+    integers: [
+      new Int8Array([-1, 2]), new Uint16Array([1, 65535]), new Int32Array([-1, 2]), new Uint32Array([1, 2 ** 32 - 1]),
+      new BigInt64Array([-1n, 2n]), new BigUint64Array([1n, 2n ** 64n - 1n]),
+    ],
     texts: ["a", "b", "é"],
     set: new Set(["a", 1, 2n]),
     strings: { bytes: new Uint8Array([97, 98, 99]), offsets: new Uint32Array([0, 1, 3]) },

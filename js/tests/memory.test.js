@@ -48,7 +48,8 @@ for (const [name, form] of Object.entries(FORMS)) {
 
   test(`batches of long keys: ${name}`, async () => {
     for (const lengths of [
-      [10, 43_690, 7, 43_691, 5], [43_691, 43_691, 43_691], [65_536, 65_537, 1], [131_071, 1, 1], [131_072, 0, 3], [131_073, 5],
+      [10, 43_690, 7, 43_691, 5], [43_691, 43_691, 43_691], [65_536, 65_537, 1], [131_071, 1, 1], [131_072, 0, 3],
+      [131_073, 5],
       [131_000, 73], [100, 131_000], [9, 131_072], Array(40).fill(9_000), [1_000_000, 2, 200_000],
     ]) {
       const keys = lengths.map(form);
@@ -67,7 +68,9 @@ for (const [name, form] of Object.entries(FORMS)) {
   });
 }
 
-const KEYS = ["a", "", 7, 2n ** 60n, "é".repeat(100), "x".repeat(200_000), "é".repeat(200_000), Buffer.alloc(200_000, "x")];
+const KEYS = [
+  "a", "", 7, 2n ** 60n, "é".repeat(100), "x".repeat(200_000), "é".repeat(200_000), Buffer.alloc(200_000, "x"),
+];
 
 for (const [name, grow] of [
   ["a large filter", ({ BloomFilter }) => new BloomFilter({ blocks: 100_000, k: 6 })],

@@ -43,7 +43,9 @@ function blocks(heading) {
 test("npm pack takes what users need", () => {
   const [{ files }] = JSON.parse(run("npm", ["pack", "--dry-run", "--json"], { cwd: PACKAGE }));
   const names = files.map(({ path }) => path).sort();
-  for (const name of ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/bloomline.js", "dist/index.d.ts", "package.json"]) {
+  for (const name of [
+    "LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/bloomline.js", "dist/index.d.ts", "package.json",
+  ]) {
     assert(names.includes(name), name);
   }
   for (const name of names) {
@@ -60,7 +62,9 @@ test("the package has no dependencies, and the code of one file imports nothing"
 
 const USER = `
 import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
-import type { ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, Source } from "bloomline";
+import type {
+  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, Source,
+} from "bloomline";
 
 const size: Size = { expectedKeys: 10, fpr: 0.01 };
 const sizes: Size[] = [size, { expectedKeys: 10 }, { expectedKeys: 10, bitsPerKey: 12 }, { blocks: 3, k: 4 }];
@@ -77,7 +81,9 @@ const isNew: boolean = filter.add("a"), found: boolean = filter.has(1n), answers
 const source: Source = filter.toBytes();
 const view: BloomView = new BloomView(source);
 const again: BloomFilter = BloomFilter.fromBytes(new ArrayBuffer(3)).union(view);
-const estimates: (KeyEstimate | undefined)[] = [view.estimatedKeys, view.estimatedUnion(filter), filter.estimatedIntersection(view)];
+const estimates: (KeyEstimate | undefined)[] = [
+  view.estimatedKeys, view.estimatedUnion(filter), filter.estimatedIntersection(view),
+];
 const error: number | undefined = estimates[0]?.standardError;
 const facts: number[] = [view.k, view.blocks, view.byteLength, view.fillRatio, view.estimatedFpr, view.knownKeys ?? 0];
 const wide: bigint[] = [view.seed, view.hash("a")];
@@ -112,8 +118,9 @@ test("types, for strict users", (t) => {
   for (const [module, moduleResolution] of [["NodeNext", "NodeNext"], ["ESNext", "Bundler"]]) {
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({
       compilerOptions: {
-        module, moduleResolution, target: "ES2022", lib: ["ES2022", "ESNext.Disposable", "DOM", "DOM.Iterable"], types: [],
-        strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false, noEmit: true,
+        module, moduleResolution, target: "ES2022", lib: ["ES2022", "ESNext.Disposable", "DOM", "DOM.Iterable"],
+        types: [], strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false,
+        noEmit: true,
       },
     }));
     run(join(PACKAGE, "node_modules/.bin/tsc"), [], { cwd: folder });
@@ -153,7 +160,9 @@ test("the README's Node server", { timeout: 60_000 }, async (t) => {
   const folder = project(t), port = await free();
   writeFileSync(join(folder, "words.bloom"), words());
   writeFileSync(join(folder, "server.js"), blocks("Node server")[0]);
-  const server = spawn(process.execPath, ["server.js"], { cwd: folder, env: { ...process.env, PORT: port }, stdio: "inherit" });
+  const server = spawn(
+    process.execPath, ["server.js"], { cwd: folder, env: { ...process.env, PORT: port }, stdio: "inherit" },
+  );
   t.after(() => server.kill());
   const ask = async (query) => (await fetch(`http://127.0.0.1:${port}/?${query}`)).text();
   for (let tries = 0; tries < 200 && server.exitCode === null; tries++) {
@@ -178,7 +187,9 @@ test("the README's browser and service worker", { skip, timeout: 120_000 }, asyn
   const server = createServer((request, response) => {
     asked.push(request.url);
     const [type, body] = files[request.url] ?? [];
-    response.writeHead(type ? 200 : 404, { "content-type": type ?? "text/plain", ...(body && { "content-length": body.length }) });
+    response.writeHead(
+      type ? 200 : 404, { "content-type": type ?? "text/plain", ...(body && { "content-length": body.length }) },
+    );
     response.end(body);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));

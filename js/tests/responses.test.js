@@ -55,8 +55,10 @@ test("chunks of every length", async () => {
 });
 
 test("a wrong content-length is no harm", async () => {
-  for (const length of ["0", "1", "63", String(bytes.length - 1), String(bytes.length + 1), "100000", "4000000000", "4294967296",
-    "99999999999999999999", "-5", "abc", "1.5", "Infinity", "NaN", "", "1e9"]) {
+  for (const length of [
+    "0", "1", "63", String(bytes.length - 1), String(bytes.length + 1), "100000", "4000000000", "4294967296",
+    "99999999999999999999", "-5", "abc", "1.5", "Infinity", "NaN", "", "1e9",
+  ]) {
     await check(respond(stream(bytes, 1000), { "content-length": length }));
   }
 });
@@ -81,9 +83,13 @@ test("progress", async () => {
   assert.deepEqual(await progress(lengths, 3000), [[3000, total], [6000, total], [total, total]]);
   assert.deepEqual(await progress({}, 6000), [[6000, undefined], [total, undefined]]);
   // The length of compressed bytes says nothing of the bytes that arrive.
-  assert.deepEqual(await progress({ ...lengths, "content-encoding": "gzip" }, 6000), [[6000, undefined], [total, undefined]]);
+  assert.deepEqual(
+    await progress({ ...lengths, "content-encoding": "gzip" }, 6000), [[6000, undefined], [total, undefined]],
+  );
   // A length that was passed was no total.
-  assert.deepEqual(await progress({ "content-length": "4000" }, 3000), [[3000, 4000], [6000, undefined], [total, undefined]]);
+  assert.deepEqual(
+    await progress({ "content-length": "4000" }, 3000), [[3000, 4000], [6000, undefined], [total, undefined]],
+  );
 });
 
 test("an onProgress that throws ends the transfer", async () => {
@@ -151,7 +157,9 @@ test("a chunk that is no bytes", async () => {
 test("failures give the memory back", async () => {
   const large = new Uint8Array(50e6);
   for (let i = 0; i < 200; i++) {
-    await assert.rejects(BloomView.fromResponse(respond(stream(large, 25e6), { "content-length": String(large.length) })));
+    await assert.rejects(
+      BloomView.fromResponse(respond(stream(large, 25e6), { "content-length": String(large.length) })),
+    );
   }
   assert(process.memoryUsage().rss < 2e9);
 });

@@ -21,7 +21,9 @@ export function goldenKeys() {
   assert.equal(lines.length, 70);
   return lines.map((line) => {
     const [type, value, bytes, hash, seeded] = line.split("\t");
-    return { type, value: value.replaceAll("\\0", "\0"), bytes, hash: BigInt(`0x${hash}`), seeded: BigInt(`0x${seeded}`) };
+    return {
+      type, value: value.replaceAll("\\0", "\0"), bytes, hash: BigInt(`0x${hash}`), seeded: BigInt(`0x${seeded}`),
+    };
   });
 }
 
