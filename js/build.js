@@ -1,5 +1,5 @@
-// `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js, a classic script that a page
-// opened from a folder may load.
+// `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js, a classic script, because a
+// page that is opened from a folder may not load modules.
 //
 // Needs Rust with the target wasm32-unknown-unknown, and wasm-bindgen at the version of wasm/Cargo.lock.
 
@@ -53,6 +53,7 @@ writeFileSync("build/text.js", `export default ${JSON.stringify(text)};\n`);
 writeFileSync("build/text.d.ts", "declare const text: string;\nexport default text;\n");
 
 const shared = {
+  absWorkingDir: import.meta.dirname,
   bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
   // wasm-bindgen's function to fetch the module, which is not used.
   logOverride: { "empty-import-meta": "silent" },

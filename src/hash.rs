@@ -105,11 +105,12 @@ const fn halves(bytes: &[u8; 16]) -> (u64, u64) {
 /// The high word of the 128-bit product.
 #[inline]
 const fn high_word(a: u64, b: u64) -> u64 {
-    // WebAssembly has no such product, and LLVM calls a function for it: hashes of text take 1.7 times as long (Zen 5, 2026-11).
+    // WebAssembly has no such product. LLVM calls a function for it, with which hashes of text take 1.7 times as long (Zen
+    // 5, 2026-11).
     #[cfg(target_arch = "wasm32")]
     return high_word_by_halves(a, b);
     #[cfg(not(target_arch = "wasm32"))]
-    return (a as u128 * b as u128 >> 64) as u64;
+    return ((a as u128 * b as u128) >> 64) as u64;
 }
 
 /// [`high_word`], from four products of 32-bit halves.
@@ -118,9 +119,10 @@ const fn high_word(a: u64, b: u64) -> u64 {
 const fn high_word_by_halves(a: u64, b: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
     let (a_high, a_low, b_high, b_low) = (a >> 32, a & LOW, b >> 32, b & LOW);
-    let middle = a_high * b_low + (a_low * b_low >> 32);
+    let middle = a_high * b_low + ((a_low * b_low) >> 32);
     let other = a_low * b_high + (middle & LOW);
-    // The low half of `other` is subtracted, though the shift drops it: LLVM recognises the usual sum as a 128-bit product.
+    // The low half of `other` is subtracted, though the shift drops it, because LLVM turns the usual sum into a 128-bit
+    // product.
     let carry = (other - (a.wrapping_mul(b) >> 32)) >> 32;
     a_high * b_high + (middle >> 32) + carry
 }
@@ -243,7 +245,11 @@ mod tests {
         let edges = [0, 1, u64::from(u32::MAX), 1 << 32, SECRET[0], u64::MAX - 1, u64::MAX];
         let numbers = || edges.into_iter().chain((0..1000).map(mix));
         for (a, b) in numbers().flat_map(|a| numbers().map(move |b| (a, b))) {
-            assert_eq!(high_word_by_halves(a, b), (u128::from(a) * u128::from(b) >> 64) as u64, "{a} × {b}");
+            assert_eq!(
+                high_word_by_halves(a, b),
+                ((u128::from(a) * u128::from(b)) >> 64) as u64,
+                "{a} × {b}"
+            );
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     #[cfg(target_arch = "wasm32")]
     {
         let n_blocks = n_blocks as u64;
-        (((hash >> 32) * n_blocks + ((hash & 0xFFFF_FFFF) * n_blocks >> 32)) >> 32) as usize
+        (((hash >> 32) * n_blocks + (((hash & 0xFFFF_FFFF) * n_blocks) >> 32)) >> 32) as usize
     }
     #[cfg(not(target_arch = "wasm32"))]
     {

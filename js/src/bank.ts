@@ -5,7 +5,10 @@ import type { Key } from "./keys.js";
 import { stage } from "./keys.js";
 import { Bank } from "./module.js";
 
-/** Many filters of one size, side by side: one lookup finds which of them possibly have a key. Rust and Python build banks. */
+/**
+ * Many filters of one size, side by side: one lookup finds which of them possibly have a key. Rust and Python build
+ * banks.
+ */
 export class FilterBank extends Handle {
   /**
    * Copies a bank's standalone bytes into the module's memory and verifies them.

@@ -5,7 +5,7 @@ import { Kind, memory, stage as room, type } from "./module.js";
 /** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
 export type Key = string | Uint8Array | number | bigint;
 
-/** Byte strings end to end, as in Apache Arrow: string i starts at `bytes[offsets[i]]` and ends before `offsets[i + 1]`. */
+/** Byte strings end to end, as in Apache Arrow: string i is `bytes.subarray(offsets[i], offsets[i + 1])`. */
 export interface ByteStrings {
   bytes: Uint8Array;
   offsets: Uint32Array | Int32Array;
