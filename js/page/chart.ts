@@ -160,8 +160,9 @@ export class Chart {
 /** Fills the table below the chart. */
 export function fillTable(): void {
   byId("chart-table").querySelector("tbody")?.replaceChildren(...TABLE.map((bits) => {
-    const rates = [bloomline(bits), standard(bits), rocksdb(bits)].map(({ fpr }) => make("td", {}, percent(fpr)));
-    return make("tr", {}, make("th", { scope: "row" }, String(bits)), ...rates);
+    const rates = [bloomline(bits), standard(bits), rocksdb(bits)];
+    const cells = rates.map(({ fpr }) => make("td", {}, percent(fpr).replace(" %", "")));
+    return make("tr", {}, make("th", { scope: "row" }, String(bits)), ...cells);
   }));
 }
 

@@ -197,10 +197,15 @@ function cellOf(x: number, y: number, width: number, kind: string): Element {
   return svg("rect", { class: `cell ${kind}`, x: x + gap, y, width: width - 2 * gap, height: 30 });
 }
 
-/** `text`, cut to `most` characters. */
+/** `text`, cut to the width of `most` letters. East Asian characters and emoji are twice as wide. */
 function fitted(text: string, most: number): string {
-  const characters = [...text];
-  return characters.length <= most ? text : `${characters.slice(0, Math.max(1, Math.floor(most) - 1)).join("")}…`;
+  let [shown, width] = ["", 0];
+  for (const character of text) {
+    width += character >= "\u1100" ? 2 : 1;
+    if (width > most) return `${shown}…`;
+    shown += character;
+  }
+  return shown;
 }
 
 function hex(hash: bigint): string {
@@ -212,9 +217,8 @@ function bitsText(probes: Probe[]): string {
   const [first] = probes;
   if (k === 1) return `and one bit, in lane ${first?.lane}`;
   if (k < 8) return `and one bit in each of ${k} lanes: ${probes.map(({ lane }) => lane).join(", ")}`;
-  const twice = k === 16 ? "two bits in each of the eight lanes"
-    : `one bit in each of the eight lanes, and one more in ${k - 8}`;
-  return k === 8 ? "and one bit in each of the eight lanes" : `and ${twice}`;
+  if (k === 8) return "and one bit in each of the eight lanes";
+  return k === 16 ? "and two bits in each of the eight lanes" : `and ${k} bits: one or two in each lane`;
 }
 
 /** The drawing for screen readers. The table of probes has the rest. */

@@ -90,8 +90,9 @@ class LookupPart {
   #rebuild(): void {
     if (!this.#size) return;
     const { blocks, k } = this.#size;
-    this.#filter?.free();
+    const old = this.#filter;
     this.#filter = new BloomFilter({ blocks, k });
+    old?.free();
     this.#filter.addAll(this.#inserted.values());
     this.#added = 0;
     this.#insertOthers(Math.min(this.#others, this.#room));

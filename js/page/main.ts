@@ -9,22 +9,19 @@ import { startSizes } from "./sizes.js";
 
 let hash = "";
 // Browsers limit how often a page may change its address.
-const write = after(250, () => {
-  if (location.hash !== hash) history.replaceState(null, "", hash);
-});
+const write = after(250, () => history.replaceState(null, "", hash));
 
 const lookup = startLookup();
-const sizes = startSizes(fromHash(location.hash), (choice, size) => {
-  hash = toHash(choice);
-  // An address without a choice stays until there is one.
-  if (location.hash || hash !== toHash(fromHash(""))) write();
+const sizes = startSizes(fromHash(location.hash), (choice, size, byReader) => {
   lookup.resize(size);
+  // A choice that comes from the address is there already.
+  if (!byReader) return;
+  hash = toHash(choice);
+  write();
 });
 // An address whose choice has no size leaves the drawing without a filter.
 if (!lookup.started) lookup.resize(sizing(sizeOf(FIRST)));
 startFile(lookup.standalone);
 
-addEventListener("hashchange", () => {
-  if (location.hash !== hash) sizes.set(fromHash(location.hash));
-});
+addEventListener("hashchange", () => sizes.set(fromHash(location.hash)));
 requestAnimationFrame(() => performance.mark("drawn"));

@@ -93,9 +93,9 @@ class Field {
   }
 }
 
-/** Shows `first`, and calls `changed` with each choice that has a size. */
-export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing) => void) {
-  const update = perFrame(show);
+/** Shows `first`, and calls `changed` with each choice that has a size, and whether the reader made it here. */
+export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing, byReader: boolean) => void) {
+  const update = perFrame(() => show(true));
   const fields = {
     keys: new Field("keys", {
       values: scale(10, 1e9), times: 1, unit: "", expected: "Give a number, such as 1,000,000.", changed: update,
@@ -129,7 +129,7 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
     return { keys: fields.keys.value, by, fpr: fields.fpr.value, bits: fields.bits.value };
   }
 
-  function show(): void {
+  function show(byReader: boolean): void {
     const now = choice();
     byId("fpr-field").hidden = now.by !== "fpr";
     byId("bits-field").hidden = now.by !== "bits";
@@ -148,13 +148,13 @@ export function startSizes(first: Choice, changed: (choice: Choice, size: Sizing
     showCode(size && now);
     chart.mark(size && { bits: size.bitsPerKey ?? NaN, k: size.k, fpr: size.fpr ?? NaN });
     announce();
-    if (size) changed(now, size);
+    if (size) changed(now, size, byReader);
   }
 
   function set(next: Choice): void {
     choose("by", next.by);
     for (const name of ["keys", "fpr", "bits"] as const) fields[name].value = next[name];
-    show();
+    show(false);
   }
 
   set(first);

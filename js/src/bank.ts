@@ -1,4 +1,4 @@
-import type { LoadOptions, Source } from "./bytes.js";
+import type { LoadOptions, StandaloneBytes } from "./bytes.js";
 import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key } from "./keys.js";
@@ -12,17 +12,15 @@ export class FilterBank extends Handle {
    *
    * @throws if the bytes are damaged, cut, or no bank.
    */
-  constructor(bytes: Source);
+  constructor(bytes: StandaloneBytes);
   /** @internal */
-  constructor(bytes: Source | Bank);
-  constructor(bytes: Source | Bank) {
+  constructor(bytes: StandaloneBytes | Bank);
+  constructor(bytes: StandaloneBytes | Bank) {
     super(bytes instanceof Bank ? bytes : Bank.open(place(bytes)));
   }
 
   /** @internal */
-  override get raw(): Bank {
-    return super.raw as Bank;
-  }
+  declare raw: Bank;
 
   /** Opens the body of a response, which goes into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<FilterBank> {

@@ -2,8 +2,8 @@
 
 import { Bytes, memory, type, whole } from "./module.js";
 
-/** Standalone bytes, of `toBytes()` or of a file. */
-export type Source = ArrayBuffer | ArrayBufferView;
+/** Of `toBytes()` or of a file that bloomline wrote in any language. */
+export type StandaloneBytes = ArrayBuffer | ArrayBufferView;
 
 export interface LoadOptions {
   /** Called after each part, with the bytes so far, and all bytes if the server says their number. */
@@ -14,7 +14,7 @@ export interface LoadOptions {
 const MOST_BELIEVED = 1 << 26;
 
 /** Copies bytes into the module. @internal */
-export function place(source: Source): Bytes {
+export function place(source: StandaloneBytes): Bytes {
   if (!ArrayBuffer.isView(source) && type(source) !== "ArrayBuffer") {
     throw new TypeError(`${type(source)} has no bytes: give an ArrayBuffer or a Uint8Array`);
   }

@@ -1,4 +1,4 @@
-import type { LoadOptions, Source } from "./bytes.js";
+import type { LoadOptions, StandaloneBytes } from "./bytes.js";
 import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
@@ -76,17 +76,15 @@ export class BloomView extends Handle {
    *
    * @throws if the bytes are damaged, cut, or of another kind of filter.
    */
-  constructor(bytes: Source);
+  constructor(bytes: StandaloneBytes);
   /** @internal */
-  constructor(bytes: Source | Filter);
-  constructor(bytes: Source | Filter) {
+  constructor(bytes: StandaloneBytes | Filter);
+  constructor(bytes: StandaloneBytes | Filter) {
     super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
   }
 
   /** @internal */
-  override get raw(): Filter {
-    return super.raw as Filter;
-  }
+  declare raw: Filter;
 
   /** Opens the body of a response, which goes into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
@@ -166,7 +164,7 @@ export class BloomFilter extends BloomView {
   }
 
   /** Copies standalone bytes, and verifies them, as `BloomView` does. */
-  static fromBytes(bytes: Source): BloomFilter {
+  static fromBytes(bytes: StandaloneBytes): BloomFilter {
     return new BloomFilter(Filter.open(place(bytes)));
   }
 

@@ -1,7 +1,7 @@
 /** Bloom filters in WebAssembly, with the keys and files of bloomline for Rust, Python and SQL. */
 
 export { FilterBank } from "./bank.js";
-export type { LoadOptions, Source } from "./bytes.js";
+export type { LoadOptions, StandaloneBytes } from "./bytes.js";
 export { BloomFilter, BloomView, sizing } from "./filter.js";
 export type { FilterOptions, KeyEstimate, Size, Sizing } from "./filter.js";
 export type { ByteStrings, IntegerArray, Key, Keys } from "./keys.js";

@@ -193,14 +193,20 @@ function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
 }
 
 function list(keys: readonly Key[]): Source {
-  return { count: keys.length, stage: (start) => texts(keys, start) ?? mixed(keys, start) };
+  const { length } = keys;
+  return {
+    count: length,
+    stage(start) {
+      const left = Math.min(most, length - start);
+      return texts(keys, start, left) ?? mixed(keys, start, left);
+    },
+  };
 }
 
 /** Stages the texts from `start` on, up to the first key that is no text. */
-function texts(keys: readonly Key[], start: number): Batch | undefined {
-  const last = Math.min(keys.length, start + most);
+function texts(keys: readonly Key[], start: number, most: number): Batch | undefined {
   let count = 0, text = "";
-  for (let key; start + count < last && typeof (key = keys[start + count]) === "string"; count++) {
+  for (let key; count < most && typeof (key = keys[start + count]) === "string"; count++) {
     const { length } = key;
     if (3 * (text.length + length) > bytes.length) {
       if (count > 0) break;
@@ -210,16 +216,17 @@ function texts(keys: readonly Key[], start: number): Batch | undefined {
     text += key;
   }
   if (count === 0) return undefined;
-  // One call for all: it takes longer than to copy them.
+  // One call for all texts, because a call takes longer than to copy most texts.
   const { written } = encoder.encodeInto(text, bytes);
   if (written === text.length) return { kind: Kind.Bytes, count, length: written };
   for (let i = start; i < start + count; i++) named(i, () => checkText(keys[i] as string));
   return { kind: Kind.Text, count, length: written };
 }
 
-function mixed(keys: readonly Key[], start: number): Batch {
+/** Stages keys of any types. */
+function mixed(keys: readonly Key[], start: number, most: number): Batch {
   let count = 0, end = 0;
-  for (; count < most && start + count < keys.length; count++) {
+  for (; count < most; count++) {
     const key = keys[start + count] as Key;
     if (end + bound(key) > bytes.length) {
       if (count > 0) break;

@@ -3,6 +3,9 @@
 import { initSync } from "../build/wasm.js";
 import text from "../build/text.js";
 
+// WebAssembly's memory is little-endian, and typed arrays are as the CPU.
+if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
+
 /** `text` starts with the characters that stand for the bytes 0 to 255. `build.js` chooses short ones for frequent bytes. */
 const byteOf: number[] = [];
 for (let byte = 0; byte < 256; byte++) byteOf[text.charCodeAt(byte)] = byte;

@@ -223,7 +223,10 @@ impl Filter {
     }
 
     pub fn contains(&self, len: usize) -> bool {
-        staged(len, |key| self.view().contains(key))
+        staged(len, |key| match &self.0 {
+            Bits::Owned(filter) => filter.contains(key),
+            Bits::Opened(view) => view.contains(key),
+        })
     }
 
     pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {

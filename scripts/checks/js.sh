@@ -1,5 +1,5 @@
 # JavaScript:
-## js                          the npm package and the page, in Node and Chromium; npm downloads 120 MB
+## js                          the npm package, left in target/npm, and the page, in Node and Chromium
 js() {
     local target=${CARGO_TARGET_DIR:-$root/target} copy=$scratch/js version tools
     export CARGO_TARGET_DIR=$target
@@ -16,7 +16,8 @@ js() {
             CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug $locked --root "$tools" --bin wasm-bindgen \
                 --version "$version" wasm-bindgen-cli && break
         done || { skip "JavaScript" "wasm-bindgen could not be installed"; return; }
-    install chromium chromium || command -v google-chrome >/dev/null || skip "tests in Chromium" "it could not be installed"
+    install chromium chromium || command -v google-chrome >/dev/null ||
+        skip "tests in Chromium" "it could not be installed"
     CHROMIUM=$(command -v chromium google-chrome | head -1)
     export CHROMIUM=${CHROMIUM:-/none}
 
@@ -37,6 +38,8 @@ js() {
     mv committed.js page/page.js
     BLOOMLINE_CLI=$target/debug/bloomline step npm test
     echo "$(gzip -9c dist/bloomline.js | wc -c) bytes compressed"
+    mkdir -p "$target/npm"
+    step npm pack --loglevel=error --pack-destination "$target/npm"
 }
 
 # Leaves out the text that holds the WebAssembly, which differs between compilers.

@@ -74,6 +74,7 @@ one_version() {
     local lock tag
     # Packages that are never published have version 0.0.0.
     ! git grep -nE '^(version = |bloomline.* version = )' -- '*Cargo.toml' | grep -vF -e "\"$version\"" -e '"0.0.0"' &&
+        ! grep -HE '^  "version"' js/package.json | grep -vF "\"$version\"" &&
         ! git grep -n 'find_package(bloomline .*REQUIRED' capi | grep -vF "bloomline ${version%.*} " ||
         { echo "not version $version" >&2; return 1; }
     for lock in $(git ls-files '*Cargo.lock'); do

@@ -25,7 +25,7 @@ versions() {
     oldest_rust datafusion/Cargo.toml --locked
     oldest_dependencies
     install_cargo cargo-deny || { skip "licences and sources" "cargo-deny could not be installed"; return; }
-    for workspace in . adapters datafusion python; do
+    for workspace in . adapters datafusion js/wasm python; do
         step cargo deny --manifest-path "$workspace/Cargo.toml" --workspace --config deny.toml check licenses bans sources
     done
 }
