@@ -63,7 +63,7 @@ test("the package has no dependencies, and the code of one file imports nothing"
 const USER = `
 import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
 import type {
-  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, Source,
+  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, StandaloneBytes,
 } from "bloomline";
 
 const size: Size = { expectedKeys: 10, fpr: 0.01 };
@@ -78,7 +78,7 @@ const integers: IntegerArray = new BigUint64Array(3);
 const many: Keys[] = [keys, new Set(["a"]), strings, integers, new Int8Array(2)];
 for (const batch of many) filter.addAll(batch);
 const isNew: boolean = filter.add("a"), found: boolean = filter.has(1n), answers: Uint8Array = filter.hasAll(keys);
-const source: Source = filter.toBytes();
+const source: StandaloneBytes = filter.toBytes();
 const view: BloomView = new BloomView(source);
 const again: BloomFilter = BloomFilter.fromBytes(new ArrayBuffer(3)).union(view);
 const estimates: (KeyEstimate | undefined)[] = [
