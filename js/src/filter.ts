@@ -65,8 +65,10 @@ function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
 }
 
 function rawOf(other: BloomView): Filter {
-  if (other instanceof BloomView) return other.raw;
-  throw new TypeError("the other filter must be a BloomView or BloomFilter");
+  if (!(other instanceof BloomView)) throw new TypeError("the other filter must be a BloomView or BloomFilter");
+  // An error if the other filter is freed.
+  other.raw.k();
+  return other.raw;
 }
 
 /** A filter that is asked, not changed: the bytes of a file. */

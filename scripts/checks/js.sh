@@ -14,8 +14,8 @@ js() {
         # The versions that it locks may be too new for a mirror of the registry.
         for locked in --locked ""; do
             CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug $locked --root "$tools" --bin wasm-bindgen \
-                --version "$version" wasm-bindgen-cli && break
-        done || { skip "JavaScript" "wasm-bindgen could not be installed"; return; }
+                --version "$version" wasm-bindgen-cli 2>"$scratch/errors" && break
+        done || { cat "$scratch/errors" >&2; skip "JavaScript" "wasm-bindgen could not be installed"; return; }
     install chromium chromium || command -v google-chrome >/dev/null ||
         skip "tests in Chromium" "it could not be installed"
     CHROMIUM=$(command -v chromium google-chrome | head -1)
