@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { BloomFilter, BloomView } from "bloomline";
+import { BloomFilter } from "bloomline";
 
 const LIB = import.meta.resolve("bloomline");
 /** Another instance of the package, which a failure may break. */
@@ -101,17 +101,21 @@ test("responses that were read already take no memory", async () => {
   new BloomFilter({ blocks: 1_000_000, k: 6 });
 });
 
-test("small filters that fill the memory end in an error that is no trap", async () => {
-  const { BloomFilter } = await fresh();
-  const kept = [];
-  for (const blocks of [2 ** 24, 2 ** 22, 2 ** 20, 2 ** 17, 8]) {
-    try {
-      for (;;) kept.push(new BloomFilter({ blocks, k: 6 }));
-    } catch (error) {
-      assert(!(error instanceof WebAssembly.RuntimeError), `${blocks} blocks: ${error}`);
+for (const blocks of [1, 3, 8]) {
+  test(`filters of ${blocks} blocks that fill the memory end in an error that is no trap`, async () => {
+    const { BloomFilter } = await fresh();
+    const small = new BloomFilter({ blocks: 3, k: 6 });
+    small.add("x");
+    const kept = [];
+    for (const size of [2 ** 24, 2 ** 22, 2 ** 20, 2 ** 17, blocks]) {
+      try {
+        for (;;) kept.push(new BloomFilter({ blocks: size, k: 1 }));
+      } catch (error) {
+        assert(!(error instanceof WebAssembly.RuntimeError), `${size} blocks: ${error}`);
+      }
     }
-  }
-});
+  });
+}
 
 test("a toBytes for whose copy JavaScript has no memory gives back its own", async () => {
   const { BloomFilter } = await fresh();
@@ -124,5 +128,21 @@ test("a toBytes for whose copy JavaScript has no memory gives back its own", asy
     for (let i = 0; i < 50; i++) assert.throws(() => filter.toBytes(), RangeError);
   } finally {
     Uint8Array.prototype.slice = slice;
+  }
+});
+
+test("an array that shrinks while it is read comes to an end", () => {
+  let lengths = 0;
+  const keys = new Proxy([1, 2, 3], {
+    get(array, name) {
+      if (name === "0") array.length = 1;
+      if (name === "length" && lengths++ > 100) throw new Error("an endless loop");
+      return array[name];
+    },
+  });
+  try {
+    large().hasAll(keys);
+  } catch (error) {
+    assert.notEqual(error.message, "an endless loop");
   }
 });
