@@ -19,9 +19,9 @@ export function keysOf(text: string, type: string): Key[] {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
   if (type === "text") return lines;
-  return lines.map((line, i) => {
+  return lines.flatMap((line, i) => {
     try {
-      return integer(line);
+      return line.trim() === "" ? [] : integer(line);
     } catch (error) {
       throw new Error(`Line ${i + 1}: ${error instanceof Error ? error.message : error}`);
     }

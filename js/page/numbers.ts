@@ -35,9 +35,9 @@ export function size(bytes: number): string {
   return `${unit === 0 ? whole.format(bytes) : short.format(bytes)} ${units[unit]}`;
 }
 
-/** A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 0.1 %. NaN if it is not a number. */
+/** A number as people type it: 1,000,000 or 1_000_000 or 1e6 or 0.1 %. NaN if it is not a number, as 0,1. */
 export function parse(text: string): number {
-  const digits = text.replace(/[\s,_'’]/g, "").replace(/%$/, "");
+  const digits = text.replace(/[\s_'’]/g, "").replace(/,(?=\d{3}(?!\d))/g, "").replace(/%$/, "");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(digits) ? Number(digits) : NaN;
 }
 

@@ -2,7 +2,7 @@
 
 import { Bytes, memory, type, whole } from "./module.js";
 
-/** Of `toBytes()` or of a file that bloomline wrote in any language. */
+/** Bytes from `toBytes()`, or a file that bloomline wrote in any language. */
 export type StandaloneBytes = ArrayBuffer | ArrayBufferView;
 
 export interface LoadOptions {
@@ -28,12 +28,13 @@ export function place(source: StandaloneBytes): Bytes {
 
 function append(placed: Bytes, part: Uint8Array): void {
   placed.reserve(part.length);
-  new Uint8Array(memory.buffer, placed.end(), part.length).set(part);
+  new Uint8Array(memory.buffer, placed.start() + placed.len(), part.length).set(part);
   placed.advance(part.length);
 }
 
 /** Copies the body of a response into the module, as it arrives. @internal */
 export async function load(response: Response, { onProgress }: LoadOptions = {}): Promise<Bytes> {
+  if (type(response) !== "Response") throw new TypeError(`${type(response)} is no Response: give await fetch(url)`);
   if (!response.ok || !response.body) {
     const { status, statusText, url } = response;
     throw new Error(`no filter in the response ${[status, statusText, url].filter(Boolean).join(" ")}`);
@@ -41,8 +42,8 @@ export async function load(response: Response, { onProgress }: LoadOptions = {})
   // The length of compressed bodies is that of the compressed bytes.
   const length = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length"));
   const total = length > 0 ? length : undefined;
-  const placed = new Bytes(Math.min(total ?? 0, MOST_BELIEVED));
   const reader = response.body.getReader();
+  const placed = new Bytes(Math.min(total ?? 0, MOST_BELIEVED));
   let loaded = 0;
   try {
     for (let read; !(read = await reader.read()).done;) {

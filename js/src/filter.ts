@@ -3,7 +3,7 @@ import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
 import { answers, inBatches, sourceOf, stage } from "./keys.js";
-import { Filter, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
+import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
 /** The size of a filter: for a false-positive rate (1 % unless given), for bits per key, or as blocks of 64 bytes. */
 export type Size =
@@ -19,9 +19,9 @@ export interface Sizing {
   /** Bits tested per lookup, all in one block. */
   k: number;
   byteLength: number;
-  /** Of the expected keys, as the next. */
+  /** Present if `expectedKeys` was given. */
   bitsPerKey?: number;
-  /** The false-positive rate, by the exact model of blocks. */
+  /** The false-positive rate with the expected keys, by the exact model of blocks. Present if they were given. */
   fpr?: number;
 }
 
@@ -31,7 +31,7 @@ export interface KeyEstimate {
   standardError: number;
 }
 
-/** The size of `new BloomFilter(size)`, which is not made. */
+/** Computes a filter's size without creating it. */
 export function sizing(size: Size): Sizing {
   const [blocks = 0, k = 0] = blocksAndK(size);
   const made: Sizing = { blocks, k, byteLength: 64 * blocks };
@@ -46,6 +46,8 @@ function blocksAndK(size: Size): Uint32Array {
   if (typeof size !== "object" || size === null) {
     throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
   }
+  const unknown = Object.keys(size).find((name) => !/^(expectedKeys|fpr|bitsPerKey|blocks|k|seed)$/.test(name));
+  if (unknown) throw new TypeError(`there is no option ${unknown}`);
   if ("blocks" in size) return size_of_blocks(whole("blocks", size.blocks), whole("k", size.k));
   const expectedKeys = whole("expectedKeys", size.expectedKeys);
   if (!("bitsPerKey" in size)) return size_for_fpr(expectedKeys, size.fpr ?? 0.01);
@@ -71,7 +73,7 @@ function rawOf(other: BloomView): Filter {
   return other.raw;
 }
 
-/** A filter that is asked, not changed: the bytes of a file. */
+/** A read-only filter, opened from a file's bytes. */
 export class BloomView extends Handle {
   /**
    * Copies standalone bytes into the module's memory and verifies them.
@@ -151,7 +153,12 @@ export class BloomView extends Handle {
 
   /** Standalone bytes, with checksums: a file for every language. */
   toBytes(): Uint8Array<ArrayBuffer> {
-    return this.raw.to_standalone() as Uint8Array<ArrayBuffer>;
+    const bytes = this.raw.to_standalone();
+    try {
+      return new Uint8Array(memory.buffer, bytes.start(), bytes.len()).slice();
+    } finally {
+      bytes.free();
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // Keys → bytes in the module's memory.
 
-import { Kind, memory, stage as room, type } from "./module.js";
+import { Kind, lengthOf, memory, stage as room, type } from "./module.js";
 
 /** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
 export type Key = string | Uint8Array | number | bigint;
@@ -63,7 +63,7 @@ export function stage(key: Key): number {
 /** No less than the length of the key in bytes. */
 function bound(key: Key): number {
   if (typeof key === "string") return 3 * key.length;
-  return typeof key === "object" ? (key?.length ?? 0) : 8;
+  return type(key) === "Uint8Array" ? lengthOf(key as Uint8Array) : 8;
 }
 
 /** Writes a key to `bytes`, which has room for it, and returns its length in bytes. */
@@ -87,7 +87,7 @@ function put(key: Key, at: number): number {
     throw new TypeError(`${type(key)} is no key: give a string, a Uint8Array, an integer or a bigint`);
   }
   bytes.set(key, at);
-  return key.length;
+  return lengthOf(key);
 }
 
 function putText(key: string, at: number): number {
@@ -143,18 +143,17 @@ export function sourceOf(keys: Keys): Source {
     case "BigUint64Array":
       return integers(keys as BigInt64Array, BigInt64Array, Kind.Int64);
   }
-  if (Array.isArray(keys)) return list(keys);
   if (typeof keys === "object" && keys !== null && !ArrayBuffer.isView(keys)) {
-    if (Symbol.iterator in keys) return list(Array.from(keys as Iterable<Key>));
+    if (Symbol.iterator in keys) return list(Array.isArray(keys) ? keys : [...(keys as Iterable<Key>)]);
     if ("bytes" in keys && "offsets" in keys) return byteStrings(keys);
   }
-  throw new TypeError(`${name} is no list of keys: give an array, an array of integers, or { bytes, offsets }`);
+  throw new TypeError(`${name} is no list of keys: give an array or { bytes, offsets }, or one key to add or has`);
 }
 
 function integers<A extends Int32Array | Uint32Array | BigInt64Array>(
   keys: A, Array: new (buffer: ArrayBufferLike, at: number, length: number) => A, kind: Kind,
 ): Source {
-  const { length } = keys;
+  const length = lengthOf(keys);
   return {
     count: length,
     stage(start) {
@@ -168,7 +167,10 @@ function integers<A extends Int32Array | Uint32Array | BigInt64Array>(
 }
 
 function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
-  const total = offsets.length - 1;
+  if (type(all) !== "Uint8Array" || !["Uint32Array", "Int32Array"].includes(type(offsets))) {
+    throw new TypeError(`bytes must be a Uint8Array, and offsets a Uint32Array, not ${type(all)} and ${type(offsets)}`);
+  }
+  const length = lengthOf(all), total = lengthOf(offsets) - 1;
   return {
     count: Math.max(total, 0),
     stage(start) {
@@ -176,8 +178,8 @@ function byteStrings({ bytes: all, offsets }: ByteStrings): Source {
       let count = 0, to = from;
       for (; count < most && start + count < total; count++) {
         const end = offsets[start + count + 1]!;
-        if (!(from >= 0 && end >= to && end <= all.length)) {
-          throw new RangeError(`offsets[${start + count + 1}] is ${end}: offsets must grow, from 0 to ${all.length}`);
+        if (!(from >= 0 && end >= to && end <= length)) {
+          throw new RangeError(`offsets[${start + count + 1}] is ${end}: offsets must grow, from 0 to ${length}`);
         }
         if (end - from > bytes.length) {
           if (count > 0) break;
@@ -197,16 +199,18 @@ function list(keys: readonly Key[]): Source {
   return {
     count: length,
     stage(start) {
-      const left = Math.min(most, length - start);
-      return texts(keys, start, left) ?? mixed(keys, start, left);
+      // A copy, because to read an element may run code, which may stage keys of its own.
+      const part = Array.prototype.slice.call(keys, start, Math.min(start + most, length)) as Key[];
+      reserve(0);
+      return texts(part, start) ?? mixed(part, start);
     },
   };
 }
 
-/** Stages the texts from `start` on, up to the first key that is no text. */
-function texts(keys: readonly Key[], start: number, most: number): Batch | undefined {
+/** Stages the texts at the start of a part of a list, of which `start` is the first index. */
+function texts(part: readonly Key[], start: number): Batch | undefined {
   let count = 0, text = "";
-  for (let key; count < most && typeof (key = keys[start + count]) === "string"; count++) {
+  for (let key; typeof (key = part[count]) === "string"; count++) {
     const { length } = key;
     if (3 * (text.length + length) > bytes.length) {
       if (count > 0) break;
@@ -219,15 +223,15 @@ function texts(keys: readonly Key[], start: number, most: number): Batch | undef
   // One call for all texts, because a call takes longer than to copy most texts.
   const { written } = encoder.encodeInto(text, bytes);
   if (written === text.length) return { kind: Kind.Bytes, count, length: written };
-  for (let i = start; i < start + count; i++) named(i, () => checkText(keys[i] as string));
+  for (let i = 0; i < count; i++) named(start + i, () => checkText(part[i] as string));
   return { kind: Kind.Text, count, length: written };
 }
 
-/** Stages keys of any types. */
-function mixed(keys: readonly Key[], start: number, most: number): Batch {
+/** Stages a part's keys of any types. */
+function mixed(part: readonly Key[], start: number): Batch {
   let count = 0, end = 0;
-  for (; count < most; count++) {
-    const key = keys[start + count] as Key;
+  for (; count < part.length; count++) {
+    const key = part[count] as Key;
     if (end + bound(key) > bytes.length) {
       if (count > 0) break;
       reserve(bound(key));

@@ -23,7 +23,21 @@ export function whole(name: string, value: number): number {
   throw new RangeError(`${name} is ${value}; give a whole number from 0 to ${2 ** 32 - 1}`);
 }
 
-/** The name of a value's type. Typed arrays of another realm are not `instanceof` this one's. */
+const { prototype } = Object.getPrototypeOf(Uint8Array);
+const tagOf = getter(Symbol.toStringTag), lengthGetter = getter("length");
+
+function getter(name: string | symbol): () => unknown {
+  return Object.getOwnPropertyDescriptor(prototype, name)!.get!;
+}
+
+/** The name of a value's type. For typed arrays, of any realm, no getter of a subclass can change it. */
 export function type(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
+  return (tagOf.call(value) as string | undefined) ?? Object.prototype.toString.call(value).slice(8, -1);
+}
+
+/** The true length of a typed array. An error if the array's buffer was transferred, which leaves a length of 0. */
+export function lengthOf(array: { buffer: ArrayBufferLike }): number {
+  const length = lengthGetter.call(array) as number;
+  if (length === 0) new Uint8Array(array.buffer);
+  return length;
 }

@@ -163,7 +163,7 @@ test("an impossible size has its error beside the input, and the page goes on", 
   const shown = await sizesAfter(page, [
     [["fpr", "1e-12"]],
     [["fpr", "100"]],
-    [["fpr", "zero"]],
+    [["fpr", "0,1"]],
     [["fpr", "0.001"], ["keys", "1e9"]],
     [["keys", "1.5"]],
     [["keys", "many"]],

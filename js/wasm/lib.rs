@@ -43,6 +43,7 @@ pub fn stage(len: usize) -> Result<Vec<usize>, JsError> {
     STAGING.with_borrow_mut(|Staging { bytes, lengths, hashes, found }| {
         if len > bytes.len() {
             *bytes = zeroed(len)?;
+            spare()?;
         }
         lengths.resize(MOST, 0);
         hashes.resize(MOST, 0);
@@ -134,12 +135,17 @@ pub struct Bytes {
 impl Bytes {
     #[wasm_bindgen(constructor)]
     pub fn new(capacity: usize) -> Result<Self, JsError> {
-        Ok(Self { memory: AlignedBytes::zeroed(capacity)?, len: 0 })
+        let memory = AlignedBytes::zeroed(capacity)?;
+        spare()?;
+        Ok(Self { memory, len: 0 })
     }
 
-    /// Where the next bytes belong.
-    pub fn end(&self) -> *const u8 {
-        self.memory[self.len..].as_ptr()
+    pub fn start(&self) -> *const u8 {
+        self.memory.as_ptr()
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// Room for this many more bytes.
@@ -148,6 +154,7 @@ impl Bytes {
         if needed > self.memory.len() {
             let mut larger = AlignedBytes::zeroed(needed.max(self.memory.len().saturating_mul(2)))
                 .or_else(|_| AlignedBytes::zeroed(needed))?;
+            spare()?;
             larger[..self.len].copy_from_slice(self.as_ref());
             self.memory = larger;
         }
@@ -185,8 +192,9 @@ enum Bits {
 }
 
 impl Filter {
-    fn owned(filter: BloomFilter) -> Self {
-        Self(Bits::Owned(filter))
+    fn owned(filter: BloomFilter) -> Result<Self, JsError> {
+        spare()?;
+        Ok(Self(Bits::Owned(filter)))
     }
 
     fn view(&self) -> BloomView<'_> {
@@ -198,7 +206,7 @@ impl Filter {
 
     fn filter(&mut self) -> Result<&mut BloomFilter, JsError> {
         if let Bits::Opened(view) = &self.0 {
-            *self = Self::owned(view.as_view().to_filter()?);
+            *self = Self::owned(view.as_view().to_filter()?)?;
         }
         match &mut self.0 {
             Bits::Owned(filter) => Ok(filter),
@@ -211,7 +219,7 @@ impl Filter {
 impl Filter {
     #[wasm_bindgen(constructor)]
     pub fn new(blocks: usize, k: u32, seed: u64) -> Result<Self, JsError> {
-        Ok(Self::owned(BloomFilter::with_blocks(blocks, k)?.with_seed(seed)?))
+        Self::owned(BloomFilter::with_blocks(blocks, k)?.with_seed(seed)?)
     }
 
     pub fn open(bytes: Bytes) -> Result<Self, JsError> {
@@ -259,7 +267,7 @@ impl Filter {
     pub fn union(&self, other: &Filter) -> Result<Self, JsError> {
         let mut union = self.view().to_filter()?;
         union.union_with(other.view())?;
-        Ok(Self::owned(union))
+        Self::owned(union)
     }
 
     pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
@@ -311,18 +319,16 @@ impl Filter {
         Ok(numbers(self.view().estimated_intersection(other.view())?))
     }
 
-    pub fn to_standalone(&self) -> Result<Vec<u8>, JsError> {
-        match &self.0 {
+    pub fn to_standalone(&self) -> Result<Bytes, JsError> {
+        let memory = match &self.0 {
             Bits::Owned(filter) => {
-                zeroed(filter.standalone_len())?;
-                Ok(filter.to_standalone())
+                room(filter.standalone_len())?;
+                AlignedBytes::copy_of(&filter.to_standalone())
             }
-            Bits::Opened(view) => {
-                let mut bytes = zeroed(view.get_ref().len)?;
-                bytes.copy_from_slice(view.get_ref().as_ref());
-                Ok(bytes)
-            }
-        }
+            Bits::Opened(view) => AlignedBytes::copy_of(view.get_ref().as_ref()),
+        }?;
+        spare()?;
+        Ok(Bytes { len: memory.len(), memory })
     }
 }
 
@@ -331,11 +337,23 @@ fn numbers(estimate: KeyEstimate) -> Option<Vec<f64>> {
     Some(vec![estimate.keys()? as f64, estimate.standard_error()?])
 }
 
+/// An error if what was allocated leaves less than this, because the program ends if a few bytes cannot be allocated.
+fn spare() -> Result<(), JsError> {
+    room(1 << 20).map(drop)
+}
+
 /// An error where `vec!` would end the program.
 fn zeroed(len: usize) -> Result<Vec<u8>, JsError> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| JsError::new(&format!("no memory for {len} bytes")))?;
+    let mut bytes = room(len)?;
     bytes.resize(len, 0);
+    Ok(bytes)
+}
+
+fn room(len: usize) -> Result<Vec<u8>, JsError> {
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(len)
+        .map_err(|_| JsError::new(&format!("out of memory: cannot allocate {len} bytes")))?;
     Ok(bytes)
 }
 
