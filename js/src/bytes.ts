@@ -28,7 +28,7 @@ export function place(source: StandaloneBytes): Bytes {
 
 function append(placed: Bytes, part: Uint8Array): void {
   placed.reserve(part.length);
-  new Uint8Array(memory.buffer, placed.start() + placed.len(), part.length).set(part);
+  new Uint8Array(memory.buffer, placed.start() + placed.byte_len(), part.length).set(part);
   placed.advance(part.length);
 }
 

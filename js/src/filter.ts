@@ -155,7 +155,7 @@ export class BloomView extends Handle {
   toBytes(): Uint8Array<ArrayBuffer> {
     const bytes = this.raw.to_standalone();
     try {
-      return new Uint8Array(memory.buffer, bytes.start(), bytes.len()).slice();
+      return new Uint8Array(memory.buffer, bytes.start(), bytes.byte_len()).slice();
     } finally {
       bytes.free();
     }

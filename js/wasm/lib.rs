@@ -6,6 +6,10 @@ use bloomline::bank::{BankView, SlotBitmap};
 use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
+/// That of the standard library, but built for size.
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// Most keys in a batch: their hashes and answers stay in the L1 cache.
 const MOST: usize = 1024;
 
@@ -144,7 +148,7 @@ impl Bytes {
         self.memory.as_ptr()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         self.len
     }
 
