@@ -564,7 +564,8 @@ mod tests {
     #[test]
     fn numbers_have_up_to_six_digits() {
         for text in [
-            "0", "NaN", "1", "-1", "9.9335", "999999", "0.99999", "0.0001", "100.001", "-0.01", "1e6", "1e-5",
+            "0", "NaN", "inf", "-inf", "1", "-1", "9.9335", "999999", "0.99999", "0.0001", "100.001",
+            "-0.01", "1e6", "1e-5",
         ] {
             assert_eq!(Digits(text.parse().unwrap()).to_string(), text);
         }
