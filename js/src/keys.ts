@@ -123,6 +123,7 @@ export function inBatches(source: Source, use: (batch: Batch, start: number) => 
   for (let start = 0; start < source.count;) {
     reserve(0);
     const batch = source.stage(start);
+    if (batch.count === 0) throw new TypeError("the list of keys became shorter while it was read");
     use(batch, start);
     start += batch.count;
   }

@@ -146,3 +146,9 @@ test("an array that shrinks while it is read comes to an end", () => {
     assert.notEqual(error.message, "an endless loop");
   }
 });
+
+test("an array that shrinks by more than a batch is an error", () => {
+  const keys = Array.from({ length: 5000 }, (_, i) => `key ${i}`);
+  Object.defineProperty(keys, 5, { get: () => (keys.length = 1000) });
+  assert.throws(() => large().addAll(keys), { name: "TypeError", message: /shorter while it was read/ });
+});
