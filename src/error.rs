@@ -393,7 +393,10 @@ impl fmt::Display for DecodeError {
             }
             Self::Magic { found } => match StandaloneKind::of(&found) {
                 Some(kind) => write!(f, "these are the bytes of a {kind}: open them as one"),
-                None => f.write_str("not a filter's standalone bytes, or cut short"),
+                None => {
+                    let end = u64::from_be_bytes(found);
+                    write!(f, "not a filter's standalone bytes, or cut short: they end in {end:#018x}")
+                }
             },
             Self::Version { found, newest } if found < newest => {
                 write!(f, "the bytes are of version {found}, which no release wrote: rebuild the filter")
@@ -643,7 +646,7 @@ mod tests {
             ),
             (
                 DecodeError::Magic { found: *b"\x00bloom\r\n" },
-                "not a filter's standalone bytes, or cut short",
+                "not a filter's standalone bytes, or cut short: they end in 0x00626c6f6f6d0d0a",
             ),
             (
                 DecodeError::Magic { found: *b"\x89blstd\r\n" },

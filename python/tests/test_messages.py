@@ -90,7 +90,7 @@ def test_files_of_no_class(tmp_path):
         bytes(500) + b"\x89bldup\r\n": "a state of `bloomline dedup`",
         bytes(500) + b"\x89blsiv\r\n": "these are the bytes of a frontier: open them as one, which only Rust reads",
         compact: "this may be a compact filter, which Python does not read: write standalone bytes instead",
-        bytes(500): "not a filter's standalone bytes, or cut short",
+        bytes(500): "they end in 0x0000000000000000",
     }
     for content, text in looks.items():
         path.write_bytes(content)
