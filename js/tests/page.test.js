@@ -39,6 +39,8 @@ after(async () => {
 async function open(t, hash = "", options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   t.after(() => page.close());
+  // Of a busy machine.
+  page.setDefaultTimeout(120_000);
   page.on("request", (request) => requests.push(request.url()));
   page.on("console", (message) => complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(error.message));
