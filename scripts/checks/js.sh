@@ -32,7 +32,9 @@ js() {
     cp page/page.js committed.js
     step npm ci --no-audit --no-fund --loglevel=error
     step npm run build
-    step diff -q <(without_module <committed.js) <(without_module <page/page.js) ||
+    without_module <committed.js >"$scratch/committed.js"
+    without_module <page/page.js >"$scratch/built.js"
+    step cmp "$scratch/committed.js" "$scratch/built.js" ||
         { echo "js/page/page.js is not what js/page/ and js/src/ make: npm run build, and commit it" >&2; return 1; }
     # As it is opened from a clone.
     mv committed.js page/page.js
