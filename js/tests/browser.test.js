@@ -1,17 +1,13 @@
 // The package in Chromium: on the main thread, in a worker and in a service worker.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
 import { BloomFilter } from "bloomline";
-import { chromium } from "playwright-core";
+import { serve, skip } from "./chromium.js";
 import { NUMBERS, golden, goldenKeys } from "./support.js";
-
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const skip = existsSync(executablePath) ? false : `no ${executablePath}: install chromium, or set CHROMIUM`;
 
 // What runs in each place: hashes and answers, as text.
 const PROGRAM = `
@@ -86,13 +82,13 @@ const FILES = {
 const rows = goldenKeys().filter(({ type }) => type !== "int");
 
 /** A server of the package and of FILES. The address of a page has its script, and its Content-Security-Policy. */
-async function serve(t) {
+async function pages(t) {
   const files = {
     ...FILES,
     "/bloomline.js": ["text/javascript", readFileSync(fileURLToPath(import.meta.resolve("bloomline")))],
     "/keys.json": ["application/json", JSON.stringify(rows.map(({ type, value }) => [type, value]))],
   };
-  const server = createServer((request, response) => {
+  const { address, context } = await serve(t, (request, response) => {
     const { pathname, searchParams } = new URL(request.url, "http://localhost");
     if (pathname === "/page") {
       const policy = searchParams.get("policy");
@@ -103,24 +99,16 @@ async function serve(t) {
     response.writeHead(type ? 200 : 404, { "content-type": type ?? "text/plain", ...headers });
     response.end(body);
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-  t.after(async () => {
-    await browser.close();
-    server.closeAllConnections();
-    server.close();
-  });
-  const context = await browser.newContext();
   return async (script, policy = "") => {
     files["/script.js"] = ["text/javascript", script];
     const page = await context.newPage();
-    await page.goto(`http://127.0.0.1:${server.address().port}/page?policy=${encodeURIComponent(policy)}`);
+    await page.goto(`${address}/page?policy=${encodeURIComponent(policy)}`);
     return page;
   };
 }
 
 test("keys, files and answers in Chromium", { skip, timeout: 120_000 }, async (t) => {
-  const open = await serve(t);
+  const open = await pages(t);
   const filter = new BloomFilter({ expectedKeys: 1000 });
   const keys = rows.map(({ bytes }) => Buffer.from(bytes, "hex"));
   filter.addAll(keys);
@@ -145,7 +133,7 @@ test("keys, files and answers in Chromium", { skip, timeout: 120_000 }, async (t
 });
 
 test("a Content-Security-Policy needs 'wasm-unsafe-eval'", { skip, timeout: 120_000 }, async (t) => {
-  const open = await serve(t);
+  const open = await pages(t);
   const script = `globalThis.result = import("/bloomline.js").then(() => "imported", (error) => error.name);`;
   for (const [policy, expected] of [
     ["script-src 'self' 'wasm-unsafe-eval'", "imported"], ["script-src 'self'", "CompileError"],

@@ -2,19 +2,17 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import test from "node:test";
 import { transformSync } from "esbuild";
 import { BloomFilter } from "bloomline";
-import { chromium } from "playwright-core";
+import { serve, skip } from "./chromium.js";
 import { scratch } from "./support.js";
 
 const PACKAGE = dirname(import.meta.dirname);
 const README = readFileSync(join(PACKAGE, "README.md"), "utf8");
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const skip = existsSync(executablePath) ? false : `no ${executablePath}: install chromium, or set CHROMIUM`;
 
 function run(command, args, options) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
@@ -184,7 +182,7 @@ test("the README's browser and service worker", { skip, timeout: 120_000 }, asyn
     "/favicon.ico": ["image/x-icon", ""],
   };
   const asked = [];
-  const server = createServer((request, response) => {
+  const { address, context } = await serve(t, (request, response) => {
     asked.push(request.url);
     const [type, body] = files[request.url] ?? [];
     response.writeHead(
@@ -192,16 +190,7 @@ test("the README's browser and service worker", { skip, timeout: 120_000 }, asyn
     );
     response.end(body);
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-  t.after(async () => {
-    await browser.close();
-    server.closeAllConnections();
-    server.close();
-  });
-  const context = await browser.newContext();
   const tab = await context.newPage();
-  const address = `http://127.0.0.1:${server.address().port}`;
 
   for (const visit of ["first", "second"]) {
     const logged = [];

@@ -1,23 +1,22 @@
 // The page in Chromium, opened from its folder. Compares what it shows with the package in Node.
 //
-// CHROMIUM is the browser (default /usr/bin/chromium). With SCREENSHOTS, a folder, pictures of the page go there.
+// With SCREENSHOTS, a folder, pictures of the page go there.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { chromium } from "playwright-core";
 import { BloomFilter, BloomView, FilterBank, sizing } from "../dist/bloomline.js";
+import { launch, skip } from "./chromium.js";
 
 const URL_OF_PAGE = pathToFileURL(join(import.meta.dirname, "../page/index.html")).href;
 const GOLDEN = join(import.meta.dirname, "../../tests/golden");
 const golden = (name) => readFileSync(join(GOLDEN, name));
 
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-if (!existsSync(executablePath)) {
-  console.log(`skipped: no ${executablePath}: install chromium, or set CHROMIUM`);
+if (skip) {
+  console.log(`skipped: ${skip}`);
   process.exit(0);
 }
 
@@ -26,7 +25,7 @@ let browser, mask;
 const requests = [], complaints = [];
 
 before(async () => {
-  browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  browser = await launch();
   const entry = join(import.meta.dirname, "../page/mask.ts");
   const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "esm", write: false });
   mask = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
