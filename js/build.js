@@ -54,11 +54,15 @@ writeFileSync("build/text.d.ts", "declare const text: string;\nexport default te
 
 const shared = {
   absWorkingDir: import.meta.dirname,
-  bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
+  bundle: true, minifyWhitespace: true, minifySyntax: true, target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning",
   // wasm-bindgen's function to fetch the module, which is not used.
   logOverride: { "empty-import-meta": "silent" },
 };
-await build({ ...shared, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js" });
+await build({
+  ...shared, minifyIdentifiers: true, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js",
+});
+// With the names of the sources: short ones would depend on the text of the WebAssembly, which compilers and folders
+// change, and `scripts/check js` compares the rest.
 await build({ ...shared, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js" });
 types(".");
 types("page");
