@@ -73,16 +73,9 @@ fn every_kernel_sets_and_clears_the_same_bits() {
 }
 
 #[test]
-fn writing_makes_no_copy() {
-    let filter = sample();
-    let standalone = filter.to_standalone();
-    let mut file = standalone.repeat(2);
-    let (bytes, ()) = allocated(|| filter.write_standalone(&mut file[1..]).unwrap());
-    assert_eq!(bytes, 0);
-    assert_eq!(file[1..=standalone.len()], standalone[..]);
-    assert!(filter.write_standalone(&mut file[1..standalone.len()]).is_err());
-    let (bytes, again) = allocated(|| filter.to_standalone());
-    assert!(again == standalone && bytes <= standalone.len() + 56, "{bytes} bytes");
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn standalone_bytes_are_written_in_place_and_damage_is_detected() {
+    common::standalone::check(sample());
 }
 
 #[test]
@@ -110,24 +103,6 @@ fn standalone_bytes_match_the_format() {
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
     let magic = error!(DecodeError::Magic { found: *b"\x89bloom\r\n" });
     assert_eq!(CountingBloomFilter::from_standalone(blocked), magic);
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "hours under miri")]
-fn every_changed_byte_and_every_truncation_is_detected() {
-    let standalone = sample().to_standalone();
-    assert_eq!(standalone.len(), 2 * 256 + FOOTER_BYTES);
-    for position in 0..standalone.len() {
-        for change in 1..=255 {
-            let mut damaged = standalone.clone();
-            damaged[position] ^= change;
-            assert!(CountingBloomFilter::from_standalone(&damaged).is_err(), "byte {position}, {change:#x}");
-        }
-        let (first, last) = standalone.split_at(position);
-        assert!(CountingBloomFilter::from_standalone(first).is_err(), "the first {position} bytes");
-        assert!(position == 0 || CountingBloomFilter::from_standalone(last).is_err(), "from {position} on");
-    }
-    assert!(CountingBloomFilter::from_standalone(&standalone.repeat(2)).is_err());
 }
 
 /// The unit of [`DecodeError::Size`] for counting filters.

@@ -6,14 +6,15 @@
 
 #[path = "golden/banks.rs"]
 mod banks;
-#[path = "golden/values.rs"]
-mod values;
+#[path = "golden/table.rs"]
+mod table;
 
 use std::fmt::Debug;
 use std::str::FromStr;
 
 use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Key, Sizing, StandaloneKind, hash_key};
+use table::{hex, rows};
 
 const ANIMALS: [&str; 3] = ["ant", "bee", "cat"];
 const FOOTER_BYTES: usize = 64;
@@ -67,21 +68,27 @@ fn assert_contains_all<K: Key>(view: &BloomView<'_>, keys: &[K]) {
 
 #[test]
 fn hashes_match_the_format() {
-    assert_eq!(values::HASHES.len(), 4 * 155);
-    for &(length, seed, hash) in values::HASHES {
+    let table = include_str!("golden/hashes.tsv");
+    let names = table.lines().next().unwrap().split('\t').skip(1);
+    let seeds: Vec<u64> = names.map(|name| hex(name.trim_start_matches("hash, seed "))).collect();
+    assert_eq!((seeds.len(), rows(table).count()), (4, 155));
+    for row in rows(table) {
+        let length: usize = row[0].parse().unwrap();
         if cfg!(miri) && length > 150 {
             continue; // minutes under miri
         }
         let key: Vec<u8> = (0..length).map(|i| (131 * i + length) as u8).collect();
-        assert_eq!(hash_key(&key, seed), hash, "key of {length} bytes, seed {seed:#x}");
+        for (&seed, hash) in seeds.iter().zip(&row[1..]) {
+            assert_eq!(hash_key(&key, seed), hex(hash), "key of {length} bytes, seed {seed:#x}");
+        }
     }
 }
 
-/// Each line of keys.tsv: itself, the key of its type and value, and the golden key, hash, and hash with seed 0x5eed.
-fn typed_keys() -> impl Iterator<Item = (&'static str, Vec<u8>, [&'static str; 3])> {
-    include_str!("golden/keys.tsv").lines().skip(1).map(|line| {
-        let fields: Vec<&str> = line.split('\t').collect();
-        let [type_, value, golden @ ..] = &fields[..] else { panic!("{line}") };
+/// Each row of keys.tsv: its type and value, the key that they make here, and the golden key, hash, and hash with seed
+/// 0x5eed.
+fn typed_keys() -> impl Iterator<Item = (String, Vec<u8>, [&'static str; 3])> {
+    rows(include_str!("golden/keys.tsv")).map(|row| {
+        let [type_, value, golden @ ..] = &row[..] else { panic!("{row:?}") };
         let key = match *type_ {
             "text" => bytes_of(&value.replace("\\0", "\0")),
             "binary" => bytes_of(&value.as_bytes().chunks(2).map(from_hex).collect::<Vec<u8>>()),
@@ -97,7 +104,7 @@ fn typed_keys() -> impl Iterator<Item = (&'static str, Vec<u8>, [&'static str; 3
             "int" => bytes_of(&(value.parse::<i128>().unwrap() as u64)),
             other => panic!("{other}"),
         };
-        (line, key, golden.try_into().unwrap())
+        (format!("{type_} {value}"), key, golden.try_into().unwrap())
     })
 }
 
@@ -116,10 +123,10 @@ fn from_hex(digits: &[u8]) -> u8 {
 #[test]
 fn keys_of_other_types_match_the_format() {
     assert_eq!(typed_keys().count(), 70);
-    for (line, key, [golden, hash, seeded]) in typed_keys() {
-        assert_eq!(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), golden, "{line}");
-        assert_eq!(format!("{:016x}", hash_key(&key, 0)), hash, "{line}");
-        assert_eq!(format!("{:016x}", hash_key(&key, 0x5eed)), seeded, "{line}");
+    for (value, key, [golden, hash, seeded]) in typed_keys() {
+        assert_eq!(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), golden, "{value}");
+        assert_eq!(hash_key(&key, 0), hex(hash), "{value}");
+        assert_eq!(hash_key(&key, 0x5eed), hex(seeded), "{value}");
     }
 
     let golden = include_bytes!("golden/standalone-keys.bin");
@@ -132,41 +139,45 @@ fn keys_of_other_types_match_the_format() {
 
 #[test]
 fn masks_of_every_kernel_match_the_format() {
-    assert_eq!(values::MASKS.len(), 12 * 16);
-    for kernel in Kernel::available() {
-        for &(hash, k, mask) in values::MASKS {
+    let masks = include_str!("golden/masks.tsv");
+    assert_eq!(rows(masks).count(), 12 * 16);
+    for row in rows(masks) {
+        let (hash, k) = (hex(row[0]), row[1].parse().unwrap());
+        let mask: Vec<u64> = row[2..].iter().map(|lane| hex(lane)).collect();
+        for kernel in Kernel::available() {
             let mut filter = empty(1, k).with_kernel(kernel);
             filter.insert_hash(hash);
-            assert_eq!(lanes_of_one_block(&filter), mask, "{kernel}: hash {hash:#x}, k {k}");
+            assert_eq!(lanes_of_one_block(&filter), *mask, "{kernel}: hash {hash:#x}, k {k}");
 
             let mut batch = empty(1, k).with_kernel(kernel);
             batch.insert_batch(&[hash]);
-            assert_eq!(lanes_of_one_block(&batch), mask, "{kernel}: batch of hash {hash:#x}, k {k}");
+            assert_eq!(lanes_of_one_block(&batch), *mask, "{kernel}: batch of hash {hash:#x}, k {k}");
         }
     }
 }
 
 #[test]
 fn blocks_match_the_format() {
-    assert_eq!(values::BLOCKS.len(), 14 * 7);
-    // Miri takes minutes for the larger filters.
-    let most = if cfg!(miri) { 100 } else { usize::MAX };
-    for &(hash, n_blocks, block) in values::BLOCKS.iter().filter(|(_, n_blocks, _)| *n_blocks <= most) {
-        let mut filter = empty(n_blocks, 8);
-        filter.insert_hash(hash);
-        let bytes = compact(&filter);
-        let lanes = &bytes[..bytes.len() - 1];
-        let changed = lanes.chunks(64).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
-        let changed: Vec<usize> = changed.map(|(i, _)| i).collect();
-        assert_eq!(changed, [block], "hash {hash:#x} in {n_blocks} blocks");
+    let table = include_str!("golden/blocks.tsv");
+    let names = table.lines().next().unwrap().split('\t').skip(1);
+    let sizes: Vec<usize> = names.map(|name| name.trim_start_matches("block of ").parse().unwrap()).collect();
+    assert_eq!((sizes.len(), rows(table).count()), (7, 14));
+    for row in rows(table) {
+        let hash = hex(row[0]);
+        for (&n_blocks, block) in sizes.iter().zip(&row[1..]) {
+            if cfg!(miri) && n_blocks > 100 {
+                continue; // minutes under miri
+            }
+            let mut filter = empty(n_blocks, 8);
+            filter.insert_hash(hash);
+            let bytes = compact(&filter);
+            let lanes = &bytes[..bytes.len() - 1];
+            let changed =
+                lanes.chunks(64).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0));
+            let changed: Vec<usize> = changed.map(|(i, _)| i).collect();
+            assert_eq!(changed, [block.parse().unwrap()], "hash {hash:#x} in {n_blocks} blocks");
+        }
     }
-}
-
-#[test]
-fn the_check_value_matches_the_format() {
-    let bytes = empty(1, 6).to_standalone();
-    let footer = &bytes[bytes.len() - FOOTER_BYTES..];
-    assert_eq!(footer[24..32], values::CHECK_VALUE.to_le_bytes());
 }
 
 #[test]

@@ -4,7 +4,7 @@ This script is written from docs/format.md (and, for XXH64, from Yann Collet's s
 language than the crate and without reading the crate or the wyhash crate. tests/goldens.rs compares the crate
 with these values. Where the two disagree, docs/format.md decides which one is wrong.
 
-    python3 tests/golden/make.py           writes values.rs, standard.rs, banks.rs, keys.tsv and .bin files beside it
+    python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", and of
                                            sections 6 to 8 and 13
@@ -416,46 +416,45 @@ def hash_of_each_rotation():
     return [found[rotation] for rotation in range(8)]
 
 
-def rust_values():
-    plain_hashes = [0, 1, WORD, 0x0123456789ABCDEF]
-    rotation_hashes = hash_of_each_rotation()
-    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
-    out += ["/// (key length, seed, hash). The key of length n is the bytes (131 * i + n) mod 256 for i in 0..n."]
-    out += ["pub const HASHES: &[(usize, u64, u64)] = &["]
-    for seed in (0, 1, S0, WORD):
-        for n in (*range(151), *LONG):
-            key = bytes((131 * i + n) % 256 for i in range(n))
-            out += [f"    ({n}, {literal(seed)}, {literal(hash_key(key, seed))}),"]
-    out += ["];", ""]
-    out += ["/// (hash, k, the eight lanes of the mask). The last eight hashes have the rotations 0 to 7: for each, the"]
-    out += ["/// first that has it among the hashes, with seed 0, of the counters 0, 1, 2... as 8 little-endian bytes."]
-    out += ["pub const MASKS: &[(u64, u32, [u64; 8])] = &["]
-    for hash_ in plain_hashes + rotation_hashes:
-        for k in range(1, 17):
-            out += ["    (", f"        {literal(hash_)},", f"        {k},", "        ["]
-            out += [f"            {literal(lane)}," for lane in mask(hash_, k)]
-            out += ["        ],", "    ),"]
-    out += ["];", ""]
-    out += ["/// (hash, number of blocks, index of the hash's block)."]
-    out += ["pub const BLOCKS: &[(u64, usize, usize)] = &["]
-    for hash_ in plain_hashes + [1 << 63, (1 << 63) - 1] + rotation_hashes:
-        for n_blocks in (1, 2, 3, 7, 100, 1000, 4097):
-            out += [f"    ({literal(hash_)}, {n_blocks}, {block_of(hash_, n_blocks)}),"]
-    out += ["];", ""]
-    out += ["/// The check value of the hash: section 5 of docs/format.md."]
-    out += [f"pub const CHECK_VALUE: u64 = {literal(check_value())};", ""]
-    return "\n".join(out).encode()
+def table(*rows):
+    return "".join("\t".join(row) + "\n" for row in rows).encode()
 
 
-def rust_standard_values():
-    out = ["// Made by tests/golden/make.py from docs/format.md. Do not edit.", ""]
-    out += ["/// (hash, bits of a standard filter, the bits of its first six probes in their order)."]
-    out += ["pub const STANDARD_PROBES: &[(u64, u64, [u64; 6])] = &["]
-    for hash_ in [0, 1, WORD, 0x0123456789ABCDEF, 1 << 63, (1 << 63) - 1] + hash_of_each_rotation():
-        for size_bits in (1, 64, 1000, 1 << 20, 12_345_678):
-            bits = ", ".join(map(str, standard_probes(hash_, size_bits, 6)))
-            out += [f"    ({literal(hash_)}, {size_bits}, [{bits}]),"]
-    return "\n".join(out + ["];", ""]).encode()
+def in_hex(words):
+    return [f"{word:016x}" for word in words]
+
+
+PLAIN_HASHES = [0, 1, WORD, 0x0123456789ABCDEF]
+
+
+def hashes():
+    """The key of length n is the bytes (131 * i + n) mod 256 for i in 0..n."""
+    seeds = [0, 1, S0, WORD]
+    keys = [bytes((131 * i + n) % 256 for i in range(n)) for n in (*range(151), *LONG)]
+    rows = ([str(len(key)), *in_hex(hash_key(key, seed) for seed in seeds)] for key in keys)
+    return table(["key length", *(f"hash, seed {seed:x}" for seed in seeds)], *rows)
+
+
+def masks():
+    """The last eight hashes have the rotations 0 to 7."""
+    rows = ([*in_hex([hash_]), str(k), *in_hex(mask(hash_, k))]
+            for hash_ in PLAIN_HASHES + hash_of_each_rotation() for k in range(1, 17))
+    return table(["hash", "k", *(f"lane {i}" for i in range(8))], *rows)
+
+
+def blocks():
+    sizes = [1, 2, 3, 7, 100, 1000, 4097]
+    rows = ([*in_hex([hash_]), *(str(block_of(hash_, n_blocks)) for n_blocks in sizes)]
+            for hash_ in PLAIN_HASHES + [1 << 63, (1 << 63) - 1] + hash_of_each_rotation())
+    return table(["hash", *(f"block of {n_blocks}" for n_blocks in sizes)], *rows)
+
+
+def probes_of_standard_filters():
+    """The bits of the first six probes, in their order."""
+    rows = ([*in_hex([hash_]), str(size_bits), *map(str, standard_probes(hash_, size_bits, 6))]
+            for hash_ in PLAIN_HASHES + [1 << 63, (1 << 63) - 1] + hash_of_each_rotation()
+            for size_bits in (1, 64, 1000, 1 << 20, 12_345_678))
+    return table(["hash", "bits", *(f"probe {j}" for j in range(6))], *rows)
 
 
 def rust_banks():
@@ -469,12 +468,12 @@ def rust_banks():
 
 
 def typed_keys():
-    out = ["type\tvalue\tkey\thash, seed 0\thash, seed 5eed"]
+    rows = []
     for type_, value in TYPED:
-        key = key_of(value)
         shown = value.hex() if type_ == "binary" else str(value).replace("\0", "\\0")
-        out += [f"{type_}\t{shown}\t{key.hex()}\t{hash_key(key):016x}\t{hash_key(key, 0x5EED):016x}"]
-    return "\n".join(out + [""]).encode()
+        key = key_of(value)
+        rows += [[type_, shown, key.hex(), *in_hex([hash_key(key), hash_key(key, 0x5EED)])]]
+    return table(["type", "value", "key", "hash, seed 0", "hash, seed 5eed"], *rows)
 
 
 def shown_mum(name, a, b):
@@ -601,8 +600,8 @@ def main():
         return 2
     folder = pathlib.Path(__file__).resolve().parent
     differing = []
-    values = {"values.rs": rust_values(), "standard.rs": rust_standard_values(), "banks.rs": rust_banks(),
-              "keys.tsv": typed_keys()}
+    values = {"hashes.tsv": hashes(), "masks.tsv": masks(), "blocks.tsv": blocks(), "banks.rs": rust_banks(),
+              "probes.tsv": probes_of_standard_filters(), "keys.tsv": typed_keys()}
     for name, content in {**values, **binary_files()}.items():
         path = folder / name
         if sys.argv[1:] == []:

@@ -1,0 +1,80 @@
+//! What holds for the standalone bytes of every variant.
+
+use std::fmt::Debug;
+use std::io;
+
+use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::{DecodeError, SizingError};
+
+use super::allocations::allocated;
+use super::decode::forge_footer;
+use super::errors::error;
+
+pub trait Standalone: Debug + Sized {
+    fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
+    fn bytes(&self) -> Vec<u8>;
+    fn write(&self, to: &mut [u8]) -> io::Result<()>;
+    fn seeded(self, seed: u64) -> Result<Self, SizingError>;
+}
+
+macro_rules! standalone {
+    ($($filter:ty),*) => {$(
+        impl Standalone for $filter {
+            fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+                Self::from_standalone(bytes)
+            }
+            fn bytes(&self) -> Vec<u8> {
+                self.to_standalone()
+            }
+            fn write(&self, to: &mut [u8]) -> io::Result<()> {
+                self.write_standalone(to)
+            }
+            fn seeded(self, seed: u64) -> Result<Self, SizingError> {
+                self.with_seed(seed)
+            }
+        }
+    )*};
+}
+
+standalone!(CountingBloomFilter, Frontier<String>, ScalableBloomFilter, StandardBloomFilter);
+
+/// For a filter with keys.
+pub fn check<F: Standalone>(filter: F) {
+    let standalone = filter.bytes();
+    assert!(F::read(&standalone).unwrap().bytes() == standalone);
+    every_change_and_truncation_is_detected::<F>(&standalone);
+    writing_makes_no_copy(&filter, &standalone);
+
+    // A footer that claims that there are no keys does not make a filter empty, for which the seed could be chosen.
+    let refused = error!(SizingError::SeedAfterKeys { seed: 1_u64 });
+    assert_eq!(filter.seeded(1).unwrap_err(), refused);
+    match F::read(&forge_footer(&standalone, 8, &[0; 8])) {
+        Ok(forged) => assert_eq!(forged.seeded(1).unwrap_err(), refused),
+        Err(error) => assert_eq!(error, error!(DecodeError::Footer { field: "number of keys", found: 0 })),
+    }
+}
+
+pub fn every_change_and_truncation_is_detected<F: Standalone>(standalone: &[u8]) {
+    for position in 0..standalone.len() {
+        for change in 1..=255 {
+            let mut damaged = standalone.to_vec();
+            damaged[position] ^= change;
+            assert!(F::read(&damaged).is_err(), "byte {position}, {change:#x}");
+        }
+        let (first, last) = standalone.split_at(position);
+        assert!(F::read(first).is_err(), "the first {position} bytes");
+        assert!(position == 0 || F::read(last).is_err(), "from {position} on");
+    }
+    assert!(F::read(&standalone.repeat(2)).is_err());
+}
+
+fn writing_makes_no_copy<F: Standalone>(filter: &F, standalone: &[u8]) {
+    let mut file = standalone.repeat(2);
+    let (bytes, written) = allocated(|| filter.write(&mut file[1..]));
+    written.unwrap();
+    assert_eq!(bytes, 0);
+    assert_eq!(&file[1..=standalone.len()], standalone);
+    assert!(filter.write(&mut file[1..standalone.len()]).is_err());
+    let (bytes, again) = allocated(|| filter.bytes());
+    assert!(again == standalone && bytes <= standalone.len() + 56, "{bytes} bytes");
+}
