@@ -82,18 +82,42 @@ impl Refused for PartitionError {
     }
 }
 
-/// Calls `work` with 0, 1, 2, ... allocations allowed, until it succeeds. Returns its result and how often it failed.
-fn sweep<T: Debug, E: Refused>(mut work: impl FnMut() -> Result<T, E>) -> (T, usize) {
-    for failures in 0.. {
-        ALLOWED.set(failures);
-        let result = work();
+/// Calls `work` on what `make` makes, with 0, 1, 2, ... allocations allowed, until it succeeds. After each failure, runs
+/// `unchanged`, and `work` again, now with memory. Runs `done` after each success. Returns how often it failed.
+///
+/// Each attempt has an object of its own, because memory that an object has reserved before a failure is not requested
+/// again, so the next failure would not be tested.
+fn sweep<S, T, E: Refused>(
+    make: impl Fn() -> S,
+    work: impl Fn(&mut S) -> Result<T, E>,
+    unchanged: impl Fn(&S),
+    done: impl Fn(&S, T),
+) -> usize {
+    for allowed in 0.. {
+        let mut subject = make();
+        ALLOWED.set(allowed);
+        let result = work(&mut subject);
         ALLOWED.set(usize::MAX);
         match result {
-            Ok(done) => return (done, failures),
-            Err(error) => assert!(error.is_out_of_memory(), "{error:?}"),
+            Ok(result) => {
+                done(&subject, result);
+                return allowed;
+            }
+            Err(error) => {
+                assert!(error.is_out_of_memory(), "{error:?}");
+                unchanged(&subject);
+                let result = work(&mut subject).unwrap();
+                done(&subject, result);
+            }
         }
     }
     unreachable!()
+}
+
+/// As [`sweep`], for what makes a new object. Returns it, and how often it failed.
+fn attempts<T: Debug, E: Refused>(make: impl Fn() -> Result<T, E>) -> (T, usize) {
+    let failures = sweep(|| (), |()| make().map(drop), |()| (), |(), ()| ());
+    (make().unwrap(), failures)
 }
 
 fn builder_of(keys: u64) -> FilterBuilder {
@@ -106,26 +130,29 @@ fn builder_of(keys: u64) -> FilterBuilder {
 #[test]
 fn a_builder_keeps_its_keys() {
     for keys in [0, 1, 34, 1_000, 20_000] {
-        let (mut builder, same) = (builder_of(keys), builder_of(keys));
-        let n = builder.len();
-        let mut out = b"kept".to_vec();
-        let ((), failures) = sweep(|| {
-            assert_eq!((builder.len(), &*out), (n, b"kept".as_slice()));
-            builder.finish_compact(&mut out)
-        });
-        assert!(failures >= if keys < 2 { 2 } else { 5 }, "{keys} keys: only {failures} allocations");
+        let same = builder_of(keys);
+        let n = same.len();
         let mut expected = b"kept".to_vec();
         same.clone().finish_compact(&mut expected).unwrap();
-        assert_eq!(out, expected);
-        assert!(builder.is_empty());
+        let failures = sweep(
+            || (builder_of(keys), b"kept".to_vec()),
+            |(builder, out)| builder.finish_compact(out),
+            |(builder, out)| assert_eq!((builder.len(), &**out), (n, b"kept".as_slice())),
+            |(builder, out), ()| assert!(*out == expected && builder.is_empty()),
+        );
+        assert!(failures >= if keys < 2 { 2 } else { 5 }, "{keys} keys: only {failures} allocations");
 
-        let mut builder = same.clone();
-        let (filter, failures) = sweep(|| {
-            assert_eq!(builder.len(), n);
-            builder.finish()
-        });
-        assert!(failures != 0 && builder.is_empty());
-        assert_eq!((filter.known_keys(), filter), (Some(keys), same.clone().finish().unwrap()));
+        let expected = same.clone().finish().unwrap();
+        let failures = sweep(
+            || builder_of(keys),
+            FilterBuilder::finish,
+            |builder| assert_eq!(builder.len(), n),
+            |builder, filter| {
+                assert!(builder.is_empty());
+                assert_eq!((filter.known_keys(), &filter), (Some(keys), &expected));
+            },
+        );
+        assert!(failures != 0);
     }
 }
 
@@ -185,26 +212,34 @@ fn a_partition_keeps_its_keys() {
 
 #[test]
 fn a_builder_grows_or_reports() {
-    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
-    let mut failures = 0;
-    for key in 0..20_000 {
-        let ((), failed) = sweep(|| {
-            assert_eq!(builder.len(), key);
-            builder.try_insert_hash(mix(key as u64))
-        });
-        failures += failed;
-    }
+    let mut same = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    (0..20_000).for_each(|key| same.insert_hash(mix(key)));
+    let expected = same.finish().unwrap();
+    let failures = sweep(
+        || FilterBuilder::with_bits_per_key(10.0).unwrap(),
+        // Goes on where memory ran out.
+        |builder| (builder.len()..20_000).try_for_each(|key| builder.try_insert_hash(mix(key as u64))),
+        |builder| assert!(builder.len() < 20_000),
+        |builder, ()| assert_eq!(builder.clone().finish().unwrap(), expected),
+    );
     // 4, 8, ... 8192, then two pieces, the first of which needs the list of pieces too.
     assert_eq!(failures, 12 + 3);
-    assert_eq!(builder.finish().unwrap(), {
-        let mut same = FilterBuilder::with_bits_per_key(10.0).unwrap();
-        (0..20_000).for_each(|key| same.insert_hash(mix(key)));
-        same.finish().unwrap()
-    });
 
-    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
-    assert_eq!(sweep(|| builder.reserve(1_000)).1, 1);
-    assert_eq!(sweep(|| (0..1_000).try_for_each(|key| builder.try_insert(key))).1, 0);
+    let with_room = || FilterBuilder::with_bits_per_key(10.0).unwrap();
+    let failures = sweep(
+        with_room,
+        |builder| builder.reserve(1_000),
+        |builder| assert!(builder.is_empty()),
+        |builder, ()| {
+            let mut builder = builder.clone();
+            builder.reserve(1_000).unwrap();
+            ALLOWED.set(0);
+            let inserted = (0..1_000).try_for_each(|key| builder.try_insert(key));
+            ALLOWED.set(usize::MAX);
+            inserted.unwrap();
+        },
+    );
+    assert_eq!(failures, 1);
 }
 
 #[test]
@@ -212,38 +247,51 @@ fn filters_are_copied_or_not() {
     for n_blocks in [1, 7, 100] {
         let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
         (0..100).for_each(|key| _ = filter.insert_hash(mix(key)));
-        assert_eq!(sweep(|| filter.as_view().to_filter()), (filter.clone(), 1));
+        assert_eq!(attempts(|| filter.as_view().to_filter()), (filter.clone(), 1));
         let shared = AtomicBloomFilter::from(filter.clone());
-        assert_eq!(sweep(|| shared.to_filter()), (filter.clone(), 1));
+        assert_eq!(attempts(|| shared.to_filter()), (filter.clone(), 1));
     }
     let mut short = Vec::new();
     builder_of(34).finish_compact(&mut short).unwrap();
     let view = BloomView::from_compact(&short).unwrap();
-    assert_eq!(sweep(|| view.to_filter()), (view.to_filter().unwrap(), 1));
+    assert_eq!(attempts(|| view.to_filter()), (view.to_filter().unwrap(), 1));
 }
 
 #[test]
 fn a_scalable_filter_grows_or_stays() {
-    let mut filter = ScalableBloomFilter::with_fpr(10, 0.1).unwrap();
-    let mut failures = 0;
-    for number in 0..200 {
-        let before = filter.clone();
-        let (is_new, failed) = sweep(|| {
-            assert!(filter == before);
-            filter.try_insert_hash(mix(number))
-        });
-        assert_eq!(is_new, !before.contains_hash(mix(number)));
-        failures += failed;
-    }
-    // Memory for each filter, and for the list of them where it grows.
-    assert!(filter.filters().len() == 5 && (5..=8).contains(&failures), "{failures}");
+    let make = || ScalableBloomFilter::with_fpr(10, 0.1).unwrap();
     let hashes: Vec<u64> = (0..200).map(mix).collect();
-    let mut in_batches = ScalableBloomFilter::with_fpr(10, 0.1).unwrap();
-    // Fewer: each attempt goes on where memory ran out in the last one.
-    let ((), failures) = sweep(|| in_batches.try_insert_batch(&hashes));
-    assert!(in_batches == filter && (2..=8).contains(&failures), "{failures}");
+    let mut filter = make();
+    hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash));
+    assert_eq!(filter.filters().len(), 5);
+    let failures = sweep(
+        || (make(), 0),
+        |(growing, inserted)| {
+            while let Some(&hash) = hashes.get(*inserted) {
+                growing.try_insert_hash(hash)?;
+                *inserted += 1;
+            }
+            Ok::<(), SizingError>(())
+        },
+        |(growing, inserted)| {
+            let mut same = make();
+            hashes[..*inserted].iter().for_each(|&hash| _ = same.insert_hash(hash));
+            assert!(*growing == same, "after {inserted}");
+        },
+        |(growing, _), ()| assert!(*growing == filter),
+    );
+    // Memory for each filter, and for the list of them where it grows.
+    assert!((5..=8).contains(&failures), "{failures}");
+    let in_batch = sweep(
+        make,
+        |growing| growing.try_insert_batch(&hashes),
+        // What it inserted before stays.
+        |growing| assert!(growing.inserted_keys() < filter.inserted_keys()),
+        |growing, ()| assert!(*growing == filter),
+    );
+    assert_eq!(in_batch, failures);
     let filter = BloomFilter::with_blocks(8, 6).unwrap();
-    let (growing, failures) = sweep(|| {
+    let (growing, failures) = attempts(|| {
         let filter = filter.as_view().to_filter()?;
         ScalableBloomFilter::from_filter(filter, 10, 0.01)
     });
@@ -254,12 +302,25 @@ fn a_scalable_filter_grows_or_stays() {
 fn a_filter_is_folded_or_stays() {
     let mut filter = BloomFilter::with_blocks(64, 6).unwrap();
     filter.insert("ant");
-    assert_eq!(sweep(|| filter.fold(2)).1, 1);
-    let ((), failures) = sweep(|| {
-        assert_eq!(filter.n_blocks(), 32);
-        filter.shrink_to_fpr(0.01)
-    });
-    assert!(failures >= 2 && filter.n_blocks() < 32 && filter.contains("ant"));
+    let unchanged = |folded: &BloomFilter| assert!(*folded == filter);
+    let failures = sweep(
+        || filter.clone(),
+        |filter| filter.fold(2),
+        unchanged,
+        |folded, ()| {
+            assert!(folded.n_blocks() == 32 && folded.contains("ant"));
+        },
+    );
+    assert_eq!(failures, 1);
+    let failures = sweep(
+        || filter.clone(),
+        |filter| filter.shrink_to_fpr(0.01),
+        unchanged,
+        |shrunk, _| {
+            assert!(shrunk.n_blocks() < 32 && shrunk.contains("ant"));
+        },
+    );
+    assert!(failures >= 2);
 }
 
 /// A forged length cannot make a decoder allocate; a filter that is merely large must not abort the process.
@@ -268,31 +329,31 @@ fn every_decoder_reports_that_memory_ran_out() {
     let mut filter = BloomFilter::with_blocks(100, 6).unwrap();
     filter.insert("ant");
     let (standalone, compact) = (filter.to_standalone(), filter.to_compact());
-    assert_eq!(sweep(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
-    assert_eq!(sweep(|| BloomFilter::from_compact(&compact)), (filter, 1));
-    assert_eq!(sweep(|| AtomicBloomFilter::from_standalone(&standalone)).1, 1);
-    assert_eq!(sweep(|| AlignedBytes::copy_of(&compact)).1, 1);
+    assert_eq!(attempts(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
+    assert_eq!(attempts(|| BloomFilter::from_compact(&compact)), (filter, 1));
+    assert_eq!(attempts(|| AtomicBloomFilter::from_standalone(&standalone)).1, 1);
+    assert_eq!(attempts(|| AlignedBytes::copy_of(&compact)).1, 1);
 
     let mut standard = StandardBloomFilter::with_fpr(100, 0.01).unwrap();
     standard.insert("ant");
     let bytes = standard.to_standalone();
-    assert_eq!(sweep(|| StandardBloomFilter::from_standalone(&bytes)), (standard, 1));
+    assert_eq!(attempts(|| StandardBloomFilter::from_standalone(&bytes)), (standard, 1));
 
     let mut counting = CountingBloomFilter::with_fpr(100, 0.01).unwrap();
     counting.insert("ant");
     let bytes = counting.to_standalone();
-    assert_eq!(sweep(|| CountingBloomFilter::from_standalone(&bytes)), (counting, 2));
+    assert_eq!(attempts(|| CountingBloomFilter::from_standalone(&bytes)), (counting, 2));
 
     let mut scalable = ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
     scalable.extend(0..100);
     let bytes = scalable.to_standalone();
     let n_filters = scalable.filters().len();
-    assert_eq!(sweep(|| ScalableBloomFilter::from_standalone(&bytes)), (scalable, 1 + n_filters));
+    assert_eq!(attempts(|| ScalableBloomFilter::from_standalone(&bytes)), (scalable, 1 + n_filters));
 
     for mut frontier in [Frontier::with_fpr(100, 0.01).unwrap(), Frontier::growing(100, 0.01).unwrap()] {
         frontier.extend((0..10).map(|i| i.to_string()));
         let bytes = frontier.to_standalone();
-        let (copy, failures) = sweep(|| Frontier::<String>::from_standalone(&bytes));
+        let (copy, failures) = attempts(|| Frontier::<String>::from_standalone(&bytes));
         assert!(copy.iter().eq(&frontier) && failures > 10, "{failures}");
     }
 }
@@ -307,24 +368,40 @@ fn a_bank_stays_as_it_was() {
         })
         .collect();
     // A list of the filters that grows twice, and the bank.
-    let (bank, failures) = sweep(|| FilterBank::from_filters(&filters));
+    let (bank, failures) = attempts(|| FilterBank::from_filters(&filters));
     assert_eq!((bank.slots(), failures), (9, 4));
     let bytes = bank.to_standalone();
-    assert_eq!(sweep(|| FilterBank::from_standalone(&bytes)).1, 1);
-    assert_eq!(sweep(|| BankView::from_standalone(&bytes)).1, 0);
-    assert_eq!(sweep(|| bank.get(8)).1, 1);
+    assert_eq!(attempts(|| FilterBank::from_standalone(&bytes)).1, 1);
+    assert_eq!(attempts(|| BankView::from_standalone(&bytes)).1, 0);
+    assert_eq!(attempts(|| bank.get(8)).1, 1);
 
-    let (mut bank, _) = sweep(|| FilterBank::from_standalone(&bytes));
-    let ((), failures) = sweep(|| {
-        assert_eq!((bank.slots(), bank.capacity()), (9, 16));
-        bank.reserve(9)
-    });
-    assert_eq!((failures, bank.capacity()), (1, 32));
-    let (range, failures) = sweep(|| {
-        assert_eq!(bank.slots(), 9);
-        bank.push_all(&filters[..3])
-    });
-    assert_eq!((range, failures), (9..12, 1));
-    assert!((0..9).all(|slot| bank.get(slot).unwrap() == filters[slot]));
-    assert_eq!(sweep(|| bank.push(&filters[0])), (12, 0));
+    let unchanged = |same: &FilterBank| {
+        assert_eq!((same.slots(), same.capacity()), (9, 16));
+        assert!((0..9).all(|slot| same.get(slot).unwrap() == filters[slot]));
+    };
+    let failures = sweep(
+        || bank.clone(),
+        |bank| bank.reserve(9),
+        unchanged,
+        |bank, ()| {
+            assert_eq!((bank.slots(), bank.capacity()), (9, 32));
+        },
+    );
+    assert_eq!(failures, 1);
+    let failures = sweep(
+        || bank.clone(),
+        |bank| bank.push_all(&filters[..7]),
+        unchanged,
+        |bank, range| {
+            assert_eq!((range, bank.slots(), bank.capacity()), (9..16, 16, 16));
+            assert!((0..16).all(|slot| bank.get(slot).unwrap() == filters[slot % 9]));
+        },
+    );
+    assert_eq!(failures, 2);
+    let mut roomy = bank.clone();
+    roomy.reserve(9).unwrap();
+    ALLOWED.set(0);
+    let pushed = roomy.push(&filters[0]);
+    ALLOWED.set(usize::MAX);
+    assert_eq!(pushed.unwrap(), 9);
 }
