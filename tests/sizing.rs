@@ -106,9 +106,9 @@ fn sizes_match_the_documentation() {
     assert_eq!(bytes(1_000_000, 0.001), 1_948_864);
     assert_eq!(bytes(1_000_000, 0.0001), 2_761_536);
     if cfg!(target_pointer_width = "64") {
-        assert_eq!(bytes(1_000_000_000, 0.01), 1_241_679_232);
-        assert_eq!(bytes(1_000_000_000, 0.001), 1_948_864_000);
-        assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_493_696);
+        assert_eq!(bytes(1_000_000_000, 0.01), 1_241_678_784);
+        assert_eq!(bytes(1_000_000_000, 0.001), 1_948_862_784);
+        assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_492_544);
     }
     assert_eq!(BloomFilter::with_fpr(1_000_000, 0.01).unwrap().byte_len(), 1_244_160);
     let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing.rs"));

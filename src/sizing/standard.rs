@@ -144,8 +144,8 @@ impl StandardSizing {
         let fpr = checked_fpr(fpr, STANDARD_MIN_FPR + same_hash)?;
         // Rounding must not push it below the lowest.
         let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
-        let reaches = |bits_per_key| approximate(bits_per_key, best_k(bits_per_key)) <= of_bits;
-        let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(reaches))?;
+        let rate = |bits_per_key| approximate(bits_per_key, best_k(bits_per_key));
+        let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(of_bits, rate))?;
         // The exact FPR is above the approximate one, which a bit or two make up for.
         let mut more = 1;
         while sizing.fpr(keys) > of_bits {
