@@ -10,7 +10,9 @@ use std::os::fd::AsFd;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Once;
+use std::sync::{Once, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
@@ -27,6 +29,16 @@ pub fn note(text: fmt::Arguments) {
         if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
     }
     let _ = suspended(|| writeln!(io::stderr(), "bloomline: {line}"));
+}
+
+/// As [`note`], while a signal ends the process: waits a second, not for a reader of standard error that has stopped.
+pub fn last_note(text: fmt::Arguments) {
+    let (text, (done, is_done)) = (text.to_string(), mpsc::channel());
+    thread::spawn(move || {
+        note(format_args!("{text}"));
+        let _ = done.send(());
+    });
+    let _ = is_done.recv_timeout(Duration::from_secs(1));
 }
 
 /// The system's error for a file, with a remedy.

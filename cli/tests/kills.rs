@@ -228,13 +228,25 @@ fn a_dedup_that_stops_remembers_what_it_printed() {
     let place = Place::new();
     place.write("in", lines(0..1000));
     // Its error waits for a reader, and a signal comes meanwhile.
-    let line = "mkfifo e; exec 3<>e; head -c 65536 /dev/zero >&3; $b dedup --state s --keys 10 in 2>&3 & sleep 0.5; \
-                kill -TERM $!; wait $!; exec 3>&-";
+    let line = "mkfifo e; exec 3<>e; head -c 65536 /dev/zero >&3; $b dedup --state s --keys 10 in 2>&3 & \
+                until [ -e s ]; do sleep 0.1; done; sleep 0.5; kill -TERM $!; wait $!; exec 3>&-";
     let printed = place.shell(line).assert().success().get_output().stdout.clone();
     assert!(printed.len() > 200 && lines(0..30).as_bytes().starts_with(&printed));
     place.bloomline(&["grow", "s"]).assert().success();
     let next = place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success();
     assert!([printed, next.get_output().stdout.clone()].concat() == lines(0..1000).as_bytes());
+}
+
+/// What it says then may find no reader.
+#[test]
+fn a_signal_ends_a_dedup_whose_notes_nobody_reads() {
+    let place = Place::new();
+    place.write("in", lines(0..1000));
+    let line = "mkfifo i e; exec 3<>e 4<>i; head -c 65536 /dev/zero >&3; cat in >&4; $b dedup --state s <i >out 2>&3 & \
+                until [ -s out ]; do sleep 0.1; done; kill -TERM $!; wait $!; [ $? = 143 ]";
+    place.shell(line).assert().success();
+    assert!(lines(0..1000).as_bytes() == place.read("out"));
+    place.bloomline(&["dedup", "-q", "--state", "s", "in"]).assert().success().stdout("");
 }
 
 /// Whatever was asked for and whatever ends a run: once one succeeds, its lines have been printed, and none that it

@@ -19,7 +19,8 @@ use crate::input::{Input, InputArguments, is_same_file};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stdout, is_stream, leads_to, note,
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stdout, is_stream, last_note, leads_to,
+    note,
 };
 use crate::signals::{self, lock};
 use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
@@ -337,7 +338,7 @@ fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
         Err(TryLockError::Poisoned(error)) => error.into_inner(),
         Err(TryLockError::WouldBlock) => {
             if !quiet {
-                note(format_args!(
+                last_note(format_args!(
                     "{name}: saved once output is written; a second signal ends without saving"
                 ));
             }
@@ -350,11 +351,11 @@ fn save_before_end(seen: &Mutex<Option<Seen>>, path: &Path, quiet: bool) {
         Some(Seen { state: State { keys: 0, .. }, .. }) => "not made, as nothing was printed",
         Some(Seen { state, .. }) => match save(&state, path) {
             Ok(()) => "saved, with all lines that were printed",
-            Err(error) => return note(format_args!("{name}: NOT saved: {error:#}")),
+            Err(error) => return last_note(format_args!("{name}: NOT saved: {error:#}")),
         },
     };
     if !quiet {
-        note(format_args!("{name}: {text}"));
+        last_note(format_args!("{name}: {text}"));
     }
 }
 
