@@ -1,7 +1,7 @@
 // `npm run build`: Rust → WebAssembly → dist/bloomline.js, with types, and page/page.js, a classic script, because a
 // page that is opened from a folder may not load modules.
 //
-// Needs Rust with the target wasm32-unknown-unknown, and wasm-bindgen at the version of wasm/Cargo.lock.
+// Needs Rust with the target wasm32-unknown-unknown.
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,33 +10,22 @@ import { resolve } from "node:path";
 import { build } from "esbuild";
 
 process.chdir(import.meta.dirname);
-const run = (command, ...args) =>
-  execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-
-const [, version] = /name = "wasm-bindgen"\nversion = "(.*)"/.exec(readFileSync("wasm/Cargo.lock", "utf8"));
-let found = "no wasm-bindgen";
-try {
-  found = run("wasm-bindgen", "--version").trim();
-} catch {}
-if (found !== `wasm-bindgen ${version}`) {
-  console.error(`found ${found}, but need ${version}: cargo install wasm-bindgen-cli --version ${version}`);
-  process.exit(1);
-}
+const run = (command, args, env = {}) =>
+  execFileSync(command, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });
 
 const target = resolve(process.env.CARGO_TARGET_DIR ?? "../target", "js");
 // Messages of panics would name the folders of this machine.
 const folders = {
   [resolve("..")]: "bloomline",
   [process.env.CARGO_HOME ?? `${homedir()}/.cargo`]: "cargo",
-  [run("rustc", "--print", "sysroot").trim()]: "rust",
+  [run("rustc", ["--print", "sysroot"]).trim()]: "rust",
 };
-const flags = Object.entries(folders).map(([from, to]) => `--remap-path-prefix=${from}=${to}`);
-process.env.CARGO_ENCODED_RUSTFLAGS = ["-Ctarget-feature=+simd128", ...flags].join("\x1f");
+const flags = ["-Ctarget-feature=+simd128", ...Object.entries(folders).map(([from, to]) => `--remap-path-prefix=${from}=${to}`)];
 const triple = "wasm32-unknown-unknown";
-run("cargo", "build", "--quiet", "--release", "--locked", "--target", triple, "--target-dir", target,
-  "--manifest-path", "wasm/Cargo.toml");
-run("wasm-bindgen", "--target", "web", "--remove-name-section", "--remove-producers-section", "--out-dir", "build",
-  "--out-name", "wasm", `${target}/${triple}/release/bloomline_js.wasm`);
+const cargo = (command, args, env) =>
+  run("cargo", [command, "--quiet", "--locked", "--manifest-path", "wasm/Cargo.toml", "--target-dir", target, ...args], env);
+cargo("build", ["--release", "--target", triple], { CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f") });
+cargo("run", ["--package", "bloomline-bindgen", "--", `${target}/${triple}/release/bloomline_js.wasm`, "build"]);
 
 // Compressed, this is 3 % longer than the bytes; base64 would be 40 %.
 const bytes = readFileSync("build/wasm_bg.wasm");
@@ -61,9 +50,9 @@ const shared = {
 await build({
   ...shared, minifyIdentifiers: true, entryPoints: ["src/index.ts"], format: "esm", outfile: "dist/bloomline.js",
 });
-// With the names of the sources: short ones would depend on the text of the WebAssembly, which compilers and folders
-// change, and `scripts/check js` compares the rest.
-await build({ ...shared, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js" });
+await build({
+  ...shared, minifyIdentifiers: true, entryPoints: ["page/main.ts"], format: "iife", outfile: "page/page.js",
+});
 types(".");
 types("page");
 
@@ -72,7 +61,7 @@ for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`../${name}`,
 
 function types(project) {
   try {
-    run("node_modules/.bin/tsc", "--project", project);
+    run("node_modules/.bin/tsc", ["--project", project]);
   } catch (error) {
     console.error(error.stdout);
     process.exit(1);

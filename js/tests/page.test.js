@@ -3,7 +3,8 @@
 // With SCREENSHOTS, a folder, pictures of the page go there.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -808,4 +809,15 @@ test("no page complained, and nothing left the folder", () => {
   const folder = URL_OF_PAGE.replace("index.html", "");
   assert.ok(requests.length > 10);
   assert.deepEqual(requests.filter((url) => !url.startsWith(folder)), []);
+});
+
+test("an unbuilt page names the command that builds it", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const name of ["index.html", "page.css"]) copyFileSync(join(import.meta.dirname, "../page", name), join(folder, name));
+  const page = await browser.newPage();
+  t.after(() => page.close());
+  await page.goto(pathToFileURL(join(folder, "index.html")).href);
+  assert.ok(await page.getByText("npm --prefix js run page").isVisible());
+  assert.ok(!(await page.locator("main").isVisible()));
 });
