@@ -1,10 +1,9 @@
 # C:
-## capi                        the C interface: its header, its tests in C and C++, its installation
+## capi                        the C interface: its tests in C and C++, its installation
 capi() {
     local prefix=$scratch/home/.local
     install g++ g++ && install make make && install pkg-config pkg-config || { skip "the C interface" "a C++ compiler is not available"; return; }
     step cargo clippy -p bloomline-capi --no-deps -- -D warnings
-    step the_header_is_that_of_the_sources
     step the_readme_installs_and_links
     step all_functions_are_declared_exported_and_tested "$prefix"
 
@@ -33,16 +32,6 @@ capi() {
     step beside_another_rust_library "${static[@]}"
     step the_installed_tree_can_be_moved
     step uninstall_leaves_other_files
-}
-
-the_header_is_that_of_the_sources() {
-    # Other versions may format the header differently.
-    local version=0.29.4
-    [ "$(cbindgen --version 2>/dev/null)" = "cbindgen $version" ] ||
-        cargo install --locked --quiet --debug --force --version "$version" cbindgen ||
-        { skip "comparing the header" "cbindgen $version could not be installed"; return; }
-    (cd capi && cbindgen --quiet --config cbindgen.toml --crate bloomline-capi --output "$scratch/bloomline.h")
-    diff capi/include/bloomline/bloomline.h "$scratch/bloomline.h"
 }
 
 strict=(-Wall -Wextra -Werror -pedantic -g)
