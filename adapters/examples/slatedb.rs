@@ -13,7 +13,8 @@ use slatedb::object_store::memory::InMemory;
 use slatedb::object_store::throttle::{ThrottleConfig, ThrottledStore};
 use slatedb::{BloomFilterPolicy, Db, FilterPolicy, WriteBatch};
 
-const KEYS: u64 = 100_000;
+/// Fewer in a debug build, which is slow.
+const KEYS: u64 = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 fn key(i: u64) -> String {
     format!("user{i:012}")

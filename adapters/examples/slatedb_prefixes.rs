@@ -19,7 +19,8 @@ use slatedb::{
 };
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
-const SSTS: u64 = 32;
+/// Fewer in a debug build, which is slow.
+const SSTS: u64 = if cfg!(debug_assertions) { 8 } else { 32 };
 const USERS_IN_SST: u64 = 1000;
 const EVENTS_OF_USER: u64 = 10;
 

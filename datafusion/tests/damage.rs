@@ -1,16 +1,14 @@
 //! Damaged filters: an error from every function, whatever was damaged and whatever the session did before.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{bytes, rows, session, value};
 use arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, Float64Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow::datatypes::{DataType, Field};
 use bloomline::BloomFilter;
 use bloomline_datafusion::scalar_functions;
-use common::{bytes, rows, session, value};
 use datafusion::common::ScalarValue;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;

@@ -2,15 +2,13 @@
 //!
 //! The CLI is the program that the environment variable BLOOMLINE_CLI names (`cargo build -p bloomline-cli`).
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::common::{built, bytes, filter, rows, session, value};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
 use bloomline::{BloomFilter, BloomView};
-use common::{built, bytes, filter, rows, session, value};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
 fn some_keys() -> impl Iterator<Item = String> {

@@ -1,16 +1,14 @@
 //! The test vectors of "Keys of other types" in `docs/format.md`, through every Arrow type that can hold them.
 
-mod common;
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::common::{built, bytes, rows, session};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options, concat, filter, is_not_null};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
-use common::{built, bytes, rows, session};
 
 const INTEGERS: [DataType; 8] = [
     DataType::Int8,
@@ -125,7 +123,8 @@ async fn keys_of_every_type_match_the_format() {
         context.deregister_table("t").unwrap();
         context.register_batch("t", batch.unwrap()).unwrap();
 
-        let whole = common::filter(&context, "SELECT bloom_filter(key, 100, 0.01) FROM t").await.unwrap();
+        let whole =
+            crate::common::filter(&context, "SELECT bloom_filter(key, 100, 0.01) FROM t").await.unwrap();
         assert_eq!(whole, built(100, 0.01, hashes.iter().copied()), "{data_type}");
 
         let mut groups = 0;

@@ -1,12 +1,10 @@
 //! Results that an array of Binary, which ends at 2 GiB, cannot hold.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{built, rows, session, value};
 use arrow::array::{ArrayRef, AsArray, BinaryArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Int64Type};
-use common::{built, rows, session, value};
 use datafusion::prelude::SessionContext;
 
 async fn numbers(context: &SessionContext, sql: &str) -> Vec<i64> {

@@ -1,12 +1,11 @@
 //! However keys are split into batches and partitions, and partial filters merged: the same bytes as a filter that the
 //! Rust crate builds of all keys at once.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::{built, bytes, rows, session, with_functions};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch, new_empty_array,
 };
@@ -14,7 +13,6 @@ use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use bloomline::{BloomFilter, BloomView, hash_key};
 use bloomline_datafusion::aggregate_functions;
-use common::{built, bytes, rows, session, with_functions};
 use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -412,14 +410,14 @@ proptest! {
         runtime.block_on(async {
             for (filtered, clause) in [(false, ""), (true, " FILTER (WHERE keep)")] {
                 let function = format!("bloom_filter(key, {EXPECTED_KEYS}, {FPR}){clause}");
-                let whole = common::filter(&context, &format!("SELECT {function} FROM t")).await.unwrap();
+                let whole = crate::common::filter(&context, &format!("SELECT {function} FROM t")).await.unwrap();
                 assert_eq!(whole, wanted(None, filtered));
                 let found = by_group(&context, &format!("SELECT g, {function} FROM t GROUP BY g")).await.unwrap();
                 let wanted = groups.keys().map(|&group| (group, wanted(Some(group), filtered))).collect();
                 assert_eq!(found, wanted);
             }
             let union = format!("SELECT bloom_filter_union(f) FROM (SELECT bloom_filter(key, {EXPECTED_KEYS}, {FPR}) AS f FROM t GROUP BY g)");
-            let union = common::value(&context, &union).await.unwrap();
+            let union = crate::common::value(&context, &union).await.unwrap();
             let wanted = (!groups.is_empty()).then(|| wanted(None, false));
             // What a union knows of the number of its keys is not compared.
             let open = |bytes: &[u8]| BloomFilter::from_standalone(bytes).unwrap();

