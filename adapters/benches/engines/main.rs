@@ -22,7 +22,7 @@ struct Arguments {
     /// Measure only this engine. The page then has only its tables
     #[arg(long)]
     engine: Option<Engine>,
-    /// A smoke test of under a minute: 50,000 keys, 3 rounds
+    /// A smoke test of under a minute: 20,000 keys, 1 round
     #[arg(long)]
     quick: bool,
     /// Where to write engines.md and plots/engines.svg
@@ -42,7 +42,7 @@ enum Engine {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let options = if arguments.quick {
-        Options { keys: 50_000, rounds: 3, quick: true }
+        Options { keys: 20_000, rounds: 1, quick: true }
     } else {
         Options { keys: arguments.keys, rounds: arguments.rounds.max(1), quick: false }
     };
