@@ -260,7 +260,7 @@ fn errors_match_their_standard_error() {
 #[ignore = "seconds in release"]
 fn errors_match_their_standard_error_in_thousands_of_filters() {
     check_errors::<BloomFilter>(WIDE, 2_000, 2_000);
-    check_errors::<BloomFilter>(WIDE, 20_000, 200);
+    check_errors::<BloomFilter>(WIDE, 20_000, 500);
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 2_000, 2_000);
 }
 

@@ -1,4 +1,4 @@
-# Other CPUs, emulated by QEMU, with the README's first command; arguments go to `cargo test`, none runs all tests:
+# Other CPUs, emulated by QEMU, with the example `sstable`; arguments go to `cargo test`, none runs all tests:
 ## x86 [ARGUMENTS]             one build on x86-64 CPUs without AVX-512, without AVX2 and without SSE4.1
 x86() {
     [ "$(host)" = x86_64-unknown-linux-gnu ] || { skip "x86-64 CPUs" "the host is $(host)"; return; }
