@@ -2,6 +2,8 @@
 //! resumes a saved crawl.
 
 mod common;
+#[path = "common/standalone.rs"]
+mod standalone;
 
 use common::errors::error;
 use std::collections::HashSet;
@@ -215,9 +217,7 @@ fn standalone_bytes_match_the_format() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_change_and_truncation_is_detected() {
-    common::standalone::every_change_and_truncation_is_detected::<Frontier<String>>(
-        &sample().to_standalone(),
-    );
+    standalone::every_change_and_truncation_is_detected::<Frontier<String>>(&sample().to_standalone());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! bytes of the format.
 
 mod common;
+#[path = "common/standalone.rs"]
+mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
@@ -222,7 +224,7 @@ fn bad_numbers_are_refused() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn standalone_bytes_are_written_in_place_and_damage_is_detected() {
-    common::standalone::check(sample());
+    standalone::check(sample());
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The standard filter loses no key, has the textbook false-positive rate, and writes the bytes of the format.
 
 mod common;
+#[path = "common/standalone.rs"]
+mod standalone;
 #[path = "golden/table.rs"]
 mod table;
 
@@ -176,7 +178,7 @@ fn probes_match_the_format() {
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn standalone_bytes_are_written_in_place_and_damage_is_detected() {
-    common::standalone::check(sample());
+    standalone::check(sample());
 }
 
 #[test]

@@ -27,6 +27,5 @@ pub mod lockstep;
 pub mod model;
 pub mod scalable;
 pub mod sizing;
-pub mod standalone;
 pub mod standard;
 pub mod variants;

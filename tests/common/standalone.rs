@@ -1,4 +1,4 @@
-//! What holds for the standalone bytes of every variant.
+//! What holds for the standalone bytes of every variant. Not a part of `mod.rs`, because writing them needs `std`.
 
 use std::fmt::Debug;
 use std::io;
@@ -6,9 +6,9 @@ use std::io;
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{DecodeError, SizingError};
 
-use super::allocations::allocated;
-use super::decode::forge_footer;
-use super::errors::error;
+use crate::common::allocations::allocated;
+use crate::common::decode::forge_footer;
+use crate::common::errors::error;
 
 pub trait Standalone: Debug + Sized {
     fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
