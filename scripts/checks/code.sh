@@ -3,45 +3,45 @@
 asm() {
     [ "$(uname -m)" = x86_64 ] || { skip "the kernels' instructions" "this machine is $(uname -m), not x86_64"; return; }
     install python3 python3 || { skip "the kernels' instructions" "Python 3 could not be installed"; return; }
-    local build builds=() failed=0
+    local build failed=0
     for build in default x86-64-v3 x86-64-v4; do
-        compile . "$scratch/$build" "${build/#x86/-Ctarget-cpu=x86}" build &
-        builds+=($!)
-    done
-    for build in "${builds[@]}"; do
-        wait "$build"
-    done
-    for build in default x86-64-v3 x86-64-v4; do
-        python3 scripts/loops.py check "$build" "$scratch/$build"/release/deps/{bloomline,bloomline_probe}-*.s \
+        compile . "$scratch/$build" "${build/#x86/-Ctarget-cpu=x86}"
+        python3 scripts/loops.py "$build" "$scratch/$build"/release/deps/{bloomline,bloomline_probe}-*.s \
             <tests/probe/instructions.txt || failed=1
     done
     return "$failed"
 }
 
-# `compile SOURCES TARGET-FOLDER FLAG CARGO-ARGUMENT...` writes the assembly of bloomline and of tests/probe. One codegen
-# unit, so that inlining does not depend on how the crate is split.
+# `compile SOURCES TARGET-FOLDER FLAG CARGO-ARGUMENT...` writes the assembly of bloomline and of tests/probe. One
+# codegen unit, so that inlining does not depend on how the crate is split.
 compile() {
     local flag=${3/#default/}
     (cd "$1" && RUSTFLAGS="--emit=asm -C codegen-units=1 $flag" CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_TARGET_DIR=$2 \
-        cargo "${@:4}" --quiet --release -p bloomline-probe --lib)
+        cargo build --quiet --release -p bloomline-probe --lib "${@:4}")
 }
 
-## mca [REVISION]              modelled cycles per lookup and insert on x86-64 and aarch64 CPUs: docs/performance/modelled.md;
+## mca [REVISION]              prints docs/performance/modelled.md: modelled cycles per lookup and insert on other CPUs; or,
 ##                             with a git revision, also the ratio to it, and fails if it is above 1.03 on any CPU
 mca() {
-    local revision=${1:-} target toolchain
+    local revision=${1:-} target triple toolchain page=docs/performance/modelled.md
     install python3 python3 && install llvm-mca-22 llvm-22 ||
         { skip "modelled cycles" "LLVM 22's llvm-mca or Python 3 could not be installed"; return; }
     if [ -n "$revision" ]; then
         mkdir "$scratch/sources"
         git archive "$revision" | tar -x -C "$scratch/sources"
+    else
+        # The committed text, because the page itself may be what this is written to.
+        git show "HEAD:$page" | sed '/^Written by/,$d'
+        echo "Written by \`scripts/check mca\` on $(date -u +%F):" \
+            "$(llvm-mca-22 --version | grep -o 'LLVM version .*'), $(rustc --version | cut -d' ' -f1,2)."
     fi
     for target in x86_64 aarch64; do
-        toolchain=$(toolchain_with_std "$target-unknown-linux-gnu") ||
+        triple=$target-unknown-linux-gnu
+        toolchain=$(toolchain_with_std "$triple") ||
             { skip "$target" "no installed toolchain has its standard library"; continue; }
-        compile . "$scratch/now/$target" "" "+$toolchain" build --target "$target-unknown-linux-gnu"
-        [ -z "$revision" ] || compile "$scratch/sources" "$scratch/before/$target" "" \
-            "+$toolchain" build --target "$target-unknown-linux-gnu"
+        RUSTUP_TOOLCHAIN=$toolchain compile . "$scratch/now/$target" "" --target "$triple"
+        [ -z "$revision" ] ||
+            RUSTUP_TOOLCHAIN=$toolchain compile "$scratch/sources" "$scratch/before/$target" "" --target "$triple"
     done
     python3 -B scripts/mca.py "$scratch/now" ${revision:+"$scratch/before"}
 }
