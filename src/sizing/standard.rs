@@ -91,7 +91,7 @@ const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 5
 /// use bloomline::sizing::StandardSizing;
 ///
 /// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
-/// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_957, 7));
+/// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_956, 7));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
