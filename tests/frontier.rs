@@ -2,10 +2,7 @@
 //! resumes a saved crawl.
 
 mod common;
-#[path = "common/standalone.rs"]
-mod standalone;
 
-use common::errors::error;
 use std::collections::HashSet;
 use std::error::Error;
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,7 +11,10 @@ use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, DecodeError, Key, ReadError, SizingError, mix};
 use common::allocations::{allocated, kept};
-use common::decode::{forge_footer, forge_frontier, frontier_decoder_survives};
+use common::decode::{
+    every_change_and_truncation_is_detected, forge_footer, forge_frontier, frontier_decoder_survives,
+};
+use common::errors::error;
 use proptest::prelude::*;
 
 const FOOTER_BYTES: usize = 64;
@@ -216,8 +216,8 @@ fn standalone_bytes_match_the_format() {
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn every_change_and_truncation_is_detected() {
-    standalone::every_change_and_truncation_is_detected::<Frontier<String>>(&sample().to_standalone());
+fn damage_is_detected() {
+    every_change_and_truncation_is_detected(&sample().to_standalone(), Frontier::<String>::from_standalone);
 }
 
 #[test]

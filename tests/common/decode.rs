@@ -108,6 +108,23 @@ pub fn forge_frontier(queue: &[u8], items: u64) -> Vec<u8> {
     bytes
 }
 
+pub fn every_change_and_truncation_is_detected<F>(
+    standalone: &[u8],
+    read: impl Fn(&[u8]) -> Result<F, DecodeError>,
+) {
+    for position in 0..standalone.len() {
+        for change in 1..=255 {
+            let mut damaged = standalone.to_vec();
+            damaged[position] ^= change;
+            assert!(read(&damaged).is_err(), "byte {position}, {change:#x}");
+        }
+        let (first, last) = standalone.split_at(position);
+        assert!(read(first).is_err(), "the first {position} bytes");
+        assert!(position == 0 || read(last).is_err(), "from {position} on");
+    }
+    assert!(read(&standalone.repeat(2)).is_err());
+}
+
 /// `standalone` with the footer's bytes replaced from `offset` on, and its checksum corrected.
 pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut forged = standalone.to_vec();
