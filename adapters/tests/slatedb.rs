@@ -264,7 +264,7 @@ fn key(i: u64) -> Bytes {
 #[derive(Default)]
 struct Model(BTreeMap<u64, Option<Vec<u8>>>);
 
-const KEYS: u64 = 600;
+const KEYS: u64 = 400;
 
 impl Model {
     /// Puts, overwrites, deletes and merges, in three SSTs.
@@ -682,7 +682,7 @@ fn of_batch(batch: u64, n: u64, last: u64) -> Option<[u8; 16]> {
     }
 }
 
-const IN_BATCH: u64 = 40;
+const IN_BATCH: u64 = 20;
 
 fn small_settings() -> Settings {
     let flush_interval = Some(Duration::from_millis(2));

@@ -1,7 +1,7 @@
 // The filter policy in LevelDB itself: it loses no key whatever the database does with its tables, has the
 // false-positive rate of its filters, and damage on disk costs time, not keys.
 //
-//   leveldb [KEYS]      200,000 for all checks; with fewer, rates are too uncertain for the targets
+//   leveldb [KEYS]      100,000 for all checks; with fewer, rates are too uncertain for the targets
 #include <bloomline/bloomline.h>
 #include <bloomline/leveldb.h>
 #include <leveldb/db.h>
@@ -34,7 +34,7 @@ namespace {
     }                                                                                   \
   } while (false)
 
-constexpr size_t kAllKeys = 200'000;
+constexpr size_t kAllKeys = 100'000;
 size_t keys = kAllKeys;
 
 using Policy = std::unique_ptr<const leveldb::FilterPolicy>;
