@@ -1,10 +1,9 @@
 # Python:
 ## python                      the wheel, in a clean virtual environment: its tests, types and recipes
 python() {
-    python_environment test "the Python package"
+    linted python_environment test "the Python package"
     local bin=$scratch/venv/bin
     step cargo fmt --manifest-path python/Cargo.toml --check
-    step cargo clippy --quiet --release --manifest-path python/Cargo.toml -- -D warnings
     command_line
     PATH=${BLOOMLINE_CLI%/*}:$PATH step "$bin/python" -m pytest --quiet python
 }

@@ -82,14 +82,10 @@ mutants() {
 
 ## coverage [ARGUMENTS]        line and branch coverage of src; arguments go to cargo-llvm-cov
 coverage() {
-    local version ignored='(benches|tests)/'
+    local ignored='(benches|tests)/'
     has_avx512 || ignored+='|avx512'
-    install_cargo cargo-llvm-cov || { skip "coverage" "cargo-llvm-cov could not be installed"; return; }
-    if ! rustup component add llvm-tools >/dev/null 2>&1; then
-        version=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
-        install "llvm-cov-$version" "llvm-$version" || { skip "coverage" "LLVM $version's tools are not available"; return; }
-        export LLVM_COV=llvm-cov-$version LLVM_PROFDATA=llvm-profdata-$version
-    fi
+    install_cargo cargo-llvm-cov && rustup component add llvm-tools >/dev/null 2>&1 ||
+        { skip "coverage" "cargo-llvm-cov or llvm-tools could not be installed"; return; }
     unstable cargo llvm-cov --branch --features huge-pages --tests --ignore-filename-regex "$ignored" \
         --fail-under-lines 97 --html "$@"
     unstable cargo llvm-cov report --ignore-filename-regex "$ignored"
