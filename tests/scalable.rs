@@ -161,7 +161,7 @@ fn the_fpr_stays_below_the_requested_fpr() {
 }
 
 #[test]
-#[ignore = "half a minute in release"]
+#[ignore = "seconds in release"]
 fn the_fpr_stays_below_the_requested_fpr_at_low_fprs() {
     assert_fpr(0.0001, 20_000, 20_000_000);
     assert_fpr(0.01, 50_000, 4_000_000);

@@ -295,7 +295,7 @@ fn the_measured_fpr_matches_the_model() {
 }
 
 #[test]
-#[ignore = "half a minute in release"]
+#[ignore = "seconds in release"]
 fn the_measured_fpr_matches_the_model_at_low_fprs() {
     // Coinciding probes of a key cost most with few keys and a low FPR.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
