@@ -188,7 +188,7 @@ fn no_key_is_lost_through_overwrites_deletes_compactions_and_reopening() {
     let keys = Arc::new(SoftwareKeyManager::new([7; 32]));
     let encrypted = options().with_encryption(keys, CipherPreference::Auto);
     for options in [options(), vlog, options().with_versioning(true, 0), encrypted] {
-        const KEYS: u64 = 3_000;
+        const KEYS: u64 = 5_000;
         let database = Database::new(options);
         let policy = Bloomline::with_bits_per_key(10.0).unwrap();
         let observed = Observed::new(Some(policy.clone().into()));
@@ -203,7 +203,7 @@ fn no_key_is_lost_through_overwrites_deletes_compactions_and_reopening() {
             compact(&tree);
             assert_holds(&tree, &model, KEYS);
         }
-        assert!(model.len() > 1_500 && database.tables().len() > 3, "{} keys", model.len());
+        assert!(model.len() > 2_500 && database.tables().len() > 5, "{} keys", model.len());
 
         // Each missing get queries one filter, and about 1 % pass.
         observed.counts();
@@ -212,7 +212,7 @@ fn no_key_is_lost_through_overwrites_deletes_compactions_and_reopening() {
             assert_eq!(transaction.get(key(KEYS + i)).unwrap(), None);
         }
         let (queries, rejections) = observed.counts();
-        assert!(queries > KEYS * 98 / 100, "{queries} queries");
+        assert!(queries > KEYS * 99 / 100, "{queries} queries");
         assert!(
             (queries * 97 / 100..queries * 998 / 1000).contains(&rejections),
             "{rejections} of {queries}"
