@@ -24,6 +24,7 @@ capi() {
     fi
     step gcc -std=c99 "${strict[@]}" capi/tests/out_of_memory.c -o "$scratch/out-of-memory" "${shared[@]}"
     step "$scratch/out-of-memory"
+    step static_programs_are_small "${static[@]}"
     step beside_another_rust_library
     unset LD_LIBRARY_PATH
     step the_installed_tree_can_be_moved_and_uninstalled
@@ -62,6 +63,14 @@ c_and_cxx() {
     "$1-c" tests/golden "$scratch/abi.bloom"
     "$1-cxx" tests/golden "$scratch/abi.bloom"
     BLOOMLINE_KERNEL=portable "$1-c" tests/golden "$scratch/abi.bloom" | grep -w portable
+}
+
+static_programs_are_small() {
+    local library=$prefix/lib/libbloomline.a
+    gcc capi/examples/filter.c -o "$scratch/small" -I"$prefix/include" "$library"
+    gcc capi/examples/filter.c -o "$scratch/small-static" "$@"
+    "$scratch/small-static"
+    ! find "$library" -size +5000000c | grep . && ! find "$scratch"/small* -size +1500000c | grep .
 }
 
 # Both bring the Rust standard library, each its own, also of another version.
