@@ -202,7 +202,7 @@ impl FilterBuilder {
 
     /// Returns whether no key has been inserted.
     pub fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+        self.len() == 0
     }
 
     /// Makes a filter of the inserted keys, in whole blocks, and empties the builder. For few keys,
@@ -313,7 +313,7 @@ impl FilterBuilder {
         }
         let sizing = Sizing::for_bits_per_key(unchanged.len(), 12.0).expect("no larger than the hashes");
         let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
-        let mut suspects = BloomFilter::from_parts(blocks, k, Kernel::active(), self.seed, None);
+        let mut suspects = BloomFilter::from_parts(blocks, k, self.kernel, self.seed, None);
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -355,5 +355,20 @@ impl fmt::Debug for FilterBuilder {
             .field("bits_per_key", &self.bits_per_key)
             .field("seed", &self.seed.get())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Just after a piece is full, all hashes are in pieces.
+    #[test]
+    fn a_builder_whose_hashes_are_all_in_pieces_is_not_empty() {
+        let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+        builder.extend(0..PIECE as u64);
+        builder.make_room_for_one().unwrap();
+        assert_eq!((builder.is_empty(), builder.len()), (false, PIECE));
+        assert!(builder.with_seed(1).is_err(), "its keys would be lost");
     }
 }

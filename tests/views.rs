@@ -6,6 +6,7 @@ mod common;
 use common::errors::error;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, MismatchError,
@@ -325,5 +326,26 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
         }
         owned.get_ref().1.set(n_bytes - 1);
         assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
+    }
+}
+
+/// The same if the bytes are a part of others.
+#[test]
+fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
+    struct Shrinking(Vec<u8>, AtomicUsize);
+    impl AsRef<[u8]> for Shrinking {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..self.1.load(Relaxed)]
+        }
+    }
+    let compact = compact_filters().last().unwrap();
+    let len = compact.len();
+    let file = Arc::new(Shrinking(compact, AtomicUsize::new(len)));
+    let slice = SharedSlice::new(Arc::clone(&file), 1..len).unwrap();
+    let owned = OwnedView::from_compact(slice.clone()).unwrap();
+    for shorter in 0..len {
+        file.1.store(shorter, Relaxed);
+        assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
+        assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{shorter} bytes");
     }
 }
