@@ -5,7 +5,8 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::{OutOfMemory, SizingError};
+use crate::error::SizingError;
+use crate::memory::OutOfMemory;
 
 /// Owned bytes that start at a multiple of 64, so that each block of a filter in them is one cache line: for a cache of
 /// filters, as an [`OwnedView`](crate::OwnedView).

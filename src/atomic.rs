@@ -8,16 +8,19 @@ use core::sync::atomic::Ordering;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
-use crate::encoding::{self, StandaloneFooter, StandaloneKind};
+use crate::compact;
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
+use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::lanes::{self, MOST_LANES};
 use crate::mask::ProbeCount;
-use crate::short::MOST_LANES;
 use crate::sizing::{self, Sizing};
+use crate::standalone;
 use crate::view::{BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
@@ -102,7 +105,7 @@ impl AtomicBloomFilter {
         BloomFilter::from_standalone(bytes).map(Self::from)
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 
     /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
     ///
@@ -214,7 +217,8 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
-        Ok(BloomFilter::from_parts(self.blocks.try_copy()?, self.k, self.kernel, self.seed, None))
+        let Self { ref blocks, k, kernel, seed } = *self;
+        Ok(BloomFilter { blocks: blocks.try_copy()?, k, kernel, seed, keys: None })
     }
 
     /// Probes per key, 1 to 16.
@@ -272,9 +276,7 @@ impl AtomicBloomFilter {
     pub fn estimated_keys(&self) -> KeyEstimate {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(scratch) {
-            Some(blocks) => {
-                encoding::with_fewest_lanes(blocks, |lanes| estimate::keys(lanes.iter(), self.k()))
-            }
+            Some(blocks) => lanes::with_fewest_lanes(blocks, |lanes| estimate::keys(lanes.iter(), self.k())),
             None => estimate::keys(self.lanes().flatten(), self.k()),
         }
     }
@@ -289,11 +291,11 @@ impl AtomicBloomFilter {
     /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
     pub(crate) fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
-        let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| encoding::compact_len(blocks) - 1);
+        let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other. What is written is what the checksum
     /// is of, whatever other threads insert.
@@ -301,7 +303,7 @@ impl AtomicBloomFilter {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {
             let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-            return encoding::with_standalone(blocks, self.k, self.seed, None, write);
+            return standalone::with_standalone(blocks, self.k, self.seed, None, write);
         }
         let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
         for start in (0..n_blocks).step_by(MOST_LANES) {
@@ -320,7 +322,7 @@ impl AtomicBloomFilter {
 /// Takes over the filter's memory without copying, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let (blocks, k, kernel, seed) = filter.into_parts();
+        let BloomFilter { blocks, k, kernel, seed, .. } = filter;
         Self { blocks: SharedBlocks::new(blocks), k, kernel, seed }
     }
 }
@@ -329,7 +331,7 @@ impl From<BloomFilter> for AtomicBloomFilter {
 impl From<AtomicBloomFilter> for BloomFilter {
     fn from(filter: AtomicBloomFilter) -> Self {
         let AtomicBloomFilter { blocks, k, kernel, seed } = filter;
-        Self::from_parts(blocks.into_inner(), k, kernel, seed, None)
+        Self { blocks: blocks.into_inner(), k, kernel, seed, keys: None }
     }
 }
 

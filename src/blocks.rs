@@ -3,8 +3,7 @@
 //! A block is stored as the 64 bytes of the format, lanes little-endian, so the same kernels serve owned blocks and
 //! bytes read in place from a file, on every CPU.
 
-use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
-use alloc::vec::Vec;
+use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::array;
 use core::ptr::NonNull;
@@ -14,8 +13,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(target_os = "linux", feature = "huge-pages"))]
 use memmap2::{Advice, MmapMut};
 
-use crate::error::OutOfMemory;
 use crate::mask::block_index;
+use crate::memory::{OutOfMemory, or_abort};
 
 /// Bytes in a block: one cache line.
 pub(crate) const BLOCK_BYTES: usize = 64;
@@ -242,24 +241,6 @@ impl Blocks {
         copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
         Ok(copy)
     }
-}
-
-/// Aborts if memory could not be allocated, as `Vec` does.
-#[inline]
-pub(crate) fn or_abort<T>(allocated: Result<T, OutOfMemory>) -> T {
-    allocated.unwrap_or_else(|error| abort(error))
-}
-
-#[cold]
-fn abort(OutOfMemory { bytes }: OutOfMemory) -> ! {
-    handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<Block>()))
-}
-
-/// Reserves memory for `n` more items.
-#[inline]
-pub(crate) fn reserve<T>(items: &mut Vec<T>, n: usize) -> Result<(), OutOfMemory> {
-    let bytes = items.len().saturating_add(n).saturating_mul(size_of::<T>());
-    items.try_reserve(n).map_err(|_| OutOfMemory { bytes })
 }
 
 impl Drop for Blocks {

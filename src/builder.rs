@@ -4,15 +4,16 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use crate::blocks::{Blocks, LANES, or_abort, reserve};
-use crate::encoding::{self, LANE_BYTES};
-use crate::error::{OutOfMemory, SizingError};
+use crate::blocks::{Blocks, LANES};
+use crate::compact;
+use crate::error::SizingError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
+use crate::lanes::{self, LANE_BYTES};
 use crate::mask::ProbeCount;
-use crate::short;
+use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
 
 /// Collects keys, then makes a filter of the right size: for writers of SSTables.
@@ -221,7 +222,8 @@ impl FilterBuilder {
             (sizing.n_blocks() * LANES, sizing.probe_count())
         })?;
         self.clear();
-        Ok(BloomFilter::from_parts(blocks, k, self.kernel, self.seed, Some(keys as u64)))
+        let (kernel, seed) = (self.kernel, self.seed);
+        Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(keys as u64) })
     }
 
     /// Makes the filter, appends its compact bytes to `out` and empties the builder. Appends at most 1.25 × keys + 65
@@ -243,7 +245,7 @@ impl FilterBuilder {
         reserve(out, n_lanes * LANE_BYTES + 1)?;
         // Before the bytes are written, so that hashes and bytes do not take memory at once.
         self.clear();
-        encoding::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
+        compact::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
         Ok(())
     }
 
@@ -294,7 +296,7 @@ impl FilterBuilder {
         mut on_unchanged: impl FnMut(u64),
     ) -> Result<Blocks, OutOfMemory> {
         // Takes at most eight times the memory of the hashes.
-        let mut blocks = Blocks::zeroed(short::n_blocks(n_lanes))?;
+        let mut blocks = Blocks::zeroed(lanes::n_blocks(n_lanes))?;
         for hashes in self.hashes() {
             self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
         }
@@ -313,7 +315,8 @@ impl FilterBuilder {
         }
         let sizing = Sizing::for_bits_per_key(unchanged.len(), 12.0).expect("no larger than the hashes");
         let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
-        let mut suspects = BloomFilter::from_parts(blocks, k, self.kernel, self.seed, None);
+        let (kernel, seed) = (self.kernel, self.seed);
+        let mut suspects = BloomFilter { blocks, k, kernel, seed, keys: None };
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();

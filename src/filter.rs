@@ -4,16 +4,20 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes, reserve};
-use crate::encoding::{self, Lanes, StandaloneFooter};
-use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
+use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
+use crate::compact;
+use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::KeyEstimate;
+use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
-use crate::sizing::{self, Sizing};
-use crate::view::{BloomView, check_match, groups};
+use crate::memory::OutOfMemory;
+use crate::sizing::Sizing;
+use crate::standalone;
+use crate::view::{BloomView, check_match};
 
 /// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
@@ -36,12 +40,12 @@ use crate::view::{BloomView, check_match, groups};
 /// ```
 #[derive(Clone)]
 pub struct BloomFilter {
-    blocks: Blocks,
-    k: ProbeCount,
-    kernel: Kernel,
-    seed: Seed,
+    pub(crate) blocks: Blocks,
+    pub(crate) k: ProbeCount,
+    pub(crate) kernel: Kernel,
+    pub(crate) seed: Seed,
     /// Number of distinct keys, if known. Inserts make it unknown, because repeats go unnoticed.
-    keys: Option<u64>,
+    pub(crate) keys: Option<u64>,
 }
 
 impl BloomFilter {
@@ -54,7 +58,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::MIN_FPR`] and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
@@ -64,7 +68,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for the filter cannot be
     /// allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
@@ -85,8 +89,8 @@ impl BloomFilter {
     ///
     /// If memory for the filter cannot be allocated.
     pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
-        let blocks = Blocks::zeroed(sizing.n_blocks())?;
-        Ok(Self::from_parts(blocks, sizing.probe_count(), Kernel::active(), Seed::DEFAULT, Some(0)))
+        let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
+        Ok(Self { blocks, k, kernel: Kernel::active(), seed: Seed::DEFAULT, keys: Some(0) })
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
@@ -134,22 +138,7 @@ impl BloomFilter {
         Ok(BloomView::from_standalone(bytes)?.copy()?)
     }
 
-    encoding::standalone_io!(read);
-
-    pub(crate) fn from_parts(
-        blocks: Blocks,
-        k: ProbeCount,
-        kernel: Kernel,
-        seed: Seed,
-        keys: Option<u64>,
-    ) -> Self {
-        Self { blocks, k, kernel, seed, keys }
-    }
-
-    #[cfg(target_has_atomic = "64")]
-    pub(crate) fn into_parts(self) -> (Blocks, ProbeCount, Kernel, Seed) {
-        (self.blocks, self.k, self.kernel, self.seed)
-    }
+    standalone::standalone_io!(read);
 
     /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed.
     pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
@@ -353,60 +342,6 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Divides the number of blocks by `factor`. Bit for bit, the result is the filter that would have been built with
-    /// that many blocks. Size for the worst case, then fold to the size you needed.
-    ///
-    /// # Errors
-    ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Nothing
-    /// is changed then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::BloomFilter;
-    ///
-    /// let (mut large, mut small) = (BloomFilter::with_blocks(64, 6)?, BloomFilter::with_blocks(16, 6)?);
-    /// for key in ["ant", "bee", "cat"] {
-    ///     large.insert(key);
-    ///     small.insert(key);
-    /// }
-    /// large.fold(4)?;
-    /// assert!(large == small);
-    /// # Ok::<(), bloomline::SizingError>(())
-    /// ```
-    pub fn fold(&mut self, factor: usize) -> Result<(), SizingError> {
-        if factor != 1 {
-            *self = self.as_view().to_folded(factor)?;
-        }
-        Ok(())
-    }
-
-    /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
-    /// already above. How far that is depends on the divisors of the number of blocks: a power of two, or a small
-    /// multiple of one, leaves the most choice. Reads the filter a few times.
-    ///
-    /// # Errors
-    ///
-    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Nothing is changed then.
-    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
-        let fpr = sizing::checked_fpr(fpr, 0.0)?;
-        let n_blocks = self.n_blocks();
-        let mut factors = Vec::new();
-        for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
-            if n_blocks.is_multiple_of(divisor) {
-                reserve(&mut factors, 2)?;
-                factors.extend([divisor, n_blocks / divisor]);
-            }
-        }
-        factors.sort_unstable();
-        let fpr_of = |factor| {
-            sizing::estimated_fpr(groups(self.blocks.as_slice(), factor).map(|block| lanes(&block)), self.k)
-        };
-        let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
-        self.fold(factors[good.saturating_sub(1)])
-    }
-
     /// Clears bits in the block of `hash`. The caller knows that no key has them any more.
     pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
         self.keys = None;
@@ -529,7 +464,7 @@ impl BloomFilter {
     /// that they share.
     #[must_use]
     pub fn to_compact(&self) -> Vec<u8> {
-        encoding::with_compact(self.blocks.as_slice(), self.k, |lanes, trailer| [lanes, trailer].concat())
+        compact::with_compact(self.blocks.as_slice(), self.k, |lanes, trailer| [lanes, trailer].concat())
     }
 
     /// Writes the [compact bytes](Self::to_compact) to a `Vec` or another writer, without copying them in memory.
@@ -541,12 +476,12 @@ impl BloomFilter {
     #[cfg(feature = "std")]
     pub fn write_compact(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
         let write = |lanes: &[u8], trailer: &[u8]| out.write_all(lanes).and_then(|()| out.write_all(trailer));
-        encoding::with_compact(self.blocks.as_slice(), self.k, write)
+        compact::with_compact(self.blocks.as_slice(), self.k, write)
     }
 
     /// Length of the [compact bytes](Self::to_compact).
     pub fn compact_len(&self) -> usize {
-        encoding::compact_len(self.blocks.as_slice())
+        compact::compact_len(self.blocks.as_slice())
     }
 
     /// Length of the standalone bytes: the lanes, and a footer of 64 bytes with version, k, seed, number of keys if
@@ -556,12 +491,12 @@ impl BloomFilter {
         self.compact_len() - 1 + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-        encoding::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
+        standalone::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
     /// Borrows the filter as a view.
@@ -574,65 +509,6 @@ impl BloomFilter {
 impl<'a> From<&'a BloomFilter> for BloomView<'a> {
     fn from(filter: &'a BloomFilter) -> Self {
         filter.as_view()
-    }
-}
-
-// Here, because `view.rs` knows nothing of filters.
-impl BloomView<'_> {
-    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
-    ///
-    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
-    /// they lie side by side. Once the copy is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
-        Ok(self.copy()?)
-    }
-
-    pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.filter_of(blocks))
-    }
-
-    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
-    /// See [`BloomFilter::fold`].
-    ///
-    /// # Errors
-    ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::{BloomFilter, BloomView};
-    ///
-    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
-    /// filter.insert("ant");
-    /// let file = filter.to_standalone(); // a mapped file, say
-    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
-    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
-        let n_blocks = self.n_blocks();
-        if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(SizingError::FoldFactor { factor, n_blocks });
-        }
-        let mut folded = Blocks::zeroed(n_blocks / factor)?;
-        self.lanes.with_blocks(|blocks| {
-            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
-                *block = group;
-            }
-        });
-        Ok(self.filter_of(folded))
-    }
-
-    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
-        let Self { k, kernel, seed, keys, .. } = *self;
-        let keys = blocks.known_keys(keys);
-        BloomFilter::from_parts(blocks, k, kernel, seed, keys)
     }
 }
 

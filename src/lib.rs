@@ -196,23 +196,29 @@ pub mod bank;
 mod bitmap;
 mod blocks;
 mod builder;
-mod encoding;
+mod compact;
+mod digits;
 mod error;
 mod estimate;
 mod filter;
+mod fold;
+mod footer;
 mod hash;
 mod kernel;
 mod key;
+mod kind;
+mod lanes;
 mod limits;
 mod mask;
+mod memory;
 mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(target_has_atomic = "ptr")]
 mod shared_slice;
-mod short;
 pub mod sizing;
 pub mod sstable;
+mod standalone;
 pub mod variants;
 mod view;
 
@@ -221,15 +227,16 @@ pub use aligned_bytes::AlignedBytes;
 pub use atomic::AtomicBloomFilter;
 pub use bitmap::set_indices;
 pub use builder::FilterBuilder;
-pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]
 pub use error::ReadError;
 pub use error::{DecodeError, MismatchError, SizingError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
+pub use footer::StandaloneFooter;
 pub use hash::{hash_key, mix};
 pub use kernel::Kernel;
 pub use key::Key;
+pub use kind::StandaloneKind;
 pub use owned_view::OwnedView;
 #[cfg(target_has_atomic = "ptr")]
 pub use shared_slice::SharedSlice;

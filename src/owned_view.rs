@@ -3,9 +3,9 @@
 
 use core::fmt;
 
-use crate::encoding::Lanes;
 use crate::error::DecodeError;
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::view::BloomView;
 
 /// A [`BloomView`] that keeps its bytes, for a struct that cannot borrow them: a table that holds its file, or an entry

@@ -61,9 +61,9 @@ use core::iter;
 
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::SizingError;
+use crate::lanes::MOST_LANES;
 pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, STANDARD_MAX_K, STANDARD_MIN_FPR};
 use crate::mask::ProbeCount;
-use crate::short::MOST_LANES;
 
 /// Bits in a block.
 const BLOCK_BITS: f64 = 512.0;

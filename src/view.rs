@@ -2,18 +2,20 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use core::ops::Range;
 
 use crate::bitmap;
-use crate::blocks::{Block, BlockSlice, combined, lanes};
-use crate::encoding::{self, Lanes, StandaloneFooter, StandaloneKind};
+use crate::blocks::lanes;
+use crate::compact;
 use crate::error::{DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
+use crate::footer;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::lanes::{self, Lanes};
 use crate::mask::ProbeCount;
 use crate::sizing;
+use crate::standalone;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
@@ -66,7 +68,7 @@ impl<'a> BloomView<'a> {
     /// even for inserted keys: store the seed where it cannot be lost, such as in the name of the filter policy.
     #[inline]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
-        let (lanes, k) = encoding::read_compact(bytes)?;
+        let (lanes, k) = compact::read_compact(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(seed));
         Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
@@ -96,7 +98,7 @@ impl<'a> BloomView<'a> {
     /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
     /// function than this build's.
     pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let (lanes, k, footer) = encoding::read_standalone(bytes)?;
+        let (lanes, k, footer) = standalone::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
         let (keys, lanes_checksum) = (footer.known_keys, Some(footer.body_checksum));
         Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
@@ -110,7 +112,7 @@ impl<'a> BloomView<'a> {
     /// [`DecodeError::BodyChecksum`] if the bits are damaged: lookups may then return `false` for keys that were
     /// inserted.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        self.lanes_checksum.map_or(Ok(()), |stored| encoding::verify(self.lanes.as_bytes(), stored))
+        self.lanes_checksum.map_or(Ok(()), |stored| footer::verify(self.lanes.as_bytes(), stored))
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
@@ -244,7 +246,7 @@ impl<'a> BloomView<'a> {
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
         let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
-        self.lanes.with_blocks(|blocks| encoding::with_fewest_lanes(blocks, keys))
+        self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes(blocks, keys))
     }
 
     /// Estimates how many distinct keys are in at least one of two filters. See
@@ -274,20 +276,6 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// A block of the filter after folding by `factor`: the union of as many neighbours.
-    #[inline]
-    pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
-        let neighbours = index * factor..(index + 1) * factor;
-        match self.lanes {
-            Lanes::Blocks(blocks) if factor == 1 => {
-                kernel::prefetch::<false>(blocks.as_slice().as_ptr().wrapping_add(index + 16));
-                blocks.as_slice()[index]
-            }
-            Lanes::Blocks(blocks) => united(blocks.as_slice()[neighbours].iter().copied()),
-            Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
-        }
-    }
-
     fn compare<T>(
         &self,
         other: &BloomView<'_>,
@@ -295,7 +283,7 @@ impl<'a> BloomView<'a> {
     ) -> Result<T, MismatchError> {
         check_match((self.n_blocks(), self.k, self.seed), other)?;
         Ok(self.lanes.with_blocks(|ours| {
-            other.lanes.with_blocks(|theirs| encoding::with_fewest_lanes_of_both(ours, theirs, read))
+            other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes_of_both(ours, theirs, read))
         }))
     }
 
@@ -304,72 +292,6 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
-    }
-}
-
-/// Lookups in a filter that is elsewhere, by one read of a part. See also [`BankFooter`](crate::bank::BankFooter).
-impl StandaloneFooter {
-    /// Hashes `key` under the filter's seed.
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        Seed::new(self.seed).hash(key)
-    }
-
-    /// The bytes that a lookup of a hash needs: one block of 64 bytes, or all lanes of a short filter, counted from the
-    /// start of the filter's standalone bytes.
-    ///
-    /// # Errors
-    ///
-    /// If this is not the footer of a blocked filter, or no filter has its size.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::{BloomFilter, StandaloneFooter};
-    ///
-    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
-    /// filter.insert("ant");
-    /// let object = filter.to_standalone(); // in an object store
-    ///
-    /// let footer = StandaloneFooter::read(&object[object.len() - 64..])?;
-    /// let hash = footer.hash_key("ant");
-    /// let range = footer.range(hash)?;
-    /// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
-    /// assert!(footer.contains_in_range(bytes, hash)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn range(&self, hash: u64) -> Result<Range<u64>, DecodeError> {
-        if self.kind != StandaloneKind::Blocked {
-            return Err(DecodeError::Magic { found: self.kind.magic() });
-        }
-        let wrong_size = DecodeError::Footer { field: "number of lanes", found: self.size };
-        let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
-        if !self.size.is_multiple_of(8) {
-            return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
-        }
-        let block = ((u128::from(hash) * u128::from(self.size / 8)) >> 64) as u64;
-        Ok(64 * block..64 * (block + 1))
-    }
-
-    /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
-    /// definitely absent.
-    ///
-    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys.** Read the
-    /// footer and the range from one version of the file.
-    ///
-    /// # Errors
-    ///
-    /// As [`range`](Self::range), if the bytes have another length, or if no filter has the footer's k. Treat the key as
-    /// possibly present.
-    pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, DecodeError> {
-        let range = self.range(hash)?;
-        let expected = (range.end - range.start) as usize;
-        let lanes = Lanes::new(bytes).filter(|_| bytes.len() == expected);
-        let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
-        let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
-        // Of one block: the mask of a hash is the same in a filter of any size.
-        let view = BloomView { lanes, k, kernel, seed: Seed::DEFAULT, keys: None, lanes_checksum: None };
-        Ok(view.contains_hash(hash))
     }
 }
 
@@ -389,15 +311,6 @@ pub(crate) fn check_match(
         return Err(MismatchError::Seed { ours: seed.get(), theirs: other.seed() });
     }
     Ok(())
-}
-
-/// The blocks after folding: each is the union of `factor` neighbours.
-pub(crate) fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
-    blocks.as_slice().chunks_exact(factor).map(|neighbours| united(neighbours.iter().copied()))
-}
-
-fn united(blocks: impl Iterator<Item = Block>) -> Block {
-    blocks.fold([0; size_of::<Block>()], |union, block| combined(&union, &block, |a, b| a | b))
 }
 
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.

@@ -121,7 +121,7 @@ fn info_says_what_a_file_is() {
 }
 
 #[test]
-fn banks_are_described_and_not_used_as_filters() {
+fn golden_banks_are_described_and_not_used_as_filters() {
     let place = Place::new();
     let golden = |slots: usize| {
         let path = format!("{}/../tests/golden/bank-{slots}-slots.bin", env!("CARGO_MANIFEST_DIR"));

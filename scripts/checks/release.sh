@@ -26,7 +26,7 @@ release() {
     step pack_crates
     RUSTDOCFLAGS="--cfg docsrs -D warnings" step unstable in_package bloomline doc --no-deps --all-features
     for crate in $(scripts/publish list | cut -d' ' -f2); do
-        # Two tests of the command read the goldens, which only the library's package has.
+        # Some tests of the command read the goldens, which only the library's package has.
         step in_package "$crate" test --all-features $([ "$crate" != bloomline-cli ] || echo -- --skip golden)
     done
 }

@@ -40,12 +40,14 @@ pub use view::{BankFooter, BankView};
 
 use self::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
 use crate::aligned_bytes::AlignedBytes;
-use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes, reserve};
-use crate::encoding;
-use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError, out_of_memory};
+use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
+use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::footer;
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS, Square};
+use crate::memory::{OutOfMemory, reserve};
 use crate::sizing::Sizing;
+use crate::standalone;
 use crate::view::{BloomView, check_match};
 
 /// Many filters with equal number of blocks, k and seed, stored so that one lookup answers for all of them.
@@ -128,7 +130,7 @@ impl FilterBank {
         Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 
     /// Copies the rows and known keys of a bank with as many slots.
     fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
@@ -290,7 +292,7 @@ impl FilterBank {
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
         let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
         self.view.bytes[start..][..KEYS_BYTES]
-            .copy_from_slice(&keys.unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
+            .copy_from_slice(&keys.unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
     }
 }
 
@@ -396,7 +398,7 @@ impl fmt::Display for BankError {
                 write!(f, "the bank's {capacity} slots are taken: call `reserve`, or replace a filter")
             }
             Self::Slot { slot, slots } => write!(f, "slot {slot} does not exist: the bank has {slots}"),
-            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
+            Self::OutOfMemory { bytes } => OutOfMemory { bytes }.fmt(f),
         }
     }
 }

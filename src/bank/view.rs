@@ -10,13 +10,15 @@ use super::BankError;
 use super::bitmap::SlotBitmap;
 use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
-use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
+use crate::footer::{self, StandaloneFooter, split_filter};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
 use crate::key::Key;
+use crate::kind::StandaloneKind;
 use crate::mask::ProbeCount;
+use crate::standalone;
 
 /// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](super::FilterBank) has the same
 /// methods.
@@ -104,7 +106,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
             checksums.verify_region(region, block)?;
         }
-        encoding::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, checksums.known_keys)
+        footer::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, checksums.known_keys)
     }
 
     /// Hashes `key` under the filters' seed, for the other methods.
@@ -189,7 +191,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
             *block = self.rows(i).map_or([0xff; BLOCK_BYTES], |rows| column(rows, slot));
         }
         let keys = blocks.known_keys(self.known_keys(slot));
-        Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
+        Ok(BloomFilter { blocks, k, kernel, seed, keys })
     }
 
     pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
@@ -208,7 +210,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     pub fn known_keys(&self, slot: usize) -> Option<u64> {
         self.check_slot(slot).ok()?;
         let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
-        Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != encoding::UNKNOWN_KEYS)
+        Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != footer::UNKNOWN_KEYS)
     }
 
     /// Number of slots, each with a filter.
@@ -260,7 +262,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let stored = self.bytes.as_ref().get(..self.standalone_len());
@@ -271,9 +273,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let Shape { n_blocks, slots, k, seed, .. } = self.shape;
         let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
         for slot in 0..slots {
-            keys.extend(self.known_keys(slot).unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
+            keys.extend(self.known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
         }
-        let known_keys = encoding::checksum(&keys);
+        let known_keys = footer::checksum(&keys);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
         let footer =
             StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, known_keys)

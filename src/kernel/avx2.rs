@@ -7,8 +7,8 @@ use super::batch::{BitLookups, Inserts, Lookups, Pairs};
 use super::prefetch::Words;
 use super::tables::{PerWord, ROWS, Row, Table, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::lanes::{Lane, ShortLanes};
 use crate::mask::ProbeCount;
-use crate::short::{Lane, ShortLanes};
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]

@@ -15,10 +15,10 @@ use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::lanes::ShortLanes;
 use crate::mask::ProbeCount;
 #[cfg(target_has_atomic = "64")]
 use crate::mask::words;
-use crate::short::ShortLanes;
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx2;

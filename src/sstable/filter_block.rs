@@ -7,10 +7,10 @@ use core::fmt;
 
 use super::FilterPolicy;
 use super::policy::compact_contains;
-use crate::blocks::or_abort;
 use crate::builder::FilterBuilder;
 use crate::error::DecodeError;
 use crate::key::Key;
+use crate::memory::or_abort;
 
 /// LevelDB's value: a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;

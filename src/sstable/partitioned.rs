@@ -11,9 +11,8 @@ use core::ops::Range;
 use xxhash_rust::xxh64::xxh64;
 
 use super::FilterPolicy;
-use crate::blocks::reserve;
 use crate::builder::FilterBuilder;
-use crate::error::{OutOfMemory, out_of_memory};
+use crate::memory::{OutOfMemory, reserve};
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
@@ -421,7 +420,7 @@ impl fmt::Display for PartitionError {
             Self::FilterEnd { offset, bytes } => {
                 write!(f, "a filter of {bytes} bytes cannot start at {offset}: it must end below 2^64")
             }
-            Self::OutOfMemory { bytes } => out_of_memory(f, bytes),
+            Self::OutOfMemory { bytes } => OutOfMemory { bytes }.fmt(f),
         }
     }
 }

@@ -3,11 +3,11 @@
 
 use alloc::vec::Vec;
 
-use crate::blocks::or_abort;
 use crate::builder::FilterBuilder;
 use crate::error::{DecodeError, SizingError};
 use crate::hash::hash_key;
 use crate::key::Key;
+use crate::memory::or_abort;
 use crate::view::BloomView;
 
 /// Creates and queries the filters of a database, in the shape of LevelDB's `FilterPolicy`.

@@ -5,14 +5,16 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
-use crate::encoding::{self, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
+use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::kind::StandaloneKind;
 use crate::mask::{ProbeCount, block_index, words};
 use crate::sizing::Sizing;
+use crate::standalone;
 
 /// A [`BloomFilter`] that supports removal: for each bit, a counter of four bits counts the keys that set it.
 ///
@@ -359,13 +361,13 @@ impl CountingBloomFilter {
         size_of_val(self.counters()) + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
-        let (k, seed, checksum) = (self.k(), self.seed(), encoding::checksum(counters));
+        let (k, seed, checksum) = (self.k(), self.seed(), footer::checksum(counters));
         let footer = StandaloneFooter::new(StandaloneKind::Counting, n_blocks, k, seed, keys, checksum);
         write(counters)?;
         write(&footer.to_bytes())
@@ -392,7 +394,7 @@ impl CountingBloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (body, footer) = encoding::split_filter(bytes, StandaloneKind::Counting)?;
+        let (body, footer) = footer::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
         footer.check_size(body)?;
         footer.verify(body)?;
@@ -402,11 +404,12 @@ impl CountingBloomFilter {
             *block = bits(counters);
         }
         let keys = counters.known_keys(footer.known_keys);
-        let filter = BloomFilter::from_parts(blocks, k, Kernel::active(), Seed::new(footer.seed), keys);
+        let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));
+        let filter = BloomFilter { blocks, k, kernel, seed, keys };
         Ok(Self { filter, counters })
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 }
 
 /// The bits of a block: a bit is set if its counter is not zero.

@@ -7,10 +7,14 @@ use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
-use crate::error::{DecodeError, OutOfMemory, SizingError};
+use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
+use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::lanes::LANE_BYTES;
+use crate::memory::OutOfMemory;
+use crate::standalone;
 use crate::variants::ScalableBloomFilter;
 
 /// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
@@ -223,7 +227,7 @@ impl<T: Key> Frontier<T> {
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (mut checksum, mut queue_bytes) = (Xxh64::new(0), 0);
@@ -242,7 +246,7 @@ impl<T: Key> Frontier<T> {
         let Self { accepted, capacity, .. } = *self;
         let items = self.queue.len() as u64;
         let fields = [items, queue_bytes, accepted, capacity, checksum.digest(), VERSION.into()];
-        write(&encoding::seal(fields, StandaloneKind::Frontier))
+        write(&footer::seal(fields, StandaloneKind::Frontier))
     }
 }
 
@@ -272,7 +276,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         if bytes.len() < StandaloneFooter::LEN {
             return Err(DecodeError::TooShort { found: bytes.len(), least: LEAST_BYTES });
         }
-        let (body, fields) = encoding::split(bytes, StandaloneKind::Frontier)?;
+        let (body, fields) = footer::split(bytes, StandaloneKind::Frontier)?;
         let [items, queue_bytes, accepted, capacity, checksum, last] = fields;
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
@@ -281,7 +285,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         if accepted < items || accepted > u64::MAX / 2 {
             return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
         }
-        encoding::verify(body, checksum)?;
+        footer::verify(body, checksum)?;
         let wrong = |stored, unit| DecodeError::Size { stored, unit, found_bytes: body.len() };
         let too_long = wrong(queue_bytes, "bytes of queue");
         let (encoded, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
@@ -321,7 +325,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         }
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 }
 
 /// `None` if there are fewer than `at` bytes.

@@ -4,16 +4,19 @@
 use alloc::vec::Vec;
 use core::{fmt, iter, mem};
 
-use crate::blocks::{BLOCK_BYTES, or_abort, reserve};
-use crate::encoding::{self, StandaloneFooter, StandaloneKind, VERSION};
-use crate::error::{DecodeError, MismatchError, OutOfMemory, SizingError};
+use crate::blocks::BLOCK_BYTES;
+use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::filter::BloomFilter;
+use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
+use crate::kind::StandaloneKind;
 use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 use crate::mask::ProbeCount;
+use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
+use crate::standalone;
 use crate::view::BloomView;
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
@@ -500,7 +503,7 @@ impl ScalableBloomFilter {
         self.filters.iter().map(BloomFilter::standalone_len).sum::<usize>() + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -509,7 +512,7 @@ impl ScalableBloomFilter {
         let (n_filters, keys) = (self.filters.len() as u64, self.inserted_keys());
         let last = u64::from_le_bytes([VERSION, growth, 0, 0, 0, 0, 0, 0]);
         let fields = [n_filters, keys, initial_capacity, fpr.to_bits(), tightening.to_bits(), last];
-        write(&encoding::seal(fields, StandaloneKind::Scalable))
+        write(&footer::seal(fields, StandaloneKind::Scalable))
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
@@ -535,7 +538,7 @@ impl ScalableBloomFilter {
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let wrong = |field, found| DecodeError::Footer { field, found };
         let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
-        let (filters, fields) = encoding::split(bytes, StandaloneKind::Scalable)?;
+        let (filters, fields) = footer::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, keys, initial_capacity, fpr, tightening, last] = fields;
         let (fpr, tightening) = (f64::from_bits(fpr), f64::from_bits(tightening));
         let [_, growth, reserved @ ..] = last.to_le_bytes();
@@ -575,7 +578,7 @@ impl ScalableBloomFilter {
         Ok(Self { filters: copies, plan, room, seed: Seed::new(seed) })
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.
@@ -583,7 +586,7 @@ fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, 
     iter::from_fn(move || {
         let all = mem::take(&mut bytes);
         (!all.is_empty()).then(|| {
-            let (before, last) = encoding::split_last_standalone(all)?;
+            let (before, last) = standalone::split_last_standalone(all)?;
             bytes = before;
             BloomView::from_standalone_unverified(last)
         })

@@ -5,12 +5,15 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
+use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
 use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::lanes::LANE_BYTES;
 use crate::sizing::{self, StandardProbeCount, StandardSizing};
+use crate::standalone;
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
@@ -358,12 +361,12 @@ impl StandardBloomFilter {
         self.body().len() + StandaloneFooter::LEN
     }
 
-    encoding::standalone_io!(write);
+    standalone::standalone_io!(write);
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (bit_len, k, seed, checksum) =
-            (self.bit_len(), self.k(), self.seed(), encoding::checksum(self.body()));
+            (self.bit_len(), self.k(), self.seed(), footer::checksum(self.body()));
         let footer = StandaloneFooter::new(StandaloneKind::Standard, bit_len, k, seed, self.keys, checksum);
         write(self.body())?;
         write(&footer.to_bytes())
@@ -390,7 +393,7 @@ impl StandardBloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
+        let (lanes, footer) = footer::split_filter(bytes, StandaloneKind::Standard)?;
         let bit_len = footer.size;
         footer.check_size(lanes)?;
         let sizing = footer.probe_count(|k| StandardSizing::with_bits(bit_len, k))?;
@@ -404,7 +407,7 @@ impl StandardBloomFilter {
         Ok(Self { blocks, sizing, seed: Seed::new(footer.seed), keys })
     }
 
-    encoding::standalone_io!(read);
+    standalone::standalone_io!(read);
 }
 
 /// Equal if both give the same answers: same size, bits, k and seed.

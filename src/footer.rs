@@ -1,12 +1,18 @@
-//! The footer of 64 bytes that ends all standalone bytes. Its first fields differ between kinds.
+//! The footer of 64 bytes that ends all standalone bytes, and lookups that need no more than the footer and one block.
+//! Its first fields differ between kinds.
+#![forbid(unsafe_code)]
 
-use core::fmt;
+use core::ops::Range;
 
 use xxhash_rust::xxh64::xxh64;
 
-use super::lanes::LANE_BYTES;
 use crate::error::{DecodeError, SizingError};
-use crate::hash;
+use crate::hash::{self, Seed};
+use crate::kernel::Kernel;
+use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::lanes::{LANE_BYTES, Lanes};
+use crate::mask::ProbeCount;
 
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
@@ -15,61 +21,6 @@ const FOOTER_BYTES: usize = StandaloneFooter::LEN;
 const COUNTER_BLOCK_BYTES: usize = 256;
 /// Stored if the number of keys is not known.
 pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
-
-/// The kind of filter in standalone bytes, identified by the last eight bytes.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandaloneKind {
-    /// A [`BloomFilter`](crate::BloomFilter).
-    Blocked,
-    /// A [`StandardBloomFilter`](crate::variants::StandardBloomFilter).
-    Standard,
-    /// A [`CountingBloomFilter`](crate::variants::CountingBloomFilter).
-    Counting,
-    /// A [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter).
-    Scalable,
-    /// A [`Frontier`](crate::variants::Frontier).
-    Frontier,
-    /// A [`FilterBank`](crate::bank::FilterBank).
-    Bank,
-}
-
-impl StandaloneKind {
-    const ALL: [Self; 6] =
-        [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier, Self::Bank];
-
-    /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
-    }
-
-    /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
-    /// change.
-    pub(crate) fn magic(self) -> [u8; 8] {
-        match self {
-            Self::Blocked => *b"\x89bloom\r\n",
-            Self::Standard => *b"\x89blstd\r\n",
-            Self::Counting => *b"\x89blcnt\r\n",
-            Self::Scalable => *b"\x89blscl\r\n",
-            Self::Frontier => *b"\x89blsiv\r\n",
-            Self::Bank => *b"\x89blbnk\r\n",
-        }
-    }
-}
-
-/// For example "standard filter".
-impl fmt::Display for StandaloneKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Blocked => "blocked filter",
-            Self::Standard => "standard filter",
-            Self::Counting => "counting filter",
-            Self::Scalable => "scalable filter",
-            Self::Frontier => "frontier",
-            Self::Bank => "filter bank",
-        })
-    }
-}
 
 /// The footer of a single filter's standalone bytes: describes the filter without opening it, and finds the filter at the
 /// end of a larger file.
@@ -128,6 +79,68 @@ impl StandaloneFooter {
         split_filter(bytes, kind).map(|(_, footer)| footer)
     }
 
+    /// Hashes `key` under the filter's seed.
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        Seed::new(self.seed).hash(key)
+    }
+
+    /// The bytes that a lookup of a hash needs: one block of 64 bytes, or all lanes of a short filter, counted from the
+    /// start of the filter's standalone bytes.
+    ///
+    /// # Errors
+    ///
+    /// If this is not the footer of a blocked filter, or no filter has its size.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, StandaloneFooter};
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.insert("ant");
+    /// let object = filter.to_standalone(); // in an object store
+    ///
+    /// let footer = StandaloneFooter::read(&object[object.len() - 64..])?;
+    /// let hash = footer.hash_key("ant");
+    /// let range = footer.range(hash)?;
+    /// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
+    /// assert!(footer.contains_in_range(bytes, hash)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn range(&self, hash: u64) -> Result<Range<u64>, DecodeError> {
+        if self.kind != StandaloneKind::Blocked {
+            return Err(DecodeError::Magic { found: self.kind.magic() });
+        }
+        let wrong_size = DecodeError::Footer { field: "number of lanes", found: self.size };
+        let len = self.size.checked_mul(8).filter(|&len| len != 0).ok_or(wrong_size)?;
+        if !self.size.is_multiple_of(8) {
+            return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
+        }
+        let block = ((u128::from(hash) * u128::from(self.size / 8)) >> 64) as u64;
+        Ok(64 * block..64 * (block + 1))
+    }
+
+    /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
+    /// definitely absent.
+    ///
+    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys.** Read the
+    /// footer and the range from one version of the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`range`](Self::range), if the bytes have another length, or if no filter has the footer's k. Treat the key as
+    /// possibly present.
+    pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, DecodeError> {
+        let range = self.range(hash)?;
+        let expected = (range.end - range.start) as usize;
+        let lanes = Lanes::new(bytes).filter(|_| bytes.len() == expected);
+        let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
+        let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
+        // Of one block: the mask of a hash is the same in a filter of any size.
+        Ok(lanes.with_blocks(|blocks| kernel.contains(blocks, hash, k)))
+    }
+
     /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked
     /// against nothing: the file may be shorter.
     pub fn standalone_len(&self) -> Option<usize> {
@@ -135,7 +148,7 @@ impl StandaloneFooter {
     }
 
     /// Length of the bytes before the footer, or `None` if it exceeds `usize`.
-    pub(super) fn body_len(&self) -> Option<usize> {
+    pub(crate) fn body_len(&self) -> Option<usize> {
         let (units, unit_bytes) = match self.kind {
             StandaloneKind::Standard => (self.size.div_ceil(64), LANE_BYTES),
             StandaloneKind::Counting => (self.size, COUNTER_BLOCK_BYTES),

@@ -1,13 +1,13 @@
-//! Section 4 of the format: compact bytes, for use inside a container.
+//! Compact bytes, for use inside a container: section 4 of the format.
+#![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
 
-use super::footer::VERSION;
-use super::lanes::{Lanes, with_fewest_lanes};
 use crate::blocks::{BlockSlice, LANES};
 use crate::error::DecodeError;
+use crate::footer::VERSION;
+use crate::lanes::{self, Lane, Lanes, MOST_LANES, with_fewest_lanes};
 use crate::mask::ProbeCount;
-use crate::short::{self, Lane, MOST_LANES};
 
 /// Calls `write` with the lanes and the trailer that follows them.
 pub(crate) fn with_compact<T>(
@@ -24,7 +24,7 @@ pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_l
         out.extend_from_slice(blocks.as_slice().as_flattened());
     } else {
         let lanes = &mut [Lane::default(); MOST_LANES][..n_lanes];
-        short::unite(blocks, lanes);
+        lanes::unite(blocks, lanes);
         out.extend_from_slice(lanes.as_flattened());
     }
     out.push(trailer(k));

@@ -1,19 +1,51 @@
-//! Encoding and decoding, as `docs/format.md` specifies. The formats of the variants are in the variants' own files.
+//! Standalone bytes, for files and networks: section 5 of the format. Variants encode theirs in their own files, by the
+//! same methods.
 #![forbid(unsafe_code)]
-
-mod compact;
-mod footer;
-mod lanes;
-mod standalone;
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-pub(crate) use compact::{compact_len, read_compact, with_compact, write_compact_lanes};
-pub use footer::{StandaloneFooter, StandaloneKind};
-pub(crate) use footer::{UNKNOWN_KEYS, VERSION, checksum, seal, split, split_filter, verify};
-pub(crate) use lanes::{LANE_BYTES, Lanes, with_fewest_lanes, with_fewest_lanes_of_both};
-pub(crate) use standalone::{read_standalone, split_last_standalone, with_standalone};
+use crate::blocks::BlockSlice;
+use crate::error::DecodeError;
+use crate::footer::{StandaloneFooter, checksum, split_filter};
+use crate::hash::Seed;
+use crate::kind::StandaloneKind;
+use crate::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
+use crate::mask::ProbeCount;
+
+/// Calls `write` with the lanes and the footer that follows them.
+pub(crate) fn with_standalone<T>(
+    blocks: BlockSlice<'_>,
+    k: ProbeCount,
+    seed: Seed,
+    keys: Option<u64>,
+    write: impl FnOnce(&[u8], &[u8]) -> T,
+) -> T {
+    with_fewest_lanes(blocks, |lanes| {
+        let lanes = lanes.as_bytes();
+        let n_lanes = (lanes.len() / LANE_BYTES) as u64;
+        let (k, seed) = (k.get(), seed.get());
+        let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, checksum(lanes));
+        write(lanes, &footer.to_bytes())
+    })
+}
+
+pub(crate) fn read_standalone(
+    bytes: &[u8],
+) -> Result<(Lanes<'_>, ProbeCount, StandaloneFooter), DecodeError> {
+    let (lanes, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
+    let k = footer.probe_count(ProbeCount::new)?;
+    footer.check_size(lanes)?;
+    Ok((Lanes::new(lanes).ok_or(footer.wrong_size(lanes))?, k, footer))
+}
+
+/// Splits off the last of several filters' standalone bytes.
+pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+    let (before, footer) = split_filter(bytes, StandaloneKind::Blocked)?;
+    let start = footer.body_len().and_then(|lanes| before.len().checked_sub(lanes));
+    let start = start.ok_or(footer.wrong_size(before))?;
+    Ok(bytes.split_at(start))
+}
 
 /// Takes the parts of an encoding one after the other, and never fails.
 pub(crate) fn append_to(out: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), Infallible> {
@@ -32,7 +64,7 @@ macro_rules! standalone_io {
         #[must_use]
         pub fn to_standalone(&self) -> Vec<u8> {
             let mut bytes = Vec::with_capacity(self.standalone_len());
-            let Ok(()) = self.encode(crate::encoding::append_to(&mut bytes));
+            let Ok(()) = self.encode(crate::standalone::append_to(&mut bytes));
             bytes
         }
 
@@ -62,7 +94,7 @@ macro_rules! standalone_io {
         /// [`ReadError::Decode`](crate::ReadError::Decode) if `from_standalone` refuses the bytes.
         #[doc(alias = "load")]
         #[cfg(feature = "std")]
-        pub fn read_standalone(mut input: impl std::io::Read) -> Result<Self, crate::ReadError> {
+        pub fn read_standalone(mut input: impl std::io::Read) -> Result<Self, crate::error::ReadError> {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes)?;
             Ok(Self::from_standalone(&bytes)?)

@@ -1,0 +1,150 @@
+//! Copies of views, and folding: each block of a folded filter is the union of neighbours.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+
+use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
+use crate::error::SizingError;
+use crate::filter::BloomFilter;
+use crate::kernel;
+use crate::lanes::Lanes;
+use crate::memory::{OutOfMemory, reserve};
+use crate::sizing;
+use crate::view::BloomView;
+
+impl BloomFilter {
+    /// Divides the number of blocks by `factor`. Bit for bit, the result is the filter that would have been built with
+    /// that many blocks. Size for the worst case, then fold to the size you needed.
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Nothing
+    /// is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let (mut large, mut small) = (BloomFilter::with_blocks(64, 6)?, BloomFilter::with_blocks(16, 6)?);
+    /// for key in ["ant", "bee", "cat"] {
+    ///     large.insert(key);
+    ///     small.insert(key);
+    /// }
+    /// large.fold(4)?;
+    /// assert!(large == small);
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn fold(&mut self, factor: usize) -> Result<(), SizingError> {
+        if factor != 1 {
+            *self = self.as_view().to_folded(factor)?;
+        }
+        Ok(())
+    }
+
+    /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
+    /// already above. How far that is depends on the divisors of the number of blocks: a power of two, or a small
+    /// multiple of one, leaves the most choice. Reads the filter a few times.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Nothing is changed then.
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
+        let fpr = sizing::checked_fpr(fpr, 0.0)?;
+        let n_blocks = self.n_blocks();
+        let mut factors = Vec::new();
+        for divisor in (1..).take_while(|divisor| divisor <= &(n_blocks / divisor)) {
+            if n_blocks.is_multiple_of(divisor) {
+                reserve(&mut factors, 2)?;
+                factors.extend([divisor, n_blocks / divisor]);
+            }
+        }
+        factors.sort_unstable();
+        let fpr_of = |factor| {
+            sizing::estimated_fpr(groups(self.blocks.as_slice(), factor).map(|block| lanes(&block)), self.k)
+        };
+        let good = factors.partition_point(|&factor| fpr_of(factor) <= fpr);
+        self.fold(factors[good.saturating_sub(1)])
+    }
+}
+
+impl BloomView<'_> {
+    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
+    ///
+    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
+    /// they lie side by side. Once the copy is changed, it is written in that size, and its
+    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
+        Ok(self.copy()?)
+    }
+
+    pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
+        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.filter_of(blocks))
+    }
+
+    /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.
+    /// See [`BloomFilter::fold`].
+    ///
+    /// # Errors
+    ///
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView};
+    ///
+    /// let mut filter = BloomFilter::with_blocks(1_000, 6)?;
+    /// filter.insert("ant");
+    /// let file = filter.to_standalone(); // a mapped file, say
+    /// let folded = BloomView::from_standalone(&file)?.to_folded(10)?;
+    /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
+        let n_blocks = self.n_blocks();
+        if factor == 0 || !n_blocks.is_multiple_of(factor) {
+            return Err(SizingError::FoldFactor { factor, n_blocks });
+        }
+        let mut folded = Blocks::zeroed(n_blocks / factor)?;
+        self.lanes.with_blocks(|blocks| {
+            for (block, group) in folded.as_mut_slice().iter_mut().zip(groups(blocks, factor)) {
+                *block = group;
+            }
+        });
+        Ok(self.filter_of(folded))
+    }
+
+    fn filter_of(&self, blocks: Blocks) -> BloomFilter {
+        let Self { k, kernel, seed, keys, .. } = *self;
+        let keys = blocks.known_keys(keys);
+        BloomFilter { blocks, k, kernel, seed, keys }
+    }
+
+    /// A block of the filter after folding by `factor`: the union of as many neighbours.
+    #[inline]
+    pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
+        let neighbours = index * factor..(index + 1) * factor;
+        match self.lanes {
+            Lanes::Blocks(blocks) if factor == 1 => {
+                kernel::prefetch::<false>(blocks.as_slice().as_ptr().wrapping_add(index + 16));
+                blocks.as_slice()[index]
+            }
+            Lanes::Blocks(blocks) => united(blocks.as_slice()[neighbours].iter().copied()),
+            Lanes::Short(short) => united(neighbours.map(|block| short.block(block))),
+        }
+    }
+}
+
+/// The blocks after folding: each is the union of `factor` neighbours.
+pub(crate) fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
+    blocks.as_slice().chunks_exact(factor).map(|neighbours| united(neighbours.iter().copied()))
+}
+
+fn united(blocks: impl Iterator<Item = Block>) -> Block {
+    blocks.fold([0; size_of::<Block>()], |union, block| combined(&union, &block, |a, b| a | b))
+}

@@ -1,0 +1,59 @@
+//! `StandaloneKind`: which type wrote standalone bytes.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+/// The kind of filter in standalone bytes, identified by the last eight bytes.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandaloneKind {
+    /// A [`BloomFilter`](crate::BloomFilter).
+    Blocked,
+    /// A [`StandardBloomFilter`](crate::variants::StandardBloomFilter).
+    Standard,
+    /// A [`CountingBloomFilter`](crate::variants::CountingBloomFilter).
+    Counting,
+    /// A [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter).
+    Scalable,
+    /// A [`Frontier`](crate::variants::Frontier).
+    Frontier,
+    /// A [`FilterBank`](crate::bank::FilterBank).
+    Bank,
+}
+
+impl StandaloneKind {
+    const ALL: [Self; 6] =
+        [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier, Self::Bank];
+
+    /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
+    }
+
+    /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
+    /// change.
+    pub(crate) fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Blocked => *b"\x89bloom\r\n",
+            Self::Standard => *b"\x89blstd\r\n",
+            Self::Counting => *b"\x89blcnt\r\n",
+            Self::Scalable => *b"\x89blscl\r\n",
+            Self::Frontier => *b"\x89blsiv\r\n",
+            Self::Bank => *b"\x89blbnk\r\n",
+        }
+    }
+}
+
+/// For example "standard filter".
+impl fmt::Display for StandaloneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocked => "blocked filter",
+            Self::Standard => "standard filter",
+            Self::Counting => "counting filter",
+            Self::Scalable => "scalable filter",
+            Self::Frontier => "frontier",
+            Self::Bank => "filter bank",
+        })
+    }
+}
