@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::{env, fs};
 
-use bloomline::BloomView;
-use bloomline::sstable::{FilterBlockError, FilterBlockReader, PartitionIndex};
+use bloomline::sstable::{FilterBlockReader, PartitionIndex};
+use bloomline::{BloomView, DecodeError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("name the file to inspect")?;
@@ -48,7 +48,7 @@ fn filter_block(bytes: &[u8], block: &FilterBlockReader) -> String {
     for range in 0..block.n_filters() as u64 {
         // A range that begins beyond 2^64 bytes has no offset to be asked for.
         let found = range.checked_mul(1 << range_log2).map(|offset| block.filter_of(offset));
-        if matches!(found, Some(Err(FilterBlockError::NoKeys { .. }))) {
+        if matches!(found, Some(Err(DecodeError::NoFilter { .. }))) {
             n_empty += 1;
             continue;
         }

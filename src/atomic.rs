@@ -276,7 +276,9 @@ impl AtomicBloomFilter {
     pub fn estimated_keys(&self) -> KeyEstimate {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(scratch) {
-            Some(blocks) => lanes::with_fewest_lanes(blocks, |lanes| estimate::keys(lanes.iter(), self.k())),
+            Some(blocks) => {
+                lanes::with_fewest_lanes([blocks], |[lanes]| estimate::keys(lanes.iter(), self.k()))
+            }
             None => estimate::keys(self.lanes().flatten(), self.k()),
         }
     }

@@ -15,7 +15,7 @@ pub(crate) fn with_compact<T>(
     k: ProbeCount,
     write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> T {
-    with_fewest_lanes(blocks, |lanes| write(lanes.as_bytes(), &[trailer(k)]))
+    with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(k)]))
 }
 
 /// Appends compact bytes with exactly `n_lanes` lanes: all lanes of the blocks, or fewer, which the blocks then share.
@@ -35,7 +35,7 @@ fn trailer(k: ProbeCount) -> u8 {
 }
 
 pub(crate) fn compact_len(blocks: BlockSlice<'_>) -> usize {
-    with_fewest_lanes(blocks, |lanes| lanes.as_bytes().len() + 1)
+    with_fewest_lanes([blocks], |[lanes]| lanes.as_bytes().len() + 1)
 }
 
 #[inline]

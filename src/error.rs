@@ -9,7 +9,7 @@ use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::memory::OutOfMemory;
 
-/// No filter can be made as requested.
+/// What was requested cannot be built.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizingError {
@@ -68,6 +68,33 @@ pub enum SizingError {
         /// Blocks of the filter to be folded.
         n_blocks: usize,
     },
+    /// A partition needs at least one key.
+    #[non_exhaustive]
+    KeysPerPartition {
+        /// The value given.
+        value: usize,
+    },
+    /// The key is not in the order of the bytes, as after a comparator with another order, or an integer in
+    /// little-endian bytes. Or two partitions have the same first key.
+    #[non_exhaustive]
+    KeyOrder {
+        /// The first byte, from 0, in which the key differs from the key before it.
+        at: usize,
+    },
+    /// A partition's filter must end below 2^64.
+    #[non_exhaustive]
+    FilterEnd {
+        /// Where the filter starts.
+        offset: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The filters take more bytes than the 32-bit offsets of LevelDB's filter block can address.
+    #[non_exhaustive]
+    FilterBlock {
+        /// Bytes of the filters.
+        bytes: u64,
+    },
     /// The seed must be set before the first key: keys that are in the filter would no longer be found.
     #[non_exhaustive]
     SeedAfterKeys {
@@ -115,6 +142,20 @@ impl fmt::Display for SizingError {
             Self::FoldFactor { factor, n_blocks } => write!(
                 f,
                 "{n_blocks} blocks cannot be folded by {factor}: use a factor that divides {n_blocks}"
+            ),
+            Self::KeysPerPartition { value } => write!(f, "a partition has at least 1 key, not {value}"),
+            Self::KeyOrder { at } => write!(
+                f,
+                "the key is out of order at byte {at}: sort keys by their bytes, or make one filter for the table \
+                 instead of partitions"
+            ),
+            Self::FilterEnd { offset, bytes } => {
+                write!(f, "a filter of {bytes} bytes cannot start at {offset}: it must end below 2^64")
+            }
+            Self::FilterBlock { bytes } => write!(
+                f,
+                "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
+                u32::MAX
             ),
             Self::SeedAfterKeys { seed } => {
                 write!(
@@ -218,7 +259,7 @@ pub enum DecodeError {
         /// The last byte.
         found: u8,
     },
-    /// A slice does not lie within its bytes.
+    /// A slice does not lie within its bytes: the range that was stored for it is damaged, or of another file.
     #[non_exhaustive]
     Slice {
         /// Where the slice starts.
@@ -228,7 +269,7 @@ pub enum DecodeError {
         /// Bytes that there are.
         found: usize,
     },
-    /// Too few bytes for standalone bytes of this type: they were cut, or are something else.
+    /// Too few bytes: they were cut, or are something else.
     #[non_exhaustive]
     TooShort {
         /// Bytes given.
@@ -303,6 +344,14 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
+    /// A filter block has no filter for this data block: it is of another table, or damaged.
+    #[non_exhaustive]
+    NoFilter {
+        /// Index of the filter that the data block should have.
+        range: u64,
+        /// Number of filters in the filter block, empty ones included.
+        n_filters: usize,
+    },
     /// Another hash function than this crate's placed the filter's keys: the writer is faulty. Rebuild the filter.
     #[non_exhaustive]
     HashValue {
@@ -339,11 +388,16 @@ impl fmt::Display for DecodeError {
                 "a compact filter ends in a byte from 0x20 to 0x2f, not {found:#04x}: the bytes were cut or damaged, \
                  or are of a newer version"
             ),
-            Self::Slice { start, end, found } => write!(f, "bytes {start} to {end} of {found} do not exist"),
+            Self::Slice { start, end, found } => {
+                write!(
+                    f,
+                    "bytes {start} to {end} of {found} do not exist: the range is damaged, or of another file"
+                )
+            }
             Self::TooShort { found, least } => {
                 write!(
                     f,
-                    "not a filter's standalone bytes, or cut short: {found} bytes, at least {least} needed"
+                    "the bytes were cut, or are something else: there are {found}, and at least {least} are needed"
                 )
             }
             Self::Magic { found } => match StandaloneKind::of(&found) {
@@ -389,6 +443,11 @@ impl fmt::Display for DecodeError {
                     "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
                 )
             }
+            Self::NoFilter { range, n_filters } => write!(
+                f,
+                "filter {range} of {n_filters} is empty or does not exist: the filter block is damaged or of another \
+                 table, so rewrite the table"
+            ),
             Self::HashValue { stored, expected } => write!(
                 f,
                 "another hash function placed the keys (check value {stored:#018x}, ours {expected:#018x}): rebuild \
@@ -507,6 +566,21 @@ mod tests {
                 SizingError::SeedAfterKeys { seed: 9 },
                 "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
             ),
+            (SizingError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
+            (
+                SizingError::KeyOrder { at: 3 },
+                "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
+                 instead of partitions",
+            ),
+            (
+                SizingError::FilterEnd { offset: u64::MAX, bytes: 9 },
+                "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
+            ),
+            (
+                SizingError::FilterBlock { bytes: 1 << 32 },
+                "the filters take 4294967296 bytes, the limit is 4294967295: make smaller tables, or partition the \
+                 filters",
+            ),
             (SizingError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
         ] {
             assert_eq!(error.to_string(), text);
@@ -559,7 +633,15 @@ mod tests {
                 "a compact filter ends in a byte from 0x20 to 0x2f, not 0x35: the bytes were cut or damaged, or are \
                  of a newer version",
             ),
-            (DecodeError::Slice { start: 3, end: 9, found: 7 }, "bytes 3 to 9 of 7 do not exist"),
+            (
+                DecodeError::NoFilter { range: 9, n_filters: 9 },
+                "filter 9 of 9 is empty or does not exist: the filter block is damaged or of another table, so rewrite \
+                 the table",
+            ),
+            (
+                DecodeError::Slice { start: 3, end: 9, found: 7 },
+                "bytes 3 to 9 of 7 do not exist: the range is damaged, or of another file",
+            ),
             (
                 DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 },
                 "the bank's region 7 is damaged, or these are other bytes: their checksum is 0x0000000000000002, stored \
@@ -571,7 +653,7 @@ mod tests {
             ),
             (
                 DecodeError::TooShort { found: 3, least: 72 },
-                "not a filter's standalone bytes, or cut short: 3 bytes, at least 72 needed",
+                "the bytes were cut, or are something else: there are 3, and at least 72 are needed",
             ),
             (
                 DecodeError::Magic { found: *b"\x00bloom\r\n" },

@@ -2,7 +2,7 @@
 //! fewer lanes than whole blocks have, in blocks that overlap and wrap around.
 #![forbid(unsafe_code)]
 
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, combined, lanes};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
 use crate::mask::block_index;
 
 /// The most lanes of a short filter. Above that, whole blocks waste little.
@@ -109,46 +109,6 @@ pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
     }
 }
 
-/// The shortest short filter that represents these blocks, if there is one: blocks that share a lane must agree in it.
-pub(crate) fn shortest<'a>(
-    blocks: BlockSlice<'_>,
-    scratch: &'a mut [Lane; MOST_LANES],
-) -> Option<ShortLanes<'a>> {
-    let n_blocks = blocks.as_slice().len();
-    // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
-    let strides = [1, 2, 4].into_iter().filter(|_| n_blocks % 2 == 1);
-    let n_lanes = strides.map(|stride| stride * n_blocks).take_while(|n_lanes| *n_lanes <= MOST_LANES).find(
-        |&n_lanes| {
-            scratch.fill(Lane::default());
-            unite(blocks, &mut scratch[..n_lanes]);
-            let short = ShortLanes(&scratch[..n_lanes]);
-            (0..n_blocks).all(|i| short.block(i) == blocks.as_slice()[i])
-        },
-    )?;
-    Some(ShortLanes(&scratch[..n_lanes]))
-}
-
-/// [`shortest`] for the union of two filters with the same number of blocks. Returns each filter's part of its lanes.
-pub(crate) fn shortest_of_both<'a>(
-    ours: BlockSlice<'_>,
-    theirs: BlockSlice<'_>,
-    scratch: &'a mut [[Lane; MOST_LANES]; 2],
-) -> Option<[ShortLanes<'a>; 2]> {
-    let n_blocks = ours.as_slice().len();
-    // A short filter has no more blocks than lanes.
-    let mut union = [[0; size_of::<Block>()]; MOST_LANES];
-    let union = union.get_mut(..n_blocks)?;
-    for (union, (ours, theirs)) in union.iter_mut().zip(ours.as_slice().iter().zip(theirs.as_slice())) {
-        *union = combined(ours, theirs, |ours, theirs| ours | theirs);
-    }
-    let n_lanes = shortest(BlockSlice::new(union)?, &mut scratch[0])?.as_slice().len();
-    scratch.as_flattened_mut().fill(Lane::default());
-    let [our_lanes, their_lanes] = scratch.each_mut().map(|scratch| &mut scratch[..n_lanes]);
-    unite(ours, our_lanes);
-    unite(theirs, their_lanes);
-    Some([ShortLanes(our_lanes), ShortLanes(their_lanes)])
-}
-
 pub(crate) const LANE_BYTES: usize = size_of::<Lane>();
 
 /// Lanes read in place.
@@ -198,22 +158,32 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Calls `read` with the fewest lanes that represent these blocks.
-pub(crate) fn with_fewest_lanes<T>(blocks: BlockSlice<'_>, read: impl FnOnce(Lanes<'_>) -> T) -> T {
-    let mut scratch = [Lane::default(); MOST_LANES];
-    read(shortest(blocks, &mut scratch).map_or(Lanes::Blocks(blocks), Lanes::Short))
-}
-
-/// The same for two filters with the same number of blocks: calls `read` with each filter's part of the fewest lanes
-/// that represent their union.
-pub(crate) fn with_fewest_lanes_of_both<T>(
-    ours: BlockSlice<'_>,
-    theirs: BlockSlice<'_>,
-    read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+/// Calls `read` with the fewest lanes that represent the blocks of each filter. All have the same number of blocks.
+///
+/// A copy of a short filter has whole blocks. While all blocks that would share a lane agree in it, the copy can be
+/// written and counted as the original.
+pub(crate) fn with_fewest_lanes<const N: usize, T>(
+    filters: [BlockSlice<'_>; N],
+    read: impl FnOnce([Lanes<'_>; N]) -> T,
 ) -> T {
-    let mut scratch = [[Lane::default(); MOST_LANES]; 2];
-    match shortest_of_both(ours, theirs, &mut scratch) {
-        Some([ours, theirs]) => read(Lanes::Short(ours), Lanes::Short(theirs)),
-        None => read(Lanes::Blocks(ours), Lanes::Blocks(theirs)),
+    let n_blocks = filters[0].as_slice().len();
+    let mut scratch = [[Lane::default(); MOST_LANES]; N];
+    // A short filter's number of lanes is its number of blocks, which is odd, times the stride.
+    for n_lanes in [1, 2, 4].map(|stride| stride * n_blocks) {
+        if n_blocks.is_multiple_of(2) || n_lanes > MOST_LANES {
+            break;
+        }
+        for (lanes, blocks) in scratch.iter_mut().zip(filters) {
+            lanes.fill(Lane::default());
+            unite(blocks, &mut lanes[..n_lanes]);
+        }
+        let short = scratch.each_ref().map(|lanes| ShortLanes(&lanes[..n_lanes]));
+        let agree = |(short, blocks): (ShortLanes<'_>, BlockSlice<'_>)| {
+            blocks.as_slice().iter().enumerate().all(|(i, block)| short.block(i) == *block)
+        };
+        if short.into_iter().zip(filters).all(agree) {
+            return read(short.map(Lanes::Short));
+        }
     }
+    read(filters.map(Lanes::Blocks))
 }

@@ -21,7 +21,7 @@ pub(crate) fn with_standalone<T>(
     keys: Option<u64>,
     write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> T {
-    with_fewest_lanes(blocks, |lanes| {
+    with_fewest_lanes([blocks], |[lanes]| {
         let lanes = lanes.as_bytes();
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());

@@ -245,8 +245,8 @@ impl<'a> BloomView<'a> {
     /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
         // Lanes that blocks share are counted once.
-        let keys = |lanes: Lanes<'_>| estimate::keys(lanes.iter(), self.k());
-        self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes(blocks, keys))
+        let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k());
+        self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
     }
 
     /// Estimates how many distinct keys are in at least one of two filters. See
@@ -283,7 +283,9 @@ impl<'a> BloomView<'a> {
     ) -> Result<T, MismatchError> {
         check_match((self.n_blocks(), self.k, self.seed), other)?;
         Ok(self.lanes.with_blocks(|ours| {
-            other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes_of_both(ours, theirs, read))
+            other.lanes.with_blocks(|theirs| {
+                lanes::with_fewest_lanes([ours, theirs], |[ours, theirs]| read(ours, theirs))
+            })
         }))
     }
 

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::ptr;
 
 use bloomline::bank::{BankError, BankView, FilterBank};
-use bloomline::sstable::{Ended, FilterPolicy, PartitionError, PartitionedFilterBuilder};
+use bloomline::sstable::{Ended, FilterPolicy, PartitionedFilterBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, SizingError, mix,
@@ -71,12 +71,6 @@ impl Refused for DecodeError {
 }
 
 impl Refused for BankError {
-    fn is_out_of_memory(&self) -> bool {
-        matches!(self, Self::OutOfMemory { bytes: 1.., .. })
-    }
-}
-
-impl Refused for PartitionError {
     fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { bytes: 1.., .. })
     }
@@ -162,7 +156,7 @@ fn partition(
     key: Option<&Vec<u8>>,
     filters: &mut Vec<u8>,
     allowed: usize,
-) -> Result<Option<Vec<u8>>, PartitionError> {
+) -> Result<Option<Vec<u8>>, SizingError> {
     ALLOWED.set(allowed);
     let result = match key {
         Some(key) => builder.insert(key, filters),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use bloomline::mix;
 use bloomline::sstable::{
-    Ended, FilterBlockBuilder, FilterBlockError, FilterBlockReader, FilterPolicy, PartitionError,
-    PartitionIndex, PartitionIndexBuilder, PartitionIndexError, PartitionedFilterBuilder,
+    Ended, FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
+    PartitionedFilterBuilder,
 };
-use bloomline::{BloomView, DecodeError};
+use bloomline::{BloomView, DecodeError, SizingError};
 use common::errors::error;
 use proptest::prelude::*;
 
@@ -87,9 +87,9 @@ fn each_lookup_uses_the_filter_of_its_data_block() {
     assert_eq!(reader.filter_of(9_000), Ok(&filter(&["d"])[..]));
 
     // Only damage leads to a lookup where no data block starts.
-    let no_keys = error!(FilterBlockError::NoKeys { range: 2 });
+    let no_keys = error!(DecodeError::NoFilter { range: 2, n_filters: 9 });
     assert_eq!(reader.try_key_may_match(4_096, "a"), no_keys);
-    let no_filter = error!(FilterBlockError::NoFilter { range: 9, n_filters: 9 });
+    let no_filter = error!(DecodeError::NoFilter { range: 9, n_filters: 9 });
     assert_eq!(reader.try_key_may_match(18_432, "a"), no_filter);
     assert!(reader.key_may_match(4_096, "a") && reader.key_may_match(u64::MAX, "a"));
 }
@@ -136,28 +136,32 @@ fn damage_is_reported_and_hides_no_key() {
         }
     };
     for length in 0..5 {
-        assert_eq!(error(&good[..length]), error!(FilterBlockError::TooShort { found: length }));
+        assert_eq!(error(&good[..length]), error!(DecodeError::TooShort { found: length, least: 5 }));
     }
-    assert_eq!(error(&with(34, 64)), error!(FilterBlockError::BaseLog2 { found: 64 }));
-    assert_eq!(error(&with(34, 10)), error!(FilterBlockError::NoFilter { range: 4, n_filters: 3 }));
-    assert_eq!(error(&with(30, 31)), error!(FilterBlockError::Offsets { start: 31, end: 30 }));
-    assert_eq!(error(&with(30, 30)), error!(FilterBlockError::NoFilter { range: 2, n_filters: 0 }));
-    let not_whole = error!(FilterBlockError::Offsets { start: 19, end: 30 });
+    assert_eq!(error(&with(34, 64)), error!(DecodeError::Footer { field: "log2 of a range", found: 64 }));
+    assert_eq!(error(&with(34, 10)), error!(DecodeError::NoFilter { range: 4, n_filters: 3 }));
+    assert_eq!(
+        error(&with(30, 31)),
+        error!(DecodeError::Size { stored: 31, unit: "bytes of filters", found_bytes: 30 })
+    );
+    assert_eq!(error(&with(30, 30)), error!(DecodeError::NoFilter { range: 2, n_filters: 0 }));
+    let not_whole = error!(DecodeError::Size { stored: 19, unit: "bytes of filters", found_bytes: 30 });
     assert_eq!(error(&with(30, 19)), not_whole, "not a whole number of offsets");
-    assert_eq!(error(&with(33, 1)), error!(FilterBlockError::Offsets { start: 0x0100_0012, end: 30 }));
-    assert_eq!(error(&with(26, 18)), error!(FilterBlockError::NoKeys { range: 2 }));
-    let FilterBlockError::Filter(outside) = error(&with(26, 19)) else { panic!("a slice of 19..18") };
-    assert_eq!(outside, error!(DecodeError::Slice { start: 19, end: 18, found: 18 }));
+    assert_eq!(
+        error(&with(33, 1)),
+        error!(DecodeError::Size { stored: 0x0100_0012, unit: "bytes of filters", found_bytes: 30 })
+    );
+    assert_eq!(error(&with(26, 18)), error!(DecodeError::NoFilter { range: 2, n_filters: 3 }));
+    assert_eq!(error(&with(26, 19)), error!(DecodeError::Slice { start: 19, end: 18, found: 18 }));
     // The first of the filter's nine bytes belongs to the filter before it.
-    let FilterBlockError::Filter(short) = error(&with(26, 10)) else { panic!("a filter of 8 bytes") };
-    assert_eq!(short, error!(DecodeError::Length { found: 8 }));
+    assert_eq!(error(&with(26, 10)), error!(DecodeError::Length { found: 8 }));
     assert_eq!(
         error(&with(30, 30)).to_string(),
-        "filter 2 of 0 does not exist: the filter block is damaged or of another table; rewrite the table"
+        "filter 2 of 0 is empty or does not exist: the filter block is damaged or of another table, so rewrite the table"
     );
     assert_eq!(
         error(&with(26, 19)).to_string(),
-        "bytes 19 to 18 of 18 do not exist: the filter block is damaged or of another table; rewrite the table"
+        "bytes 19 to 18 of 18 do not exist: the range is damaged, or of another file"
     );
 }
 
@@ -411,14 +415,21 @@ fn a_damaged_index_is_an_error() {
     };
     for (at, change) in changes {
         let error = forged(&good, at, change);
-        assert_eq!(error, error!(PartitionIndexError::Entries { n_entries: 2 }), "{change:?} at {at}");
+        assert_eq!(
+            error,
+            error!(DecodeError::Footer { field: "number of entries", found: 2 }),
+            "{change:?} at {at}"
+        );
     }
     // A byte that belongs to no key.
     let mut index = PartitionIndexBuilder::new();
     index.add("a", 100, 9).unwrap();
     index.add("bc", 109, 9).unwrap();
     let good = index.finish();
-    assert_eq!(forged(&good, 3 + 24, &[2]), error!(PartitionIndexError::Entries { n_entries: 2 }));
+    assert_eq!(
+        forged(&good, 3 + 24, &[2]),
+        error!(DecodeError::Footer { field: "number of entries", found: 2 })
+    );
 }
 
 #[test]
@@ -427,10 +438,10 @@ fn partitions_out_of_order_are_an_error_and_change_nothing() {
     index.add("", 0, 9).unwrap();
     index.add("bc", 9, 9).unwrap();
     for (key, at) in [("", 0), ("a", 0), ("b", 1), ("ba", 1), ("bc", 2)] {
-        assert_eq!(index.add(key, 18, 9), error!(PartitionError::KeyOrder { at }), "{key}");
+        assert_eq!(index.add(key, 18, 9), error!(SizingError::KeyOrder { at }), "{key}");
     }
     let (offset, bytes) = (u64::MAX - 8, 9);
-    assert_eq!(index.add("c", offset, bytes), error!(PartitionError::FilterEnd { offset, bytes }));
+    assert_eq!(index.add("c", offset, bytes), error!(SizingError::FilterEnd { offset, bytes }));
     index.add("c", offset, 8).unwrap();
 
     let mut same = PartitionIndexBuilder::new();
@@ -459,11 +470,7 @@ fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
         ("elk", &[("doG", 2)]),
     ] {
         for &(wrong, at) in wrong {
-            assert_eq!(
-                builder.insert(wrong, &mut buffer),
-                error!(PartitionError::KeyOrder { at }),
-                "{wrong}"
-            );
+            assert_eq!(builder.insert(wrong, &mut buffer), error!(SizingError::KeyOrder { at }), "{wrong}");
         }
         ended(builder.insert(key, &mut buffer).unwrap());
     }
@@ -475,7 +482,7 @@ fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
 #[test]
 fn a_partition_needs_a_key() {
     let error = PartitionedFilterBuilder::new(&policy(), 0).map(|_| ());
-    assert_eq!(error, error!(PartitionError::KeysPerPartition { value: 0 }));
+    assert_eq!(error, error!(SizingError::KeysPerPartition { value: 0 }));
 }
 
 proptest! {
@@ -515,4 +522,23 @@ proptest! {
         block.truncate(block.len() - cut);
         common::decode::filter_block_survives(&block, &key);
     }
+}
+
+#[test]
+fn finished_builders_are_empty_and_can_be_used_again() {
+    let (mut blocks, mut index) = (FilterBlockBuilder::new(&policy()), PartitionIndexBuilder::new());
+    let mut made = [(); 2].map(|()| {
+        for data_block in [0, 4_096] {
+            blocks.start_block(data_block);
+            blocks.insert("ant");
+        }
+        index.add("ant", 3, 9).unwrap();
+        (blocks.finish().unwrap(), index.finish())
+    });
+    assert_eq!(made[0], made[1]);
+    made[0] = (blocks.finish().unwrap(), index.finish());
+    assert_eq!(
+        made[0],
+        (FilterBlockBuilder::new(&policy()).finish().unwrap(), PartitionIndexBuilder::new().finish())
+    );
 }

@@ -2,13 +2,12 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::error::Error;
-use core::fmt;
+use core::{fmt, mem};
 
 use super::FilterPolicy;
 use super::policy::compact_contains;
 use crate::builder::FilterBuilder;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, SizingError};
 use crate::key::Key;
 use crate::memory::or_abort;
 
@@ -90,19 +89,20 @@ impl FilterBlockBuilder {
         }
     }
 
-    /// Returns the filter block. Store it in the table under the name `filter.` followed by [`FilterPolicy::NAME`].
+    /// Returns the filter block, and leaves the builder empty, for the next table. Store the block in the table under
+    /// the name `filter.` followed by [`FilterPolicy::NAME`].
     ///
     /// # Errors
     ///
-    /// [`FilterBlockError::TooLarge`] if the filters take 4 GiB or more.
-    pub fn finish(mut self) -> Result<Vec<u8>, FilterBlockError> {
+    /// [`SizingError::FilterBlock`] if the filters take 4 GiB or more.
+    pub fn finish(&mut self) -> Result<Vec<u8>, SizingError> {
         if !self.keys.is_empty() {
             self.make_filter();
         }
         let bytes = self.filters.len() as u64;
-        let end = u32::try_from(bytes).map_err(|_| FilterBlockError::TooLarge { bytes })?;
-        let mut block = self.filters;
-        block.extend(self.starts.into_iter().chain([end]).flat_map(u32::to_le_bytes));
+        let end = u32::try_from(bytes).map_err(|_| SizingError::FilterBlock { bytes })?;
+        let mut block = mem::take(&mut self.filters);
+        block.extend(self.starts.drain(..).chain([end]).flat_map(u32::to_le_bytes));
         block.push(BASE_LOG2);
         Ok(block)
     }
@@ -133,14 +133,15 @@ impl<'a> FilterBlockReader<'a> {
     /// # Errors
     ///
     /// If the bytes are not a filter block. Then read the table without filters.
-    pub fn new(block: &'a [u8]) -> Result<Self, FilterBlockError> {
-        let too_short = FilterBlockError::TooShort { found: block.len() };
+    pub fn new(block: &'a [u8]) -> Result<Self, DecodeError> {
+        let too_short = DecodeError::TooShort { found: block.len(), least: TAIL_BYTES };
         let (&base_log2, rest) = block.split_last().ok_or(too_short)?;
         let end = u32::from_le_bytes(*rest.last_chunk().ok_or(too_short)?);
         if base_log2 >= 64 {
-            return Err(FilterBlockError::BaseLog2 { found: base_log2 });
+            return Err(DecodeError::Footer { field: "log2 of a range", found: base_log2.into() });
         }
-        let wrong = FilterBlockError::Offsets { start: end, end: block.len() - TAIL_BYTES };
+        let found_bytes = block.len() - TAIL_BYTES;
+        let wrong = DecodeError::Size { stored: end.into(), unit: "bytes of filters", found_bytes };
         let (filters, offsets) = rest.split_at_checked(end as usize).ok_or(wrong)?;
         match offsets.as_chunks() {
             (offsets @ [_, ..], []) => Ok(Self { filters, offsets, base_log2 }),
@@ -164,8 +165,8 @@ impl<'a> FilterBlockReader<'a> {
     ///
     /// If there is no filter for this data block, or it is damaged. The key is then possibly present.
     #[inline]
-    pub fn try_key_may_match(&self, data_block_offset: u64, key: impl Key) -> Result<bool, FilterBlockError> {
-        compact_contains(self.filter_of(data_block_offset)?, key).map_err(FilterBlockError::Filter)
+    pub fn try_key_may_match(&self, data_block_offset: u64, key: impl Key) -> Result<bool, DecodeError> {
+        compact_contains(self.filter_of(data_block_offset)?, key)
     }
 
     /// The bytes of the filter for the data block at this offset, for example to look up hashes in it.
@@ -173,21 +174,20 @@ impl<'a> FilterBlockReader<'a> {
     /// # Errors
     ///
     /// If there is none, or the filter block is damaged.
-    pub fn filter_of(&self, data_block_offset: u64) -> Result<&'a [u8], FilterBlockError> {
+    pub fn filter_of(&self, data_block_offset: u64) -> Result<&'a [u8], DecodeError> {
         let range = data_block_offset >> self.base_log2;
         let n_filters = self.n_filters();
         let offsets = usize::try_from(range).ok().and_then(|range| self.offsets.get(range..)?.first_chunk());
-        let [start, end] = offsets.ok_or(FilterBlockError::NoFilter { range, n_filters })?;
+        let [start, end] = offsets.ok_or(DecodeError::NoFilter { range, n_filters })?;
         let [start, end] = [start, end].map(|offset| u32::from_le_bytes(*offset));
         match self.filters.get(start as usize..end as usize) {
             // No data block starts there, so a query for one means damage or another table's filter block.
-            Some([]) => Err(FilterBlockError::NoKeys { range }),
+            Some([]) => Err(DecodeError::NoFilter { range, n_filters }),
             Some(filter) => Ok(filter),
-            None => Err(FilterBlockError::Filter(DecodeError::Slice {
-                start: start as usize,
-                end: end as usize,
-                found: self.filters.len(),
-            })),
+            None => {
+                let (start, end, found) = (start as usize, end as usize, self.filters.len());
+                Err(DecodeError::Slice { start, end, found })
+            }
         }
     }
 
@@ -202,78 +202,3 @@ impl fmt::Debug for FilterBlockReader<'_> {
         f.debug_struct("FilterBlockReader").field("n_filters", &self.n_filters()).finish_non_exhaustive()
     }
 }
-
-/// A filter block cannot be built or used.
-///
-/// When reading, treat the key as possibly present and count these errors, because a table without its filters is slow.
-/// Rewriting the table, as a compaction does, rebuilds its filters.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FilterBlockError {
-    /// The filters take more bytes than the format's 32-bit offsets can address. Make smaller tables, or partition
-    /// their filters.
-    #[non_exhaustive]
-    TooLarge {
-        /// Bytes of the filters.
-        bytes: u64,
-    },
-    /// Too few bytes for a filter block.
-    #[non_exhaustive]
-    TooShort {
-        /// Bytes given.
-        found: usize,
-    },
-    /// The last byte must be the log2 of a range, 0 to 63: the filter block is damaged.
-    #[non_exhaustive]
-    BaseLog2 {
-        /// The byte.
-        found: u8,
-    },
-    /// The filters' offsets are not where the filter block's last bytes say: it was cut or damaged.
-    #[non_exhaustive]
-    Offsets {
-        /// Where they start, by the filter block.
-        start: u32,
-        /// Where they must end.
-        end: usize,
-    },
-    /// The filter block ends before this data block's filter: it is of another table, or damaged.
-    #[non_exhaustive]
-    NoFilter {
-        /// Index of the filter that the data block should have.
-        range: u64,
-        /// Number of filters in the filter block.
-        n_filters: usize,
-    },
-    /// The filter for this data block is empty: the filter block is of another table, or damaged.
-    #[non_exhaustive]
-    NoKeys {
-        /// Index of the filter.
-        range: u64,
-    },
-    /// The filter cannot be read, or does not lie within the filter block.
-    Filter(DecodeError),
-}
-
-impl fmt::Display for FilterBlockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::TooLarge { bytes } => {
-                return write!(
-                    f,
-                    "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
-                    u32::MAX
-                );
-            }
-            Self::TooShort { found } => write!(f, "a filter block has at least 5 bytes, not {found}"),
-            Self::BaseLog2 { found } => write!(f, "a filter block cannot have ranges of 2^{found} bytes"),
-            Self::Offsets { start, end } => write!(f, "filter offsets cannot lie at {start}..{end}"),
-            Self::NoFilter { range, n_filters } => write!(f, "filter {range} of {n_filters} does not exist"),
-            Self::NoKeys { range } => write!(f, "filter {range} is empty"),
-            Self::Filter(error) => error.fmt(f),
-        }?;
-        f.write_str(": the filter block is damaged or of another table; rewrite the table")
-    }
-}
-
-impl Error for FilterBlockError {}

@@ -14,9 +14,6 @@ mod filter_block;
 mod partitioned;
 mod policy;
 
-pub use filter_block::{FilterBlockBuilder, FilterBlockError, FilterBlockReader};
-pub use partitioned::{
-    Ended, PartitionError, PartitionIndex, PartitionIndexBuilder, PartitionIndexError,
-    PartitionedFilterBuilder,
-};
+pub use filter_block::{FilterBlockBuilder, FilterBlockReader};
+pub use partitioned::{Ended, PartitionIndex, PartitionIndexBuilder, PartitionedFilterBuilder};
 pub use policy::FilterPolicy;

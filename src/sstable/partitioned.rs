@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::error::Error;
 use core::fmt;
 use core::mem;
 use core::ops::Range;
@@ -12,6 +11,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::FilterPolicy;
 use crate::builder::FilterBuilder;
+use crate::error::{DecodeError, SizingError};
 use crate::memory::{OutOfMemory, reserve};
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
@@ -69,9 +69,9 @@ impl PartitionedFilterBuilder {
     /// # Errors
     ///
     /// If `keys_per_partition` is 0.
-    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Result<Self, PartitionError> {
+    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Result<Self, SizingError> {
         if keys_per_partition == 0 {
-            return Err(PartitionError::KeysPerPartition { value: keys_per_partition });
+            return Err(SizingError::KeysPerPartition { value: keys_per_partition });
         }
         let [first_key, last_key, finished] = [const { Vec::new() }; 3];
         Ok(Self { keys_per_partition, keys: policy.builder(), n_keys: 0, first_key, last_key, finished })
@@ -90,17 +90,13 @@ impl PartitionedFilterBuilder {
     /// runs out. The key is then not inserted, so these filters would hide it: write the table without them. The keys
     /// inserted before, and the bytes of `filter`, stay.
     #[doc(alias = "add_key")]
-    pub fn insert(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        filter: &mut Vec<u8>,
-    ) -> Result<Ended<'_>, PartitionError> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Result<Ended<'_>, SizingError> {
         let key = key.as_ref();
         if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
                 Ordering::Less => (),
                 Ordering::Equal => return Ok(Ended::Nothing),
-                Ordering::Greater => return Err(PartitionError::key_order(&self.last_key, key)),
+                Ordering::Greater => return Err(out_of_order(&self.last_key, key)),
             }
         }
         let is_full = self.n_keys == self.keys_per_partition;
@@ -144,7 +140,7 @@ impl PartitionedFilterBuilder {
     /// # Errors
     ///
     /// If memory runs out. The builder then keeps its keys, and `filter` its bytes.
-    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, PartitionError> {
+    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, SizingError> {
         if self.n_keys == 0 {
             return Ok(Ended::Nothing);
         }
@@ -169,6 +165,13 @@ fn replace(bytes: &mut Vec<u8>, with: &[u8]) {
 impl fmt::Debug for PartitionedFilterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedFilterBuilder").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn out_of_order(previous: &[u8], key: &[u8]) -> SizingError {
+    SizingError::KeyOrder {
+        at: previous.iter().zip(key).take_while(|(previous, key)| previous == key).count(),
     }
 }
 
@@ -221,26 +224,26 @@ impl PartitionIndexBuilder {
         first_key: impl AsRef<[u8]>,
         filter_offset: u64,
         filter_bytes: u64,
-    ) -> Result<(), PartitionError> {
+    ) -> Result<(), SizingError> {
         let first_key = first_key.as_ref();
         let filter_end = filter_offset
             .checked_add(filter_bytes)
-            .ok_or(PartitionError::FilterEnd { offset: filter_offset, bytes: filter_bytes })?;
+            .ok_or(SizingError::FilterEnd { offset: filter_offset, bytes: filter_bytes })?;
         let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
         let last_key = &self.keys[last_start..];
         if !self.entries.is_empty() && last_key >= first_key {
-            return Err(PartitionError::key_order(last_key, first_key));
+            return Err(out_of_order(last_key, first_key));
         }
         self.keys.extend_from_slice(first_key);
         self.entries.push([self.keys.len() as u64, filter_offset, filter_end]);
         Ok(())
     }
 
-    /// Returns the bytes of the index.
-    pub fn finish(self) -> Vec<u8> {
-        let mut index = self.keys;
+    /// Returns the bytes of the index, and leaves the builder empty, for the next table.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut index = mem::take(&mut self.keys);
         let footer = [self.entries.len() as u64, VERSION];
-        index.extend(self.entries.into_iter().flatten().chain(footer).flat_map(u64::to_le_bytes));
+        index.extend(self.entries.drain(..).flatten().chain(footer).flat_map(u64::to_le_bytes));
         let checksum = xxh64(&index, 0);
         index.extend(checksum.to_le_bytes());
         index
@@ -282,7 +285,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// # Errors
     ///
     /// If the bytes are not an index, or are damaged. Then read the table without filters.
-    pub fn new(bytes: B) -> Result<Self, PartitionIndexError> {
+    pub fn new(bytes: B) -> Result<Self, DecodeError> {
         let Entries { keys, entries } = Entries::checked(bytes.as_ref())?;
         let (keys_end, n_entries) = (keys.len(), entries.len());
         Ok(Self { bytes, keys_end, n_entries })
@@ -310,19 +313,19 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
 }
 
 impl<'a> Entries<'a> {
-    fn checked(bytes: &'a [u8]) -> Result<Self, PartitionIndexError> {
+    fn checked(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (body, footer) = bytes
             .split_last_chunk::<FOOTER_BYTES>()
-            .ok_or(PartitionIndexError::TooShort { found: bytes.len() })?;
+            .ok_or(DecodeError::TooShort { found: bytes.len(), least: FOOTER_BYTES })?;
         let [n_entries, version, stored] = fields(footer);
         if version != VERSION {
-            return Err(PartitionIndexError::Version { found: version });
+            return Err(DecodeError::Footer { field: "version", found: version });
         }
         let computed = xxh64(&bytes[..bytes.len() - 8], 0);
         if stored != computed {
-            return Err(PartitionIndexError::Checksum { stored, computed });
+            return Err(DecodeError::BodyChecksum { stored, computed });
         }
-        let damaged = PartitionIndexError::Entries { n_entries };
+        let damaged = DecodeError::Footer { field: "number of entries", found: n_entries };
         let entry_bytes = usize::try_from(n_entries).ok().and_then(|n| n.checked_mul(ENTRY_BYTES));
         let keys_end = entry_bytes.and_then(|bytes| body.len().checked_sub(bytes)).ok_or(damaged)?;
         let (keys, entries) = body.split_at(keys_end);
@@ -366,170 +369,4 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 fn fields(bytes: &[u8; 24]) -> [u64; 3] {
     let (fields, _) = bytes.as_chunks();
     core::array::from_fn(|i| u64::from_le_bytes(fields[i]))
-}
-
-/// Partitions cannot be built. Write the table without filters, or with one filter.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionError {
-    /// A partition needs at least one key.
-    #[non_exhaustive]
-    KeysPerPartition {
-        /// The number given.
-        value: usize,
-    },
-    /// The key is not in the order of the bytes, as after a comparator with another order, or an integer in
-    /// little-endian bytes; or two partitions have the same first key.
-    #[non_exhaustive]
-    KeyOrder {
-        /// The first byte, from 0, in which the key differs from the key before it.
-        at: usize,
-    },
-    /// A filter must end below 2^64.
-    #[non_exhaustive]
-    FilterEnd {
-        /// Where the filter starts.
-        offset: u64,
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The allocator refused.
-    #[non_exhaustive]
-    OutOfMemory {
-        /// Bytes requested.
-        bytes: usize,
-    },
-}
-
-impl PartitionError {
-    #[cold]
-    fn key_order(previous: &[u8], key: &[u8]) -> Self {
-        Self::KeyOrder { at: previous.iter().zip(key).take_while(|(previous, key)| previous == key).count() }
-    }
-}
-
-impl fmt::Display for PartitionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::KeysPerPartition { value } => write!(f, "a partition has at least 1 key, not {value}"),
-            Self::KeyOrder { at } => write!(
-                f,
-                "the key is out of order at byte {at}: sort keys by their bytes, or make one filter for the table \
-                 instead of partitions"
-            ),
-            Self::FilterEnd { offset, bytes } => {
-                write!(f, "a filter of {bytes} bytes cannot start at {offset}: it must end below 2^64")
-            }
-            Self::OutOfMemory { bytes } => OutOfMemory { bytes }.fmt(f),
-        }
-    }
-}
-
-impl Error for PartitionError {}
-
-impl From<OutOfMemory> for PartitionError {
-    fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
-        Self::OutOfMemory { bytes }
-    }
-}
-
-/// The bytes are not a partition index. Read the table without its filters; rewriting the table rebuilds them.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionIndexError {
-    /// Too few bytes for an index.
-    #[non_exhaustive]
-    TooShort {
-        /// Bytes given.
-        found: usize,
-    },
-    /// Written by a newer version of this crate, or not an index.
-    #[non_exhaustive]
-    Version {
-        /// Version in the bytes.
-        found: u64,
-    },
-    /// The bytes are damaged.
-    #[non_exhaustive]
-    Checksum {
-        /// Checksum in the bytes.
-        stored: u64,
-        /// Checksum of the bytes.
-        computed: u64,
-    },
-    /// The entries contradict each other, or their keys are not in order.
-    #[non_exhaustive]
-    Entries {
-        /// Number of entries in the footer.
-        n_entries: u64,
-    },
-}
-
-impl fmt::Display for PartitionIndexError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::TooShort { found } => {
-                write!(f, "a partition index has at least 24 bytes, not {found}: rewrite the table")
-            }
-            Self::Version { found } => {
-                write!(f, "index version {found}, this crate reads {VERSION}: upgrade, or rewrite the table")
-            }
-            Self::Checksum { stored, computed } => {
-                write!(f, "wrong index checksum {computed:#018x}, stored {stored:#018x}: rewrite the table")
-            }
-            Self::Entries { n_entries } => {
-                write!(f, "the index's {n_entries} entries conflict or are unsorted: rewrite the table")
-            }
-        }
-    }
-}
-
-impl Error for PartitionIndexError {}
-
-#[cfg(test)]
-mod tests {
-    use alloc::string::ToString;
-
-    use super::*;
-
-    #[test]
-    fn errors_say_what_is_wrong() {
-        for (error, text) in [
-            (
-                PartitionIndexError::TooShort { found: 3 },
-                "a partition index has at least 24 bytes, not 3: rewrite the table",
-            ),
-            (
-                PartitionIndexError::Version { found: 2 },
-                "index version 2, this crate reads 1: upgrade, or rewrite the table",
-            ),
-            (
-                PartitionIndexError::Checksum { stored: 1, computed: 2 },
-                "wrong index checksum 0x0000000000000002, stored 0x0000000000000001: rewrite the table",
-            ),
-            (
-                PartitionIndexError::Entries { n_entries: 7 },
-                "the index's 7 entries conflict or are unsorted: rewrite the table",
-            ),
-        ] {
-            assert_eq!(error.to_string(), text);
-        }
-        for (error, text) in [
-            (PartitionError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
-            (
-                PartitionError::KeyOrder { at: 3 },
-                "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
-                 instead of partitions",
-            ),
-            (
-                PartitionError::FilterEnd { offset: u64::MAX, bytes: 9 },
-                "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
-            ),
-            (PartitionError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
-        ] {
-            assert_eq!(error.to_string(), text);
-        }
-        assert_eq!(PartitionIndex::new(&[0; 3]).unwrap_err(), PartitionIndexError::TooShort { found: 3 });
-        assert_eq!(PartitionIndex::new(&[0; 24]).unwrap_err(), PartitionIndexError::Version { found: 0 });
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use bloomline::sstable::{FilterBlockError, PartitionError, PartitionIndexError};
 use bloomline::{DecodeError, MismatchError, SizingError};
 
 /// An error as `Debug` shows it.
@@ -60,4 +59,4 @@ macro_rules! comparable {
     )*};
 }
 
-comparable!(DecodeError, FilterBlockError, MismatchError, PartitionError, PartitionIndexError, SizingError);
+comparable!(DecodeError, MismatchError, SizingError);
