@@ -37,7 +37,7 @@ wheel() {
         "$bin/maturin" build --quiet --release --locked --manifest-path python/Cargo.toml --target "$target" --zig \
         --compatibility manylinux2014 --out "$wheels"
     # Only if the tags are those of manylinux2014, which has glibc 2.17, and of CPython 3.10 and later.
-    file=$(ls "$wheels"/bloomline-*-cp310-abi3-"manylinux_2_17_$1.manylinux2014_$1.whl")
+    file=$(ls "$wheels"/* | grep -E "abi3-manylinux(_2_17|2014)_$1\.manylinux(_2_17|2014)_$1\.whl" | grep cp310)
     "$bin/abi3audit" --strict "$file"
 
     python=("$bin/python" -m pytest) packages=("$file" pytest hypothesis pyarrow)
