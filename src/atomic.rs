@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::{self, MOST_LANES};
 use crate::mask::ProbeCount;
-use crate::sizing::{self, Sizing};
+use crate::sizing;
 use crate::standalone;
 use crate::view::{BloomView, check_match};
 
@@ -31,7 +31,10 @@ use crate::view::{BloomView, check_match};
 /// synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
 ///
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
-/// may be included in part. Converting from and to a [`BloomFilter`], which can be folded, does not copy.
+/// may be included in part.
+///
+/// Converting from and to a [`BloomFilter`] does not copy. So sizes and seeds are those of `BloomFilter`'s constructors,
+/// as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)`.
 ///
 /// # Examples
 ///
@@ -68,34 +71,6 @@ impl AtomicBloomFilter {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
     }
 
-    /// An empty filter with the size and k of [`BloomFilter::with_bits_per_key`].
-    ///
-    /// # Errors
-    ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
-    /// for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
-        BloomFilter::with_bits_per_key(expected_keys, bits_per_key).map(Self::from)
-    }
-
-    /// An empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
-    ///
-    /// # Errors
-    ///
-    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        BloomFilter::with_blocks(n_blocks, k).map(Self::from)
-    }
-
-    /// An empty filter of this size.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the filter cannot be allocated.
-    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
-        BloomFilter::with_sizing(sizing).map(Self::from)
-    }
-
     /// Copies standalone bytes, after comparing all of them with their checksums.
     ///
     /// # Errors
@@ -106,22 +81,6 @@ impl AtomicBloomFilter {
     }
 
     standalone::standalone_io!(read);
-
-    /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
-    ///
-    /// # Errors
-    ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted. Reads the whole filter to find out.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
-        let seed = Seed::of_empty(seed, self.lanes().all(|lanes| lanes == [0; 8]))?;
-        Ok(Self { seed, ..self })
-    }
-
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
-    #[must_use]
-    pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
-    }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
     #[inline]
@@ -243,12 +202,6 @@ impl AtomicBloomFilter {
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
-    }
-
-    /// The kernel in use.
-    #[inline]
-    pub fn kernel(&self) -> Kernel {
-        self.kernel
     }
 
     /// The lanes of each block, each as it is at some time during the call.

@@ -98,6 +98,7 @@ impl FilterBuilder {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }

@@ -326,6 +326,8 @@ pub enum DecodeError {
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
+    /// Compact bytes and filters in memory have no checksum to compare with. Rely on that of their container.
+    NoChecksum,
     /// A region of a bank does not match its checksum: it is damaged, or another part of the file.
     #[non_exhaustive]
     RegionChecksum {
@@ -432,6 +434,9 @@ impl fmt::Display for DecodeError {
             Self::BodyChecksum { stored, computed } => {
                 write!(f, "the bytes are damaged: their checksum is {computed:#018x}, stored {stored:#018x}")
             }
+            Self::NoChecksum => f.write_str(
+                "these are compact bytes or a filter in memory, which have no checksum: verify that of their container",
+            ),
             Self::RegionChecksum { block, stored, computed } => write!(
                 f,
                 "the bank's region {block} is damaged, or these are other bytes: their checksum is {computed:#018x}, \
@@ -641,6 +646,10 @@ mod tests {
             (
                 DecodeError::Slice { start: 3, end: 9, found: 7 },
                 "bytes 3 to 9 of 7 do not exist: the range is damaged, or of another file",
+            ),
+            (
+                DecodeError::NoChecksum,
+                "these are compact bytes or a filter in memory, which have no checksum: verify that of their container",
             ),
             (
                 DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 },

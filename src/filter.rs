@@ -166,6 +166,7 @@ impl BloomFilter {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
@@ -383,7 +384,8 @@ impl BloomFilter {
         self.seed.get()
     }
 
-    /// The kernel in use.
+    /// The kernel in use, for tests and benchmarks.
+    #[doc(hidden)]
     #[inline]
     pub fn kernel(&self) -> Kernel {
         self.kernel

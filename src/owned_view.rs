@@ -97,11 +97,11 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Ok(Self { bytes, lanes_len, all_set })
     }
 
-    /// Compares the filter's bits with their checksum. See [`BloomView::verify`].
+    /// Compares the filter's bits with the checksum of its standalone bytes. See [`BloomView::verify`].
     ///
     /// # Errors
     ///
-    /// [`DecodeError::BodyChecksum`] if the bits are damaged.
+    /// If the bits are damaged, or compact bytes, which have no checksum.
     pub fn verify(&self) -> Result<(), DecodeError> {
         self.as_view().verify()
     }

@@ -104,18 +104,18 @@ impl<'a> BloomView<'a> {
         Ok(Self { lanes, k, kernel, seed, keys, lanes_checksum })
     }
 
-    /// Compares the filter's bits with their checksum, if they were opened from standalone bytes; compact bytes have
-    /// none. Reads the whole filter.
+    /// Compares the filter's bits with the checksum of its standalone bytes. Reads the whole filter.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::BodyChecksum`] if the bits are damaged: lookups may then return `false` for keys that were
-    /// inserted.
+    /// [`DecodeError::BodyChecksum`] if the bits are damaged, so that lookups may return `false` for keys that were
+    /// inserted. [`DecodeError::NoChecksum`] if the view is of compact bytes or of a filter in memory.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        self.lanes_checksum.map_or(Ok(()), |stored| footer::verify(self.lanes.as_bytes(), stored))
+        footer::verify(self.lanes.as_bytes(), self.lanes_checksum.ok_or(DecodeError::NoChecksum)?)
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
@@ -221,7 +221,8 @@ impl<'a> BloomView<'a> {
         self.seed.get()
     }
 
-    /// The kernel in use.
+    /// The kernel in use, for tests and benchmarks.
+    #[doc(hidden)]
     #[inline]
     pub fn kernel(&self) -> Kernel {
         self.kernel

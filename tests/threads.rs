@@ -91,7 +91,7 @@ fn no_thread_loses_a_bit_of_another() {
 #[test]
 fn a_new_key_is_new_to_at_least_one_thread() {
     let keys = if cfg!(miri) { 10 } else { 2_000 };
-    let filter = AtomicBloomFilter::with_bits_per_key(keys, 20.0).unwrap();
+    let filter = AtomicBloomFilter::from(BloomFilter::with_bits_per_key(keys, 20.0).unwrap());
     let reported_new: Vec<AtomicUsize> = (0..keys).map(|_| AtomicUsize::new(0)).collect();
     let mut alone = filter.to_filter().unwrap();
     let is_new: Vec<bool> = (0..keys).map(|i| alone.insert_hash(mix(i as u64))).collect();

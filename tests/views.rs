@@ -260,7 +260,7 @@ fn filters_views_and_owned_views_are_combined_alike() {
     assert_eq!(ours.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
     assert_eq!(view.estimated_union(&ours), ours.estimated_union(view));
     assert_eq!(view.estimated_intersection(&ours), ours.estimated_intersection(&theirs));
-    let seeded = AtomicBloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap();
+    let seeded = AtomicBloomFilter::from(BloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap());
     assert_eq!(seeded.union_with(&ours), error!(MismatchError::Seed { ours: 1, theirs: 0 }));
     assert_eq!(seeded.fill_ratio(), 0.0);
 }
@@ -270,7 +270,8 @@ fn filters_views_and_owned_views_are_combined_alike() {
 fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
     for n_blocks in [1, 2, 7, 62, 63, 64, 65, 200] {
         let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap();
-        let atomic = AtomicBloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap();
+        let atomic =
+            AtomicBloomFilter::from(BloomFilter::with_blocks(n_blocks, 6).unwrap().with_seed(7).unwrap());
         for keys in [0..0, 0..3, 3..n_blocks as u64 * 40] {
             keys.clone().for_each(|key| _ = atomic.insert(key));
             filter.extend(keys);
@@ -295,7 +296,7 @@ fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn an_atomic_filter_is_written_while_others_insert() {
     for n_blocks in [1, 63, 1_000] {
-        let atomic = AtomicBloomFilter::with_blocks(n_blocks, 6).unwrap();
+        let atomic = AtomicBloomFilter::from(BloomFilter::with_blocks(n_blocks, 6).unwrap());
         std::thread::scope(|scope| {
             scope.spawn(|| (0..n_blocks as u64 * 30).for_each(|key| _ = atomic.insert(key)));
             for _ in 0..50 {
@@ -348,4 +349,15 @@ fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
         assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
         assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{shorter} bytes");
     }
+}
+
+#[test]
+fn bits_without_a_checksum_are_not_called_verified() {
+    let filter = BloomFilter::with_blocks(3, 6).unwrap();
+    let compact = filter.to_compact();
+    let none = error!(DecodeError::NoChecksum {});
+    assert_eq!(BloomView::from_compact(&compact).unwrap().verify(), none);
+    assert_eq!(OwnedView::from_compact(&compact).unwrap().verify(), none);
+    assert_eq!(filter.as_view().verify(), none);
+    assert_eq!(BloomView::from_standalone(&filter.to_standalone()).unwrap().verify(), Ok(()));
 }

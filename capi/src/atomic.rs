@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::ptr;
 
-use bloomline_core::{AtomicBloomFilter, StandaloneFooter};
+use bloomline_core::{AtomicBloomFilter, BloomFilter, StandaloneFooter};
 
 use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
 use crate::error::{Error, Status, or_record, status_of};
@@ -37,14 +37,14 @@ pub extern "C" fn bloomline_atomic_filter_with_bits_per_key(
     expected_keys: usize,
     bits_per_key: f64,
 ) -> Option<Box<AtomicFilter>> {
-    let filter = || AtomicBloomFilter::with_bits_per_key(expected_keys, bits_per_key);
-    or_record(None, || boxed(|| Ok(AtomicFilter(filter()?))))
+    let filter = || BloomFilter::with_bits_per_key(expected_keys, bits_per_key);
+    or_record(None, || boxed(|| Ok(AtomicFilter(filter()?.into()))))
 }
 
 /// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_blocks`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_with_blocks(n_blocks: usize, k: u32) -> Option<Box<AtomicFilter>> {
-    or_record(None, || boxed(|| Ok(AtomicFilter(AtomicBloomFilter::with_blocks(n_blocks, k)?))))
+    or_record(None, || boxed(|| Ok(AtomicFilter(BloomFilter::with_blocks(n_blocks, k)?.into()))))
 }
 
 /// Copies the `n` bytes of a filter's standalone form, as `bloomline_atomic_filter_to_standalone` or
@@ -121,12 +121,16 @@ pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>
 pub extern "C" fn bloomline_atomic_filter_set_seed(filter: Option<&mut AtomicFilter>, seed: u64) -> Status {
     status_of(|| {
         let AtomicFilter(filter) = not_null(filter, "filter")?;
-        if filter.fill_ratio() != 0.0 {
-            return Err(Error::NotEmpty);
+        let stand_in = BloomFilter::with_blocks(1, 1)?.into();
+        let mut plain = BloomFilter::from(mem::replace(filter, stand_in));
+        let is_empty = plain.fill_ratio() == 0.0;
+        if is_empty {
+            // Only a filter that is known to be empty accepts a seed.
+            plain.clear();
+            plain = plain.with_seed(seed)?;
         }
-        let stand_in = AtomicBloomFilter::with_blocks(1, 1)?;
-        *filter = mem::replace(filter, stand_in).with_seed(seed)?;
-        Ok(())
+        *filter = plain.into();
+        if is_empty { Ok(()) } else { Err(Error::NotEmpty) }
     })
 }
 

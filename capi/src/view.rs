@@ -103,9 +103,9 @@ pub extern "C" fn bloomline_view_free(view: Option<Box<View>>) {
 }
 
 /// Reads all of a standalone filter and compares its bits with their checksum, for views that were opened unverified.
-/// Compact bytes have no checksum: returns BLOOMLINE_OK for them.
 ///
-/// Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
+/// Returns BLOOMLINE_DECODE if the bytes are damaged, so that lookups may return false for keys that were inserted, and
+/// if they are compact bytes, which have no checksum.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_verify(view: Option<&View>) -> Status {
     status_of(|| Ok(not_null(view, "view")?.view.verify()?))

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use bloomline::{AtomicBloomFilter, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, mix};
 use bloomline_comparison::filter::BATCH;
 use bloomline_comparison::line_up::{BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM};
 use bloomline_comparison::queries;
@@ -89,7 +89,8 @@ fn main() {
     println!("ns per insert: time of all threads together / inserts; median of the rounds");
     for (size, rounds) in SIZES {
         let n_keys = 8 * size / BITS_PER_KEY;
-        let bloomline = || AtomicBloomFilter::with_blocks(size / 64, BEST_K).expect("enough memory");
+        let bloomline =
+            || AtomicBloomFilter::from(BloomFilter::with_blocks(size / 64, BEST_K).expect("enough memory"));
         let fastbloom = fastbloom::AtomicBloomFilter::with_num_bits(8 * size).expected_items(n_keys);
         let mut filters = [
             (BLOOMLINE, Bloomline(bloomline())),

@@ -449,9 +449,9 @@ void bloomline_view_free(bloomline_view_t *view);
 
 /**
  * Reads all of a standalone filter and compares its bits with their checksum, for views that were opened unverified.
- * Compact bytes have no checksum: returns BLOOMLINE_OK for them.
  *
- * Returns BLOOMLINE_DECODE if the bytes are damaged: lookups may then return false for keys that were inserted.
+ * Returns BLOOMLINE_DECODE if the bytes are damaged, so that lookups may return false for keys that were inserted, and
+ * if they are compact bytes, which have no checksum.
  */
 bloomline_status_t bloomline_view_verify(const bloomline_view_t *view);
 
