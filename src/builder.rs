@@ -166,6 +166,15 @@ impl FilterBuilder {
         hashes.iter().for_each(|&hash| self.insert_hash(hash));
     }
 
+    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the hashes cannot be allocated. The first of them may be inserted then.
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+        hashes.iter().try_for_each(|&hash| self.try_insert_hash(hash))
+    }
+
     #[inline]
     fn push(&mut self, hash: u64) -> Result<(), OutOfMemory> {
         // Databases insert keys in sorted order, each as often as it has versions.

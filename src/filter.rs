@@ -146,6 +146,15 @@ impl BloomFilter {
         Ok(Self { blocks: Blocks::zeroed(n_blocks)?, k, kernel, seed, keys: Some(0) })
     }
 
+    /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, SizingError> {
+        self.as_view().to_filter()
+    }
+
     /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
     /// false positive of one is rarely one of the other, unless an attacker chose the key.
     ///

@@ -207,12 +207,13 @@ fn a_partition_keeps_its_keys() {
 #[test]
 fn a_builder_grows_or_reports() {
     let mut same = FilterBuilder::with_bits_per_key(10.0).unwrap();
-    (0..20_000).for_each(|key| same.insert_hash(mix(key)));
+    let hashes: Vec<u64> = (0..20_000).map(mix).collect();
+    same.insert_batch(&hashes);
     let expected = same.finish().unwrap();
     let failures = sweep(
         || FilterBuilder::with_bits_per_key(10.0).unwrap(),
         // Goes on where memory ran out.
-        |builder| (builder.len()..20_000).try_for_each(|key| builder.try_insert_hash(mix(key as u64))),
+        |builder| builder.try_insert_batch(&hashes[builder.len()..]),
         |builder| assert!(builder.len() < 20_000),
         |builder, ()| assert_eq!(builder.clone().finish().unwrap(), expected),
     );
@@ -241,7 +242,7 @@ fn filters_are_copied_or_not() {
     for n_blocks in [1, 7, 100] {
         let mut filter = BloomFilter::with_blocks(n_blocks, 6).unwrap();
         (0..100).for_each(|key| _ = filter.insert_hash(mix(key)));
-        assert_eq!(attempts(|| filter.as_view().to_filter()), (filter.clone(), 1));
+        assert_eq!(attempts(|| filter.try_clone()), (filter.clone(), 1));
         let shared = AtomicBloomFilter::from(filter.clone());
         assert_eq!(attempts(|| shared.to_filter()), (filter.clone(), 1));
     }
@@ -286,7 +287,7 @@ fn a_scalable_filter_grows_or_stays() {
     assert_eq!(in_batch, failures);
     let filter = BloomFilter::with_blocks(8, 6).unwrap();
     let (growing, failures) = attempts(|| {
-        let filter = filter.as_view().to_filter()?;
+        let filter = filter.try_clone()?;
         ScalableBloomFilter::from_filter(filter, 10, 0.01)
     });
     assert_eq!((growing.filters().len(), failures), (2, 3));

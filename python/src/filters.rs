@@ -507,7 +507,7 @@ sized_filter_class! {
         /// A BloomFilter of the same keys, in a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
             let copy = |filter: &variants::CountingBloomFilter| {
-                Ok((filter.as_filter().as_view().to_filter()?, self.kinds.get()))
+                Ok((filter.as_filter().try_clone()?, self.kinds.get()))
             };
             let (filter, kinds) = self.detached(py, copy).map_err(copy_error)?;
             Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
