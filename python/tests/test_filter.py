@@ -1,5 +1,6 @@
 """The filters themselves: names, sizes, set operations, errors, equality, pickle, threads."""
 
+import builtins
 import copy
 import enum
 import math
@@ -36,7 +37,7 @@ def names(count, prefix="key"):
 
 def test_the_package_exports_what_it_documents():
     assert {*bloomline.__all__} - {"__version__"} == {
-        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning", "open",
+        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning",
     }
     for name in bloomline.__all__:
         assert hasattr(bloomline, name)
@@ -44,6 +45,13 @@ def test_the_package_exports_what_it_documents():
         assert cls.__module__ == "bloomline", "pickles and messages name the public module"
         assert cls.__doc__
     assert issubclass(DecodeError, ValueError)
+
+
+def test_a_star_import_leaves_the_builtins():
+    names = {}
+    exec("from bloomline import *", names)
+    assert names.keys().isdisjoint(vars(builtins)) and names["BloomFilter"] is BloomFilter
+    assert callable(bloomline.open)
 
 
 def test_version():
