@@ -25,14 +25,14 @@ pub fn contains_many<'py>(
     if !keys::are_arrow(keys)? {
         let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false), kinds: 0 };
         keys::read(keys, seed, &mut bools)?;
-        kinds.check_lookups(bools.kinds)?;
+        kinds.check_lookup(bools.kinds)?;
         return Ok(PyArray1::from_vec(py, bools.found).into_any());
     }
     let pyarrow = Pyarrow::get(py)?;
     let mut bits =
         Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
     keys::read(keys, seed, &mut bits)?;
-    kinds.check_lookups(bits.kinds)?;
+    kinds.check_lookup(bits.kinds)?;
     let buffer = |bits: &[u8]| {
         let bytes = PyBytes::new_with(py, bits.len(), |bytes| {
             bytes.copy_from_slice(bits);

@@ -200,10 +200,11 @@ impl FilterBank {
         })
     }
 
-    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending.
+    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending. Raises
+    /// TypeError for text if all filters have only integers, and the reverse.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let (hash, kind) = keys::hash(key, self.seed)?;
-        self.kinds.warn_of_lookup(key.py(), kind)?;
+        self.kinds.check_lookup(kind)?;
         let slots = self.quickly(key.py(), |bank| {
             let mut found = SlotBitmap::new();
             bank.find_hash(hash, &mut found);
@@ -222,7 +223,7 @@ impl FilterBank {
         let py = keys.py();
         let mut hashes = Hashes::default();
         keys::read(keys, self.seed, &mut hashes)?;
-        self.kinds.check_lookups(hashes.kinds)?;
+        self.kinds.check_lookup(hashes.kinds)?;
         let (rows, row_len) = py.detach(|| self.rows_of(&hashes.hashes, packed))?;
         let rows = PyArray1::from_vec(py, rows).reshape([hashes.hashes.len(), row_len])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }

@@ -176,12 +176,12 @@ macro_rules! filter_class {
                 Kinds::warn_of_added(keys.py(), before, inserts.kinds)
             }
 
-            /// Whether a key is possibly present. False means definitely absent.
+            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
+            /// only integers, and for integers if it has only text.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
-                let found = self.quickly(key.py(), |filter| filter.contains_hash(hash));
-                self.kinds.warn_of_lookup(key.py(), kind)?;
-                Ok(found)
+                self.kinds.check_lookup(kind)?;
+                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
             /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
@@ -189,7 +189,7 @@ macro_rules! filter_class {
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
-            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse.
+            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups do.
             #[pyo3(signature = (keys, *, nulls=None))]
             fn contains_many<'py>(
                 &self,
@@ -493,14 +493,14 @@ sized_filter_class! {
         /// that were added: to remove another key may lose keys.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
-            self.kinds.warn_of_lookup(key.py(), kind)?;
+            self.kinds.check_lookup(kind)?;
             Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// An upper bound of how often a key was added; 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
-            self.kinds.warn_of_lookup(key.py(), kind)?;
+            self.kinds.check_lookup(kind)?;
             Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 

@@ -159,7 +159,7 @@ def test_one_value_is_one_key_whatever_its_type(cls):
             return 17
 
     f = cls(100)
-    f.add(17)
+    f.update([17, "text"])  # of both kinds: lookups of a kind that it lacks are errors
     for key in (
         np.int8(17), np.uint8(17), np.int64(17), np.uint64(17), Number.SEVENTEEN, Index(),
         (17).to_bytes(8, "little"),

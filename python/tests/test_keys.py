@@ -534,9 +534,8 @@ def test_the_other_filters_take_the_same_keys(cls):
         half = cls(5_000)
         half.update(present[::2])
         found = half.contains_many(keys)
-        assert found.tolist() == [
-            None if value is None else value in half for value in values
-        ]
+        half = cls.from_bytes(half.to_bytes())  # of unknown kinds: one key of a kind that it lacks is an error
+        assert found.tolist() == [None if value is None else value in half for value in values]
     with pytest.raises(TypeError, match="(?i)cast"):
         cls(10).update(pa.array([1.5]))
     if cls is CountingBloomFilter:
