@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
-use crate::column::{Batch, Invalid, Sink};
+use crate::column::{Batch, Sink};
+use crate::errors::no_room;
 use crate::keys;
 use crate::kinds::Kinds;
 
@@ -80,11 +81,11 @@ struct Bools<F> {
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
-        self.found.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(self.found.len() + additional))
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
+        self.found.try_reserve(additional).map_err(|_| no_room(self.found.len() + additional))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         let before = self.found.len();
         self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
@@ -109,13 +110,13 @@ struct Bits<F> {
 }
 
 impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
         // A byte more, which `take` needs to shift.
         let bytes = (self.len + additional) / 8 + 2;
-        self.found.try_reserve(bytes - self.found.len()).map_err(|_| Invalid::OutOfMemory(bytes))
+        self.found.try_reserve(bytes - self.found.len()).map_err(|_| no_room(bytes))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         let (start, bytes) = (self.len, self.found.len());
         self.reserve(hashes.len())?;
         self.len += hashes.len();
@@ -134,7 +135,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
         let masked = self.nulls.is_none() && !(nulls.is_empty() && self.valid.is_empty());
         if masked {
             let bytes = self.found.len();
-            self.valid.try_reserve(bytes - self.valid.len()).map_err(|_| Invalid::OutOfMemory(bytes))?;
+            self.valid.try_reserve(bytes - self.valid.len()).map_err(|_| no_room(bytes))?;
             self.valid.resize(bytes, !0);
         }
         for null in nulls.iter().map(|null| start + *null) {

@@ -2,19 +2,20 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::borrowed::{BloomView, view_of};
-use crate::column::{self, Hashes, Invalid, Signals};
-use crate::errors::{bank_error, decode_error};
+use crate::column::{self, Batch, Signals, Sink};
+use crate::errors::{bank_error, decode_error, no_room};
 use crate::filters::{self, BloomFilter, additional, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
@@ -119,6 +120,48 @@ fn with_filters<T: Send>(
     })
 }
 
+/// The hashes of keys, none of which may be null, and room for their answers.
+struct Asked {
+    slots: usize,
+    packed: bool,
+    rows: Vec<u8>,
+    hashes: Vec<u64>,
+    kinds: u8,
+}
+
+impl Asked {
+    /// Bytes of the answers for a key: one for each slot, or a bit if they are packed.
+    fn row_len(&self) -> usize {
+        if self.packed { self.slots.div_ceil(8) } else { self.slots }
+    }
+
+    fn reserve_hashes(&mut self, additional: usize) -> PyResult<()> {
+        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(size_of::<u64>());
+        self.hashes.try_reserve(additional).map_err(|_| no_room(bytes))
+    }
+}
+
+impl Sink for Asked {
+    /// Before the first key is hashed, because to find out afterwards that there is no room would take long.
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
+        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(self.row_len());
+        self.rows.try_reserve_exact(bytes).map_err(|_| no_room(bytes))?;
+        self.reserve_hashes(additional)
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+        if let Some(null) = nulls.first() {
+            let null = self.hashes.len() + null;
+            let text = format!("value {null} is null: drop the nulls, or put a key in their place");
+            return Err(PyValueError::new_err(text));
+        }
+        self.reserve_hashes(hashes.len())?;
+        self.hashes.extend_from_slice(hashes);
+        self.kinds |= *kinds;
+        Ok(())
+    }
+}
+
 /// Room for `capacity` slots, or for the filters if there are more.
 fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::FilterBank, BankError> {
     let mut bank = bank::FilterBank::from_filters(filters)?;
@@ -139,21 +182,20 @@ impl FilterBank {
         self.bank.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row for each key: a byte for each slot, or a bit if `packed`. Returns the rows and the length of a row.
-    fn rows_of(&self, hashes: &[u64], packed: bool) -> PyResult<(Vec<u8>, usize)> {
-        let slots = self.read().slots();
-        let row_len = if packed { slots.div_ceil(8) } else { slots };
-        let len = hashes.len().checked_mul(row_len).ok_or(Invalid::OutOfMemory(usize::MAX))?;
-        let mut rows = Vec::new();
-        rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
+    /// A row of answers for each key.
+    fn rows_of(&self, asked: &mut Asked) -> PyResult<Vec<u8>> {
+        // Filters may have been pushed since.
+        asked.slots = self.read().slots();
+        asked.reserve(0)?;
+        let (slots, row_len, mut rows) = (asked.slots, asked.row_len(), mem::take(&mut asked.rows));
         let mut signals = Signals::new();
-        for hashes in hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
+        for hashes in asked.hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
             // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
             self.read().find_batch(hashes, |i, found| {
                 let row = &mut rows[start + i * row_len..][..row_len];
-                if packed {
+                if asked.packed {
                     for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
                         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
                     }
@@ -166,7 +208,7 @@ impl FilterBank {
             });
             signals.check()?;
         }
-        Ok((rows, row_len))
+        Ok(rows)
     }
 
     /// As for the other classes: detaches only if the lock is taken.
@@ -221,11 +263,12 @@ impl FilterBank {
     #[pyo3(signature = (keys, *, packed=false))]
     fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
-        let mut hashes = Hashes::default();
-        keys::read(keys, self.seed, &mut hashes)?;
-        self.kinds.check_lookup(hashes.kinds)?;
-        let (rows, row_len) = py.detach(|| self.rows_of(&hashes.hashes, packed))?;
-        let rows = PyArray1::from_vec(py, rows).reshape([hashes.hashes.len(), row_len])?.into_any();
+        let slots = self.__len__(py);
+        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new(), kinds: 0 };
+        keys::read(keys, self.seed, &mut asked)?;
+        self.kinds.check_lookup(asked.kinds)?;
+        let rows = py.detach(|| self.rows_of(&mut asked))?;
+        let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.len(), asked.row_len()])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
     }
 

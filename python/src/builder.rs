@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
-use crate::column::{Inserts, Invalid};
-use crate::errors::sizing_error;
+use crate::column::Inserts;
+use crate::errors::{not_grown, sizing_error};
 use crate::filters::{BloomFilter, seed};
 use crate::keys;
 use crate::kinds::Kinds;
@@ -82,7 +82,7 @@ impl FilterBuilder {
             self.kinds.insert(kind);
             builder.try_insert_hash(hash)
         });
-        added.map_err(|error| Invalid::Grow(error).into())
+        added.map_err(not_grown)
     }
 
     /// Adds many keys, given as for `BloomFilter.update`.

@@ -132,6 +132,18 @@ pub fn out_of_memory(bytes: usize, remedy: &str) -> PyErr {
     PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes: {remedy}"))
 }
 
+/// For answers of that many bytes.
+pub fn no_room(bytes: usize) -> PyErr {
+    PyMemoryError::new_err(format!(
+        "cannot allocate {bytes} bytes for the answers: look up fewer keys at once"
+    ))
+}
+
+/// For keys that a filter has no memory for.
+pub fn not_grown(error: SizingError) -> PyErr {
+    PyMemoryError::new_err(format!("{error}: the filter keeps the keys before"))
+}
+
 /// Python chooses the subclass of `OSError` by the number.
 pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     match error.raw_os_error() {

@@ -13,8 +13,8 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::answers::{self, ContainsBitmap as _};
 use crate::borrowed::BloomView;
-use crate::column::{Inserts, Invalid};
-use crate::errors::{COPY, copy_error, mismatch_error, out_of_memory, sizing_error};
+use crate::column::Inserts;
+use crate::errors::{COPY, copy_error, mismatch_error, not_grown, out_of_memory, sizing_error};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
@@ -160,7 +160,7 @@ macro_rules! filter_class {
                     self.kinds.insert(kind);
                     filter.try_insert_hash(hash)
                 });
-                inserted.map_err(|error| Invalid::Grow(error).into())
+                inserted.map_err(not_grown)
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of

@@ -251,6 +251,10 @@ fn read_iterable<'py>(
         Ok(false) => not_iterable(keys),
         _ => error,
     })?;
+    // What has no length, or none of this size, grows.
+    if let Ok(len) = keys.len() {
+        sink.reserve(len)?;
+    }
     loop {
         let Batch { hashes, nulls, kinds, .. } = &mut *batch;
         hashes.clear();

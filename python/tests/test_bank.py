@@ -214,6 +214,32 @@ def test_keys_of_any_collection():
         bank.find_many([1], True)
 
 
+def test_answers_without_room_are_an_error_before_the_keys_are_read():
+    """The limit has room for the hashes of the keys, but not for the answers: a terabyte, or packed an eighth of it."""
+    pytest.importorskip("resource")
+    grown = run_python("""
+import mmap, resource
+import numpy as np, pyarrow as pa
+from bloomline import BloomFilter, FilterBank
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+bank = FilterBank([BloomFilter(10)] * 1_000)
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+n = 10**9
+mapped = pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(mmap.mmap(-1, n))])
+before = peak()
+for keys in (np.broadcast_to(np.int64(1), n), mapped, pa.chunked_array([mapped]), range(n)):
+    for packed, bytes in ((False, 1_000 * n), (True, 125 * n)):
+        try:
+            bank.find_many(keys, packed=packed)
+        except MemoryError as error:
+            assert f"cannot allocate {bytes} bytes for the answers" in str(error), repr(error)
+        else:
+            raise SystemExit("no error")
+print(peak() - before)
+""", timeout=60)
+    assert int(grown) < 50, grown
+
+
 def test_an_iterable_may_change_the_bank_that_it_is_looked_up_in():
     filters = filled(7)
     bank = FilterBank(filters, 64)
