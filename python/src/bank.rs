@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
@@ -153,7 +153,7 @@ impl Sink for Asked {
         if let Some(null) = nulls.first() {
             let null = self.hashes.len() + null;
             let text = format!("value {null} is null: drop the nulls, or put a key in their place");
-            return Err(PyValueError::new_err(text));
+            return Err(PyTypeError::new_err(text));
         }
         self.reserve_hashes(hashes.len())?;
         self.hashes.extend_from_slice(hashes);
@@ -256,7 +256,7 @@ impl FilterBank {
     }
 
     /// Looks up many keys, given as for `BloomFilter.update`. Returns a numpy array of bools, with a row for each key
-    /// and a column for each slot. Nulls raise ValueError.
+    /// and a column for each slot. Nulls raise TypeError.
     ///
     /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does: an
     /// eighth of the memory, and faster.
