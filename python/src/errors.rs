@@ -164,9 +164,19 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     }
 }
 
+/// What a caller gave, as Python shows it, or only its type where that is long.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
+    let repr = value.repr().map(|repr| repr.to_string());
+    match (repr, value.get_type().name()) {
+        (Ok(repr), _) if repr.len() <= 40 && !repr.contains('\n') => repr,
+        (_, Ok(name)) => format!("an object of type {name}"),
+        _ => "this object".into(),
+    }
+}
+
 pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
     PyTypeError::new_err(format!(
-        "{what} cannot be keys: cast them to integers or text first (keys are str, bytes and integers)"
+        "{what} cannot be keys: cast them to text, bytes or integers of at most 64 bits"
     ))
 }
 

@@ -189,6 +189,8 @@ def test_tables_that_are_no_keys():
         (pandas.groupby("a"), "a pandas DataFrameGroupBy has no keys: pass one column of the DataFrame that was grouped"),
         (pandas.groupby("a")["b"], "a pandas SeriesGroupBy has no keys: pass one column"),
         (pd.MultiIndex.from_frame(pandas), "a pandas MultiIndex has no keys: join its levels"),
+        (pd.DataFrame(), "a table without columns has no keys"),
+        (pl.DataFrame(), "a table without columns has no keys"),
         (pandas, "2 columns (a, b) are not keys: select one of them"),
         (polars, "2 columns (a, b) are not keys: select one of them"),
     ]
@@ -214,3 +216,38 @@ def test_values_that_are_no_keys():
     for keys, text in values:
         for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
             assert message(TypeError, use, keys).startswith(text)
+
+
+def test_types_have_the_names_that_their_library_gives_them():
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    duckdb = pytest.importorskip("duckdb")
+    f, connection = BloomFilter(1_000), duckdb.connect()
+    cast, select = "cast them to text, bytes or integers of at most 64 bits", "select one of their fields, or if this is a "
+    row, struct = pa.array([{"a": 1}]), pd.ArrowDtype(pa.struct({"a": pa.int64()}))
+    columns = [
+        (connection.sql("SELECT 42::HUGEINT"), "columns of HUGEINT (decimals in Arrow)", cast),
+        (connection.sql("SELECT sum(42)"), "columns of HUGEINT (decimals in Arrow)", cast),
+        (connection.sql("SELECT {'a': 1}"), "columns of STRUCT(a INTEGER) (structs in Arrow)", select),
+        (pl.Series([1.5]), "columns of Float64 (floats in Arrow)", cast),
+        (pl.DataFrame({"a": [1.5]}), "columns of Float64 (floats in Arrow)", cast),
+        (pl.Series([{"a": 1}]), "columns of Struct({'a': Int64}) (structs in Arrow)", select),
+        (pl.Series([object()], dtype=pl.Object), "columns of Object", cast),
+        (pa.array([1.5]), "columns of double (floats in Arrow)", cast),
+        (pa.table({"a": [1.5]}), "columns of double (floats in Arrow)", cast),
+        (row, "columns of struct<a: int64> (structs in Arrow)", select),
+        (pa.chunked_array([row]), "columns of struct<a: int64> (structs in Arrow)", select),
+        (pa.table({"a": row}), "columns of struct<a: int64> (structs in Arrow)", select),
+        (pd.Series([True]), "pandas columns of bool", cast),
+        (pd.Series([1.5]).astype("category"), "pandas columns of category (floats in Arrow)", cast),
+        (pd.Series([1.5], dtype="Float64"), "pandas columns of Float64 (floats in Arrow)", cast),
+        (pd.Series([{"a": 1}], dtype=struct), "pandas columns of struct<a: int64>[pyarrow] (structs in Arrow)", select),
+        (np.array([1.5]), "numpy arrays of float64", cast),
+        ([1.5], "objects of type float", cast),
+    ]
+    if hasattr(pl, "Int128"):
+        columns.append((pl.Series([1], dtype=pl.Int128), 'columns of Int128 (values of type "_pli128" in Arrow)', cast))
+    for keys, name, remedy in columns:
+        for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
+            assert message(TypeError, use, keys).startswith(f"{name} cannot be keys: {remedy}"), name
+    text = "18446744073709551616 cannot be a key: turn integers below -2^63 or above 2^64 - 1 into text"
+    assert message(OverflowError, f.add, 2**64) == text == message(OverflowError, f.update, [1, 2**64])
