@@ -9,14 +9,15 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
+use crate::arguments::{self, additional, packed, path};
 use crate::borrowed::{BloomView, view_of};
 use crate::column::{self, Batch, Signals, Sink};
 use crate::errors::{bank_error, decode_error, no_room};
-use crate::filters::{self, BloomFilter, additional, check_memory};
+use crate::filters::{BloomFilter, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
@@ -50,6 +51,9 @@ pub struct FilterBank {
     kinds: Kinds,
 }
 
+/// What a bank is made of.
+const CLASSES: &str = "BloomFilter and BloomView";
+
 /// A filter to be put into a bank.
 enum Source<'py> {
     Filter(Bound<'py, BloomFilter>),
@@ -65,9 +69,7 @@ impl<'py> Source<'py> {
             Ok(view) => Ok(Self::View(view.clone())),
             Err(_) => {
                 let name = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!(
-                    "a bank is made of BloomFilter and BloomView objects, not {name}"
-                )))
+                Err(PyTypeError::new_err(format!("a bank is made of {CLASSES} objects, not {name}")))
             }
         }
     }
@@ -220,8 +222,8 @@ impl FilterBank {
     }
 
     fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
-        slot.extract().map_err(|error: PyErr| {
-            if error.is_instance_of::<PyOverflowError>(slot.py()) {
+        arguments::read("slot", "an integer", slot).map_err(|error| {
+            if error.is_instance_of::<PyValueError>(slot.py()) {
                 let slots = self.__len__(slot.py());
                 return PyIndexError::new_err(format!("slot {slot} does not exist: the bank has {slots}"));
             }
@@ -235,8 +237,10 @@ impl FilterBank {
     #[new]
     #[pyo3(signature = (filters, capacity=None))]
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let capacity = capacity.map_or(Ok(0), filters::capacity)?;
-        let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
+        let capacity = capacity.map_or(Ok(0), arguments::capacity)?;
+        let sources = arguments::filters(filters, CLASSES)?
+            .map(|filter| Source::new(filter?))
+            .collect::<PyResult<Vec<_>>>()?;
         with_filters(filters.py(), &sources, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
         })
@@ -261,7 +265,11 @@ impl FilterBank {
     /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does: an
     /// eighth of the memory, and faster.
     #[pyo3(signature = (keys, *, packed=false))]
-    fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn find_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = packed)] packed: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let slots = self.__len__(py);
         let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new(), kinds: 0 };
@@ -396,13 +404,13 @@ impl FilterBank {
     }
 
     /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
         files::save(py, &path, |file| self.read().write_standalone(file))
     }
 
     /// Reads and verifies a file that `save` wrote. Raises DecodeError.
     #[staticmethod]
-    pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
         Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
     }
 

@@ -48,7 +48,7 @@ def test_a_builder_refuses_what_filters_refuse():
             FilterBuilder(wrong)
     with pytest.raises(ValueError, match="^bits_per_key: "):
         FilterBuilder.with_bits_per_key(65)
-    with pytest.raises(ValueError, match="^seed: a number from 0 to 18446744073709551615 is needed, not -1"):
+    with pytest.raises(ValueError, match="^seed: an integer from 0 to 18446744073709551615 is needed, not -1"):
         FilterBuilder(seed=-1)
     builder = FilterBuilder()
     for wrong in (1.5, None, ["ant"]):
