@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use crate::arguments::{self, additional, packed, path};
 use crate::borrowed::{BloomView, view_of};
 use crate::column::{self, Batch, Signals, Sink};
-use crate::errors::{bank_error, decode_error, no_room};
+use crate::errors::{bank_error, class_of, decode_error, no_room};
 use crate::filters::{BloomFilter, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
@@ -55,50 +55,38 @@ pub struct FilterBank {
 const CLASSES: &str = "BloomFilter and BloomView";
 
 /// A filter to be put into a bank.
-enum Source<'py> {
-    Filter(Bound<'py, BloomFilter>),
-    View(Bound<'py, BloomView>),
+enum Source {
+    Filter(Py<BloomFilter>),
+    View(Py<BloomView>),
 }
 
-impl<'py> Source<'py> {
-    fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
+impl Source {
+    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(filter) = object.cast::<BloomFilter>() {
-            return Ok(Self::Filter(filter.clone()));
+            return Ok(Self::Filter(filter.clone().unbind()));
         }
-        match object.cast::<BloomView>() {
-            Ok(view) => Ok(Self::View(view.clone())),
-            Err(_) => {
-                let name = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!("a bank is made of {CLASSES} objects, not {name}")))
-            }
+        if let Ok(view) = object.cast::<BloomView>() {
+            return Ok(Self::View(view.clone().unbind()));
         }
+        let class = class_of(object);
+        Err(PyTypeError::new_err(format!("a bank is made of {CLASSES} objects, not {class}")))
     }
 }
 
-/// A filter to be put into a bank, usable without the interpreter.
-enum Detached<'a> {
-    Filter(&'a BloomFilter),
-    View(&'a BloomView),
-}
-
-/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage gets no valid checksum.
+/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage
+/// gets no valid checksum.
 fn with_filters<T: Send>(
     py: Python<'_>,
     sources: &[Source],
     put: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
 ) -> PyResult<T> {
-    let sources = sources.iter().map(|source| match source {
-        Source::Filter(filter) => Detached::Filter(filter.get()),
-        Source::View(view) => Detached::View(view.get()),
-    });
-    let sources: Vec<_> = sources.collect();
     py.detach(|| {
         // Each filter and each view once, the filters in the order in which unions lock theirs.
-        let (mut locks, mut views) = (BTreeMap::new(), BTreeMap::new());
-        for source in &sources {
+        let (mut filters, mut views) = (BTreeMap::new(), BTreeMap::new());
+        for source in sources {
             match source {
-                Detached::Filter(filter) => _ = locks.insert(ptr::from_ref(&filter.filter), &filter.filter),
-                Detached::View(view) => _ = views.insert(ptr::from_ref(*view), *view),
+                Source::Filter(filter) => _ = filters.insert(ptr::from_ref(filter.get()), filter.get()),
+                Source::View(view) => _ = views.insert(ptr::from_ref(view.get()), view.get()),
             }
         }
         let mut opened = BTreeMap::new();
@@ -107,15 +95,12 @@ fn with_filters<T: Send>(
             view_of(&guard)?.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
             opened.insert(at, guard);
         }
-        let locked: BTreeMap<_, _> = locks
-            .into_iter()
-            .map(|(at, lock)| (at, lock.read().unwrap_or_else(PoisonError::into_inner)))
-            .collect();
+        let locked: BTreeMap<_, _> = filters.into_iter().map(|(at, filter)| (at, filter.read())).collect();
         let views = sources.iter().map(|source| match source {
-            Detached::Filter(filter) => {
-                Ok((locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get()))
+            Source::Filter(filter) => {
+                Ok((locked[&ptr::from_ref(filter.get())].as_view(), filter.get().kinds.get()))
             }
-            Detached::View(view) => Ok((view_of(&opened[&ptr::from_ref(*view)])?, UNKNOWN)),
+            Source::View(view) => Ok((view_of(&opened[&ptr::from_ref(view.get())])?, UNKNOWN)),
         });
         let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
         put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
@@ -239,7 +224,7 @@ impl FilterBank {
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let capacity = capacity.map_or(Ok(0), arguments::capacity)?;
         let sources = arguments::filters(filters, CLASSES)?
-            .map(|filter| Source::new(filter?))
+            .map(|filter| Source::new(&filter?))
             .collect::<PyResult<Vec<_>>>()?;
         with_filters(filters.py(), &sources, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
@@ -282,7 +267,7 @@ impl FilterBank {
 
     /// Adds a BloomFilter or BloomView, folded to the bank's n_blocks, and returns its slot. Takes milliseconds for 64
     /// KiB. Raises ValueError if the bank is full: see `reserve`.
-    fn push(&self, filter: Bound<'_, PyAny>) -> PyResult<usize> {
+    fn push(&self, filter: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = filter.py();
         with_filters(py, &[Source::new(filter)?], |filters, kinds| {
             let mut bank = self.write();
@@ -293,7 +278,7 @@ impl FilterBank {
     }
 
     /// Puts a BloomFilter or BloomView in the place of another, folded to the bank's n_blocks.
-    fn replace(&self, slot: &Bound<'_, PyAny>, filter: Bound<'_, PyAny>) -> PyResult<()> {
+    fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let py = filter.py();
         with_filters(py, &[Source::new(filter)?], |filters, kinds| {

@@ -164,13 +164,16 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     }
 }
 
+/// The name of an object's class.
+pub fn class_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or("object".into(), |name| name.to_string())
+}
+
 /// What a caller gave, as Python shows it, or only its type where that is long.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
-    let repr = value.repr().map(|repr| repr.to_string());
-    match (repr, value.get_type().name()) {
-        (Ok(repr), _) if repr.len() <= 40 && !repr.contains('\n') => repr,
-        (_, Ok(name)) => format!("an object of type {name}"),
-        _ => "this object".into(),
+    match value.repr().map(|repr| repr.to_string()) {
+        Ok(repr) if repr.len() <= 40 && !repr.contains('\n') => repr,
+        _ => format!("an object of type {}", class_of(value)),
     }
 }
 

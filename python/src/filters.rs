@@ -17,7 +17,7 @@ use crate::arguments::{
 };
 use crate::borrowed::BloomView;
 use crate::column::Inserts;
-use crate::errors::{COPY, copy_error, mismatch_error, not_grown, out_of_memory, sizing_error};
+use crate::errors::{COPY, class_of, copy_error, mismatch_error, not_grown, out_of_memory, sizing_error};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
@@ -81,7 +81,7 @@ macro_rules! filter_class {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
-            pub filter: RwLock<$Filter>,
+            filter: RwLock<$Filter>,
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
@@ -104,7 +104,7 @@ macro_rules! filter_class {
                 Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
-            fn read(&self) -> RwLockReadGuard<'_, $Filter> {
+            pub fn read(&self) -> RwLockReadGuard<'_, $Filter> {
                 self.filter.read().unwrap_or_else(PoisonError::into_inner)
             }
 
@@ -641,7 +641,7 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
     for filter in arguments::filters(filters, C::NAME)? {
         let filter = filter?;
         let Ok(filter) = filter.cast::<C>() else {
-            let (class, name) = (C::NAME, filter.get_type().name()?);
+            let (class, name) = (C::NAME, class_of(&filter));
             return Err(PyTypeError::new_err(format!("a union is made of {class} objects, not {name}")));
         };
         match &union {

@@ -11,7 +11,7 @@ use pyo3::types::{
 };
 
 use crate::column::{Batch, Sink};
-use crate::errors::{cannot_be_keys, check_not_table, shown};
+use crate::errors::{cannot_be_keys, check_not_table, class_of, shown};
 use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
@@ -83,10 +83,7 @@ fn refused(key: &Bound<'_, PyAny>) -> PyErr {
             "objects of type NoneType cannot be keys: drop None, or cast the keys to an Arrow column of integers or text",
         );
     }
-    match key.get_type().name() {
-        Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
-        Err(error) => error,
-    }
+    cannot_be_keys(format_args!("objects of type {}", class_of(key)))
 }
 
 /// Whether lookups of `keys` are answered in Arrow. Depends on their type only.
@@ -148,12 +145,8 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
 }
 
 fn not_iterable(keys: &Bound<'_, PyAny>) -> PyErr {
-    match keys.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!(
-            "an iterable of keys is needed, not {name}: put a single key in a list"
-        )),
-        Err(error) => error,
-    }
+    let class = class_of(keys);
+    PyTypeError::new_err(format!("an iterable of keys is needed, not {class}: put a single key in a list"))
 }
 
 /// The type of a column, or of a table's first one, as its library calls it: for errors.
