@@ -72,8 +72,10 @@ fn other_integer(key: &Bound<'_, PyAny>, sign: i32) -> PyResult<u64> {
         None => None,
     };
     value.ok_or_else(|| {
-        let (key, range) = (shown(key), "below -2^63 or above 2^64 - 1");
-        PyOverflowError::new_err(format!("{key} cannot be a key: turn integers {range} into text"))
+        let (range, key) = ("below -2^63 or above 2^64 - 1", shown(key));
+        PyOverflowError::new_err(format!(
+            "integers {range}, such as {key}, cannot be keys: turn them into text"
+        ))
     })
 }
 
