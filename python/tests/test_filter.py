@@ -792,7 +792,7 @@ import bloomline
 
 cls = getattr(bloomline, sys.argv[1])
 f, other, keys = cls(5_000), cls(5_000), np.arange(1_000)
-f.update(keys)
+f.update([*keys, "text"])  # of both kinds: text looked up before any is added is an error
 other.update(np.arange(1_000, 2_000))
 jobs = [
     lambda: f.update(np.arange(2_000, 5_000)),
