@@ -85,6 +85,10 @@ pub fn folded(function: &str, filter: BloomView<'_>, fpr: f64) -> Result<BloomFi
 /// The most bytes in an array of Binary.
 const MAX_COLUMN: usize = if cfg!(test) { 1 << 20 } else { i32::MAX as usize };
 
+/// What to do if the filters of all groups do not fit into one column.
+pub const FEWER_GROUPS: &str =
+    "raise datafusion.execution.target_partitions, or use fewer groups or smaller filters";
+
 /// A column of filters. `remedy` says what the user can do if they do not fit into one.
 pub fn column<'a>(
     function: &str,

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
-use crate::column::{Batch, Invalid, Sink};
+use crate::column::{Batch, Sink};
+use crate::errors::no_room;
 use crate::keys;
 use crate::kinds::Kinds;
 
@@ -25,14 +26,14 @@ pub fn contains_many<'py>(
     if !keys::are_arrow(keys)? {
         let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false), kinds: 0 };
         keys::read(keys, seed, &mut bools)?;
-        kinds.check_lookups(bools.kinds)?;
+        kinds.check_lookup(bools.kinds)?;
         return Ok(PyArray1::from_vec(py, bools.found).into_any());
     }
     let pyarrow = Pyarrow::get(py)?;
     let mut bits =
         Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
     keys::read(keys, seed, &mut bits)?;
-    kinds.check_lookups(bits.kinds)?;
+    kinds.check_lookup(bits.kinds)?;
     let buffer = |bits: &[u8]| {
         let bytes = PyBytes::new_with(py, bits.len(), |bytes| {
             bytes.copy_from_slice(bits);
@@ -80,11 +81,11 @@ struct Bools<F> {
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
-        self.found.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(self.found.len() + additional))
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
+        self.found.try_reserve(additional).map_err(|_| no_room(self.found.len() + additional))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         let before = self.found.len();
         self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
@@ -109,13 +110,13 @@ struct Bits<F> {
 }
 
 impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
         // A byte more, which `take` needs to shift.
         let bytes = (self.len + additional) / 8 + 2;
-        self.found.try_reserve(bytes - self.found.len()).map_err(|_| Invalid::OutOfMemory(bytes))
+        self.found.try_reserve(bytes - self.found.len()).map_err(|_| no_room(bytes))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         let (start, bytes) = (self.len, self.found.len());
         self.reserve(hashes.len())?;
         self.len += hashes.len();
@@ -134,7 +135,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
         let masked = self.nulls.is_none() && !(nulls.is_empty() && self.valid.is_empty());
         if masked {
             let bytes = self.found.len();
-            self.valid.try_reserve(bytes - self.valid.len()).map_err(|_| Invalid::OutOfMemory(bytes))?;
+            self.valid.try_reserve(bytes - self.valid.len()).map_err(|_| no_room(bytes))?;
             self.valid.resize(bytes, !0);
         }
         for null in nulls.iter().map(|null| start + *null) {

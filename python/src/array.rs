@@ -26,8 +26,10 @@ pub fn integer(key: &Bound<'_, PyAny>) -> Result<i64, i32> {
     if value == -1 { Err(sign) } else { Ok(value) }
 }
 
+/// Hashes all values. `what` the caller gave names the arrays in errors.
 pub fn read(
     array: &Bound<'_, PyUntypedArray>,
+    what: &str,
     seed: u64,
     batch: &mut Batch,
     sink: &mut impl Sink,
@@ -40,7 +42,7 @@ pub fn read(
     }
     match dtype.kind() {
         b'i' | b'u' | b'S' | b'U' => (),
-        _ => return Err(cannot_be_keys(format_args!("numpy arrays of {dtype}"))),
+        _ => return Err(cannot_be_keys(format_args!("{what} of {dtype}"))),
     }
     if array.hasattr("mask")? {
         let message = "masked arrays cannot be keys: drop the masked values with .compressed()";

@@ -34,6 +34,9 @@ struct ArrowSchema {
     private_data: *mut c_void,
 }
 
+/// The flag of what may be null.
+const NULLABLE: i64 = 2;
+
 #[repr(C)]
 #[derive(Default)]
 struct ArrowArray {
@@ -113,9 +116,14 @@ fn malformed(what: impl Display) -> PyErr {
 }
 
 pub fn not_one_column<Name: Borrow<str>>(names: &[Name]) -> PyErr {
-    let (n, names) = (names.len(), names.join(", "));
-    PyTypeError::new_err(format!("{n} columns ({names}) are not keys: select one of them"))
+    PyTypeError::new_err(match names.len() {
+        0 => "a table without columns has no keys".into(),
+        n => format!("{n} columns ({}) are not keys: select one of them", names.join(", ")),
+    })
 }
+
+/// What the caller calls keys of a type, given Arrow's words for it: for errors. Called detached.
+pub type Name<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
 /// What an object exports.
 pub struct Exported(Source);
@@ -146,14 +154,21 @@ fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<
 
 impl Exported {
     /// Hashes all values. Detached from the interpreter, which the producer of a stream may need in another thread.
-    pub fn read(self, py: Python<'_>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
+    pub fn read(
+        self,
+        py: Python<'_>,
+        name: Name,
+        seed: u64,
+        batch: &mut Batch,
+        sink: &mut impl Sink,
+    ) -> PyResult<()> {
         py.detach(|| match self.0 {
             Source::Array(schema, array) => {
-                hash_array(&Type::of_keys(&schema.0)?, &array.0, seed, batch, sink)
+                hash_array(&Type::of_keys(&schema.0, name)?, &array.0, seed, batch, sink)
             }
             Source::Stream(mut stream) => {
                 let schema = stream.schema()?;
-                let of = Type::of_keys(&schema.0)?;
+                let of = Type::of_keys(&schema.0, name)?;
                 while let Some(array) = stream.next()? {
                     hash_array(&of, &array.0, seed, batch, sink)?;
                     batch.signals.check()?;
@@ -231,30 +246,31 @@ impl IntegerType {
 
 impl Type {
     /// The type of keys, or of a table's only column.
-    fn of_keys(schema: &ArrowSchema) -> PyResult<Self> {
-        if text(schema.format) != "+s" {
-            return Self::of(schema);
+    fn of_keys(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
+        // A table looks like a column of structs, but for this flag.
+        if text(schema.format) != "+s" || schema.flags & NULLABLE != 0 {
+            return Self::of(schema, name);
         }
         let columns = children(schema.children, schema.n_children)?;
         if let [column] = columns[..] {
-            return Ok(Self::Table(Box::new(Self::of(column)?)));
+            return Ok(Self::Table(Box::new(Self::of(column, name)?)));
         }
         Err(not_one_column(&columns.iter().map(|column| text(column.name)).collect::<Vec<_>>()))
     }
 
-    fn of(schema: &ArrowSchema) -> PyResult<Self> {
+    fn of(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
         let format = text(schema.format);
         // Numbers only in memory. Other extension types have the keys of their storage.
         match schema.extension() {
-            Some(b"arrow.bool8") => return Err(cannot_be_keys("booleans")),
-            Some(b"pandas.period") => return Err(cannot_be_keys("periods")),
-            Some(b"arrow.opaque") => return Err(cannot_be_keys("opaque values")),
+            Some(b"arrow.bool8") => return Err(cannot_be_keys(name("booleans"))),
+            Some(b"pandas.period") => return Err(cannot_be_keys(name("periods"))),
+            Some(b"arrow.opaque") => return Err(cannot_be_keys(name("opaque values"))),
             _ => (),
         }
         if let Some(values) = reference(schema.dictionary) {
             let indices =
                 IntegerType::of(&format).ok_or_else(|| malformed("indices that are not integers"))?;
-            return Ok(Self::Dictionary(indices, Box::new(Self::of(values)?)));
+            return Ok(Self::Dictionary(indices, Box::new(Self::of(values, name)?)));
         }
         if let Some(integers) = IntegerType::of(&format) {
             return Ok(Self::Integers(integers));
@@ -264,7 +280,10 @@ impl Type {
             "z" | "u" => return Ok(Self::Binary),
             "Z" | "U" => return Ok(Self::LargeBinary),
             "vz" | "vu" => return Ok(Self::Views),
-            "+s" => "structs",
+            "+s" => {
+                let remedy = "select one of their fields, or if this is a table, pass pyarrow.table(keys)";
+                return Err(PyTypeError::new_err(format!("{} cannot be keys: {remedy}", name("structs"))));
+            }
             "b" => "booleans",
             "e" | "f" | "g" => "floats",
             "tdD" | "tdm" => "dates",
@@ -282,10 +301,10 @@ impl Type {
                 (Some("+l" | "+L" | "+v" | "+w"), _) => "lists",
                 (Some("+m"), _) => "maps",
                 (Some("+u"), _) => "unions",
-                _ => return Err(cannot_be_keys(format_args!("Arrow values of type {format:?}"))),
+                _ => &*format!("values of type {format:?}"),
             },
         };
-        Err(cannot_be_keys(what))
+        Err(cannot_be_keys(name(what)))
     }
 
     fn kind(&self) -> u8 {
@@ -352,7 +371,7 @@ impl Type {
                 let is_valid =
                     |validity: &[u8]| (start..start + len).all(|i| validity[i / 8] >> (i % 8) & 1 == 1);
                 if !array.validity(start, len)?.is_none_or(is_valid) {
-                    return Err(cannot_be_keys("structs that are null"));
+                    return Err(malformed("a table with rows that are null"));
                 }
                 let [column] = children(array.children, array.n_children)?[..] else {
                     return Err(malformed("a table whose arrays do not match its schema"));

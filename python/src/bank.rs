@@ -2,20 +2,22 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
+use crate::arguments::{self, additional, packed, path};
 use crate::borrowed::{BloomView, view_of};
-use crate::column::{self, Hashes, Invalid, Signals};
-use crate::errors::{bank_error, decode_error};
-use crate::filters::{self, BloomFilter, additional, check_memory};
+use crate::column::{self, Batch, Signals, Sink};
+use crate::errors::{bank_error, class_of, decode_error, no_room};
+use crate::filters::{BloomFilter, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
@@ -49,53 +51,42 @@ pub struct FilterBank {
     kinds: Kinds,
 }
 
+/// What a bank is made of.
+const CLASSES: &str = "BloomFilter and BloomView";
+
 /// A filter to be put into a bank.
-enum Source<'py> {
-    Filter(Bound<'py, BloomFilter>),
-    View(Bound<'py, BloomView>),
+enum Source {
+    Filter(Py<BloomFilter>),
+    View(Py<BloomView>),
 }
 
-impl<'py> Source<'py> {
-    fn new(object: Bound<'py, PyAny>) -> PyResult<Self> {
+impl Source {
+    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(filter) = object.cast::<BloomFilter>() {
-            return Ok(Self::Filter(filter.clone()));
+            return Ok(Self::Filter(filter.clone().unbind()));
         }
-        match object.cast::<BloomView>() {
-            Ok(view) => Ok(Self::View(view.clone())),
-            Err(_) => {
-                let name = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!(
-                    "a bank is made of BloomFilter and BloomView objects, not {name}"
-                )))
-            }
+        if let Ok(view) = object.cast::<BloomView>() {
+            return Ok(Self::View(view.clone().unbind()));
         }
+        let class = class_of(object);
+        Err(PyTypeError::new_err(format!("a bank is made of {CLASSES} objects, not {class}")))
     }
 }
 
-/// A filter to be put into a bank, usable without the interpreter.
-enum Detached<'a> {
-    Filter(&'a BloomFilter),
-    View(&'a BloomView),
-}
-
-/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage gets no valid checksum.
+/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage
+/// gets no valid checksum.
 fn with_filters<T: Send>(
     py: Python<'_>,
     sources: &[Source],
     put: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
 ) -> PyResult<T> {
-    let sources = sources.iter().map(|source| match source {
-        Source::Filter(filter) => Detached::Filter(filter.get()),
-        Source::View(view) => Detached::View(view.get()),
-    });
-    let sources: Vec<_> = sources.collect();
     py.detach(|| {
         // Each filter and each view once, the filters in the order in which unions lock theirs.
-        let (mut locks, mut views) = (BTreeMap::new(), BTreeMap::new());
-        for source in &sources {
+        let (mut filters, mut views) = (BTreeMap::new(), BTreeMap::new());
+        for source in sources {
             match source {
-                Detached::Filter(filter) => _ = locks.insert(ptr::from_ref(&filter.filter), &filter.filter),
-                Detached::View(view) => _ = views.insert(ptr::from_ref(*view), *view),
+                Source::Filter(filter) => _ = filters.insert(ptr::from_ref(filter.get()), filter.get()),
+                Source::View(view) => _ = views.insert(ptr::from_ref(view.get()), view.get()),
             }
         }
         let mut opened = BTreeMap::new();
@@ -104,19 +95,58 @@ fn with_filters<T: Send>(
             view_of(&guard)?.verify().map_err(|error| decode_error(error, &[], view.path.as_deref()))?;
             opened.insert(at, guard);
         }
-        let locked: BTreeMap<_, _> = locks
-            .into_iter()
-            .map(|(at, lock)| (at, lock.read().unwrap_or_else(PoisonError::into_inner)))
-            .collect();
+        let locked: BTreeMap<_, _> = filters.into_iter().map(|(at, filter)| (at, filter.read())).collect();
         let views = sources.iter().map(|source| match source {
-            Detached::Filter(filter) => {
-                Ok((locked[&ptr::from_ref(&filter.filter)].as_view(), filter.kinds.get()))
+            Source::Filter(filter) => {
+                Ok((locked[&ptr::from_ref(filter.get())].as_view(), filter.get().kinds.get()))
             }
-            Detached::View(view) => Ok((view_of(&opened[&ptr::from_ref(*view)])?, UNKNOWN)),
+            Source::View(view) => Ok((view_of(&opened[&ptr::from_ref(view.get())])?, UNKNOWN)),
         });
         let (views, kinds): (Vec<_>, Vec<_>) = views.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
         put(&views, kinds.into_iter().fold(0, |all, kinds| all | kinds))
     })
+}
+
+/// The hashes of keys, none of which may be null, and room for their answers.
+struct Asked {
+    slots: usize,
+    packed: bool,
+    rows: Vec<u8>,
+    hashes: Vec<u64>,
+    kinds: u8,
+}
+
+impl Asked {
+    /// Bytes of the answers for a key: one for each slot, or a bit if they are packed.
+    fn row_len(&self) -> usize {
+        if self.packed { self.slots.div_ceil(8) } else { self.slots }
+    }
+
+    fn reserve_hashes(&mut self, additional: usize) -> PyResult<()> {
+        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(size_of::<u64>());
+        self.hashes.try_reserve(additional).map_err(|_| no_room(bytes))
+    }
+}
+
+impl Sink for Asked {
+    /// Before the first key is hashed, because to find out afterwards that there is no room would take long.
+    fn reserve(&mut self, additional: usize) -> PyResult<()> {
+        let bytes = self.hashes.len().saturating_add(additional).saturating_mul(self.row_len());
+        self.rows.try_reserve_exact(bytes).map_err(|_| no_room(bytes))?;
+        self.reserve_hashes(additional)
+    }
+
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+        if let Some(null) = nulls.first() {
+            let null = self.hashes.len() + null;
+            let text = format!("value {null} is null: drop the nulls, or put a key in their place");
+            return Err(PyTypeError::new_err(text));
+        }
+        self.reserve_hashes(hashes.len())?;
+        self.hashes.extend_from_slice(hashes);
+        self.kinds |= *kinds;
+        Ok(())
+    }
 }
 
 /// Room for `capacity` slots, or for the filters if there are more.
@@ -139,21 +169,20 @@ impl FilterBank {
         self.bank.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row for each key: a byte for each slot, or a bit if `packed`. Returns the rows and the length of a row.
-    fn rows_of(&self, hashes: &[u64], packed: bool) -> PyResult<(Vec<u8>, usize)> {
-        let slots = self.read().slots();
-        let row_len = if packed { slots.div_ceil(8) } else { slots };
-        let len = hashes.len().checked_mul(row_len).ok_or(Invalid::OutOfMemory(usize::MAX))?;
-        let mut rows = Vec::new();
-        rows.try_reserve_exact(len).map_err(|_| Invalid::OutOfMemory(len))?;
+    /// A row of answers for each key.
+    fn rows_of(&self, asked: &mut Asked) -> PyResult<Vec<u8>> {
+        // Filters may have been pushed since.
+        asked.slots = self.read().slots();
+        asked.reserve(0)?;
+        let (slots, row_len, mut rows) = (asked.slots, asked.row_len(), mem::take(&mut asked.rows));
         let mut signals = Signals::new();
-        for hashes in hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
+        for hashes in asked.hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
             // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
             self.read().find_batch(hashes, |i, found| {
                 let row = &mut rows[start + i * row_len..][..row_len];
-                if packed {
+                if asked.packed {
                     for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
                         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
                     }
@@ -166,7 +195,7 @@ impl FilterBank {
             });
             signals.check()?;
         }
-        Ok((rows, row_len))
+        Ok(rows)
     }
 
     /// As for the other classes: detaches only if the lock is taken.
@@ -178,8 +207,8 @@ impl FilterBank {
     }
 
     fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
-        slot.extract().map_err(|error: PyErr| {
-            if error.is_instance_of::<PyOverflowError>(slot.py()) {
+        arguments::read("slot", "an integer", slot).map_err(|error| {
+            if error.is_instance_of::<PyValueError>(slot.py()) {
                 let slots = self.__len__(slot.py());
                 return PyIndexError::new_err(format!("slot {slot} does not exist: the bank has {slots}"));
             }
@@ -193,17 +222,20 @@ impl FilterBank {
     #[new]
     #[pyo3(signature = (filters, capacity=None))]
     fn new(filters: &Bound<'_, PyAny>, capacity: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let capacity = capacity.map_or(Ok(0), filters::capacity)?;
-        let sources = filters.try_iter()?.map(|filter| Source::new(filter?)).collect::<PyResult<Vec<_>>>()?;
+        let capacity = capacity.map_or(Ok(0), arguments::capacity)?;
+        let sources = arguments::filters(filters, CLASSES)?
+            .map(|filter| Source::new(&filter?))
+            .collect::<PyResult<Vec<_>>>()?;
         with_filters(filters.py(), &sources, |filters, kinds| {
             Ok(Self::new_with(bank_of(filters, capacity).map_err(bank_error)?, kinds))
         })
     }
 
-    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending.
+    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending. Raises
+    /// TypeError for text if all filters have only integers, and the reverse.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let (hash, kind) = keys::hash(key, self.seed)?;
-        self.kinds.warn_of_lookup(key.py(), kind)?;
+        self.kinds.check_lookup(kind)?;
         let slots = self.quickly(key.py(), |bank| {
             let mut found = SlotBitmap::new();
             bank.find_hash(hash, &mut found);
@@ -213,24 +245,29 @@ impl FilterBank {
     }
 
     /// Looks up many keys, given as for `BloomFilter.update`. Returns a numpy array of bools, with a row for each key
-    /// and a column for each slot. Nulls raise ValueError.
+    /// and a column for each slot. Nulls raise TypeError.
     ///
     /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does: an
     /// eighth of the memory, and faster.
     #[pyo3(signature = (keys, *, packed=false))]
-    fn find_many<'py>(&self, keys: &Bound<'py, PyAny>, packed: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn find_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = packed)] packed: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
-        let mut hashes = Hashes::default();
-        keys::read(keys, self.seed, &mut hashes)?;
-        self.kinds.check_lookups(hashes.kinds)?;
-        let (rows, row_len) = py.detach(|| self.rows_of(&hashes.hashes, packed))?;
-        let rows = PyArray1::from_vec(py, rows).reshape([hashes.hashes.len(), row_len])?.into_any();
+        let slots = self.__len__(py);
+        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new(), kinds: 0 };
+        keys::read(keys, self.seed, &mut asked)?;
+        self.kinds.check_lookup(asked.kinds)?;
+        let rows = py.detach(|| self.rows_of(&mut asked))?;
+        let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.len(), asked.row_len()])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
     }
 
     /// Adds a BloomFilter or BloomView, folded to the bank's n_blocks, and returns its slot. Takes milliseconds for 64
     /// KiB. Raises ValueError if the bank is full: see `reserve`.
-    fn push(&self, filter: Bound<'_, PyAny>) -> PyResult<usize> {
+    fn push(&self, filter: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = filter.py();
         with_filters(py, &[Source::new(filter)?], |filters, kinds| {
             let mut bank = self.write();
@@ -241,7 +278,7 @@ impl FilterBank {
     }
 
     /// Puts a BloomFilter or BloomView in the place of another, folded to the bank's n_blocks.
-    fn replace(&self, slot: &Bound<'_, PyAny>, filter: Bound<'_, PyAny>) -> PyResult<()> {
+    fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let py = filter.py();
         with_filters(py, &[Source::new(filter)?], |filters, kinds| {
@@ -352,13 +389,13 @@ impl FilterBank {
     }
 
     /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
         files::save(py, &path, |file| self.read().write_standalone(file))
     }
 
     /// Reads and verifies a file that `save` wrote. Raises DecodeError.
     #[staticmethod]
-    pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
         Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
     }
 

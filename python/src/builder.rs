@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
-use crate::column::{Inserts, Invalid};
-use crate::errors::sizing_error;
-use crate::filters::{BloomFilter, seed};
+use crate::arguments::{bits_per_key, fpr, seed};
+use crate::column::Inserts;
+use crate::errors::{not_grown, sizing_error};
+use crate::filters::BloomFilter;
 use crate::keys;
 use crate::kinds::Kinds;
 
@@ -63,14 +64,17 @@ impl FilterBuilder {
 impl FilterBuilder {
     #[new]
     #[pyo3(signature = (fpr=0.01, *, seed=0))]
-    fn new(fpr: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = fpr)] fpr: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
         Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
     }
 
     /// A builder with a size in place of a false-positive rate.
     #[staticmethod]
     #[pyo3(signature = (bits_per_key, *, seed=0))]
-    fn with_bits_per_key(bits_per_key: f64, #[pyo3(from_py_with = seed)] seed: u64) -> PyResult<Self> {
+    fn with_bits_per_key(
+        #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
+        #[pyo3(from_py_with = seed)] seed: u64,
+    ) -> PyResult<Self> {
         Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, seed)
     }
 
@@ -82,7 +86,7 @@ impl FilterBuilder {
             self.kinds.insert(kind);
             builder.try_insert_hash(hash)
         });
-        added.map_err(|error| Invalid::Grow(error).into())
+        added.map_err(not_grown)
     }
 
     /// Adds many keys, given as for `BloomFilter.update`.

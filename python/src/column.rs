@@ -6,8 +6,10 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bloomline::{SizingError, hash_key};
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors::not_grown;
 
 /// Large enough for lookups to overlap their waits for memory, small enough for the hashes to stay in the second-level
 /// cache, and for others who want the lock. 2048 take 3 to 7 % longer, 16384 are no faster (Zen 4, 2026-11).
@@ -16,18 +18,12 @@ pub const BATCH: usize = 8192;
 /// Time after which a loop looks for Ctrl-C, and so takes the GIL.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
-/// A value that cannot be read, or answered.
+/// A value that cannot be read.
 pub enum Invalid {
     /// Its offsets lead outside of the column's buffers.
     Outside(usize),
     /// Half of a surrogate pair, or no character at all.
     NotUnicode(usize, u32),
-    /// Null, which is no key, where each value needs an answer.
-    Null(usize),
-    /// The answers have no place.
-    OutOfMemory(usize),
-    /// The filter has no place for more keys.
-    Grow(SizingError),
 }
 
 impl Display for Invalid {
@@ -37,22 +33,13 @@ impl Display for Invalid {
             Self::NotUnicode(i, code) => {
                 write!(f, "value {i} contains {code:#x}, which is not a character and has no UTF-8 form")
             }
-            Self::Null(i) => write!(f, "value {i} is null: drop the nulls, or put a key in their place"),
-            Self::Grow(error) => write!(f, "{error}: the filter keeps the keys before"),
-            Self::OutOfMemory(n) => {
-                write!(f, "cannot allocate {n} bytes for the answers: look up fewer keys at once")
-            }
         }
     }
 }
 
 impl From<Invalid> for PyErr {
     fn from(invalid: Invalid) -> Self {
-        let text = invalid.to_string();
-        match invalid {
-            Invalid::OutOfMemory(_) | Invalid::Grow(_) => PyMemoryError::new_err(text),
-            Invalid::Outside(_) | Invalid::NotUnicode(..) | Invalid::Null(_) => PyValueError::new_err(text),
-        }
+        PyValueError::new_err(invalid.to_string())
     }
 }
 
@@ -131,11 +118,11 @@ impl Signals {
 /// Where hashes go, batch by batch. May wait for a lock that needs no interpreter.
 pub trait Sink: Send {
     /// Announces that many keys.
-    fn reserve(&mut self, _additional: usize) -> Result<(), Invalid> {
+    fn reserve(&mut self, _additional: usize) -> PyResult<()> {
         Ok(())
     }
 
-    fn take(&mut self, batch: &mut Batch) -> Result<(), Invalid>;
+    fn take(&mut self, batch: &mut Batch) -> PyResult<()>;
 }
 
 /// Inserts keys; nulls are no keys.
@@ -152,36 +139,11 @@ impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Inserts<F> {
 }
 
 impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
+    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.insert)(hashes, *kinds).map_err(Invalid::Grow)?;
-        self.kinds |= *kinds;
-        Ok(())
-    }
-}
-
-/// Keeps the hashes of keys, none of which may be null.
-#[derive(Default)]
-pub struct Hashes {
-    pub hashes: Vec<u64>,
-    /// The kinds of the keys.
-    pub kinds: u8,
-}
-
-impl Sink for Hashes {
-    fn reserve(&mut self, additional: usize) -> Result<(), Invalid> {
-        let bytes = (self.hashes.len() + additional).saturating_mul(size_of::<u64>());
-        self.hashes.try_reserve(additional).map_err(|_| Invalid::OutOfMemory(bytes))
-    }
-
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> Result<(), Invalid> {
-        if let Some(null) = nulls.first() {
-            return Err(Invalid::Null(self.hashes.len() + null));
-        }
-        self.reserve(hashes.len())?;
-        self.hashes.extend_from_slice(hashes);
+        (self.insert)(hashes, *kinds).map_err(not_grown)?;
         self.kinds |= *kinds;
         Ok(())
     }

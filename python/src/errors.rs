@@ -132,6 +132,18 @@ pub fn out_of_memory(bytes: usize, remedy: &str) -> PyErr {
     PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes: {remedy}"))
 }
 
+/// For answers of that many bytes.
+pub fn no_room(bytes: usize) -> PyErr {
+    PyMemoryError::new_err(format!(
+        "cannot allocate {bytes} bytes for the answers: look up fewer keys at once"
+    ))
+}
+
+/// For keys that a filter has no memory for.
+pub fn not_grown(error: SizingError) -> PyErr {
+    PyMemoryError::new_err(format!("{error}: the filter keeps the keys before"))
+}
+
 /// Python chooses the subclass of `OSError` by the number.
 pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     match error.raw_os_error() {
@@ -152,9 +164,22 @@ pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     }
 }
 
+/// The name of an object's class.
+pub fn class_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or("object".into(), |name| name.to_string())
+}
+
+/// What a caller gave, as Python shows it, or only its type where that is long.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
+    match value.repr().map(|repr| repr.to_string()) {
+        Ok(repr) if repr.len() <= 40 && !repr.contains('\n') => repr,
+        _ => format!("an object of type {}", class_of(value)),
+    }
+}
+
 pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
     PyTypeError::new_err(format!(
-        "{what} cannot be keys: cast them to integers or text first (keys are str, bytes and integers)"
+        "{what} cannot be keys: cast them to text, bytes or integers of at most 64 bits"
     ))
 }
 

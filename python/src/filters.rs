@@ -6,34 +6,20 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::{KeyEstimate, MismatchError, SizingError, StandaloneFooter, variants};
 use pyo3::PyClass;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
 use crate::answers::{self, ContainsBitmap as _};
+use crate::arguments::{
+    self, bits_per_key, expected_keys, factor, fpr, initial_capacity, mmap, nulls, path, seed, verify,
+};
 use crate::borrowed::BloomView;
-use crate::column::{Inserts, Invalid};
-use crate::errors::{COPY, copy_error, mismatch_error, out_of_memory, sizing_error};
+use crate::column::Inserts;
+use crate::errors::{COPY, class_of, copy_error, mismatch_error, not_grown, out_of_memory, sizing_error};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
-
-/// Readers of arguments: a `ValueError` with the argument's name where PyO3 has an `OverflowError`.
-macro_rules! unsigned_arguments {
-    ($($name:ident: $T:ty),*) => {$(
-        pub fn $name(value: &Bound<'_, PyAny>) -> PyResult<$T> {
-            value.extract().map_err(|error: PyErr| {
-                if error.is_instance_of::<PyOverflowError>(value.py()) {
-                    let (name, most) = (stringify!($name), <$T>::MAX);
-                    return PyValueError::new_err(format!("{name}: a number from 0 to {most} is needed, not {value}"));
-                }
-                error
-            })
-        }
-    )*};
-}
-unsigned_arguments!(expected_keys: usize, initial_capacity: usize, factor: usize, capacity: usize, additional: usize);
-unsigned_arguments!(seed: u64);
 
 /// Inserts as the scalable filter has them, for filters that take no memory for them.
 trait TryInsert {
@@ -95,7 +81,7 @@ macro_rules! filter_class {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
-            pub filter: RwLock<$Filter>,
+            filter: RwLock<$Filter>,
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
@@ -118,7 +104,7 @@ macro_rules! filter_class {
                 Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
-            fn read(&self) -> RwLockReadGuard<'_, $Filter> {
+            pub fn read(&self) -> RwLockReadGuard<'_, $Filter> {
                 self.filter.read().unwrap_or_else(PoisonError::into_inner)
             }
 
@@ -160,7 +146,7 @@ macro_rules! filter_class {
                     self.kinds.insert(kind);
                     filter.try_insert_hash(hash)
                 });
-                inserted.map_err(|error| Invalid::Grow(error).into())
+                inserted.map_err(not_grown)
             }
 
             /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of
@@ -176,12 +162,12 @@ macro_rules! filter_class {
                 Kinds::warn_of_added(keys.py(), before, inserts.kinds)
             }
 
-            /// Whether a key is possibly present. False means definitely absent.
+            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
+            /// only integers, and for integers if it has only text.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
-                let found = self.quickly(key.py(), |filter| filter.contains_hash(hash));
-                self.kinds.warn_of_lookup(key.py(), kind)?;
-                Ok(found)
+                self.kinds.check_lookup(kind)?;
+                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
             /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
@@ -189,12 +175,12 @@ macro_rules! filter_class {
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
-            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse.
+            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups do.
             #[pyo3(signature = (keys, *, nulls=None))]
             fn contains_many<'py>(
                 &self,
                 keys: &Bound<'py, PyAny>,
-                nulls: Option<bool>,
+                #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 answers::contains_many(
                     keys,
@@ -274,7 +260,7 @@ macro_rules! filter_class {
             }
 
             /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
-            fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+            fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
                 files::save(py, &path, |file| self.read().write_standalone(file))
             }
 
@@ -310,7 +296,7 @@ macro_rules! sized_filter_class {
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
                 fn new(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
-                    fpr: f64,
+                    #[pyo3(from_py_with = fpr)] fpr: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_fpr(expected_keys, fpr);
@@ -323,7 +309,7 @@ macro_rules! sized_filter_class {
                 #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
                 fn with_bits_per_key(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
-                    bits_per_key: f64,
+                    #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
@@ -446,7 +432,12 @@ uniting_filter_class! {
         /// error; the view's `verify` finds them.
         #[staticmethod]
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
-        pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
+        pub fn open(
+            py: Python<'_>,
+            #[pyo3(from_py_with = path)] path: PathBuf,
+            #[pyo3(from_py_with = mmap)] mmap: bool,
+            #[pyo3(from_py_with = verify)] verify: bool,
+        ) -> PyResult<Py<PyAny>> {
             if mmap {
                 return Ok(Py::new(py, BloomView::map(py, &path, verify)?)?.into_any());
             }
@@ -463,7 +454,7 @@ uniting_filter_class! {
         }
 
         /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`.
-        fn shrink_to_fpr(&self, py: Python<'_>, fpr: f64) -> PyResult<()> {
+        fn shrink_to_fpr(&self, py: Python<'_>, #[pyo3(from_py_with = fpr)] fpr: f64) -> PyResult<()> {
             py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(sizing_error)
         }
 
@@ -485,7 +476,7 @@ sized_filter_class! {
     CountingBloomFilter over variants::CountingBloomFilter, {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
@@ -493,14 +484,14 @@ sized_filter_class! {
         /// that were added: to remove another key may lose keys.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
-            self.kinds.warn_of_lookup(key.py(), kind)?;
+            self.kinds.check_lookup(kind)?;
             Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// An upper bound of how often a key was added; 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
-            self.kinds.warn_of_lookup(key.py(), kind)?;
+            self.kinds.check_lookup(kind)?;
             Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
@@ -547,7 +538,7 @@ uniting_filter_class! {
     StandardBloomFilter over variants::StandardBloomFilter, {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
@@ -573,7 +564,7 @@ filter_class! {
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
         fn new(
             #[pyo3(from_py_with = initial_capacity)] initial_capacity: usize,
-            fpr: f64,
+            #[pyo3(from_py_with = fpr)] fpr: f64,
             #[pyo3(from_py_with = seed)] seed: u64,
         ) -> PyResult<Self> {
             let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
@@ -586,7 +577,7 @@ filter_class! {
 
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
-        pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
@@ -647,8 +638,12 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
     unite: fn(&C, Python<'_>, &C) -> PyResult<()>,
 ) -> PyResult<C> {
     let (py, mut union) = (filters.py(), None);
-    for filter in filters.try_iter()? {
-        let filter = filter?.cast_into::<C>()?;
+    for filter in arguments::filters(filters, C::NAME)? {
+        let filter = filter?;
+        let Ok(filter) = filter.cast::<C>() else {
+            let (class, name) = (C::NAME, class_of(&filter));
+            return Err(PyTypeError::new_err(format!("a union is made of {class} objects, not {name}")));
+        };
         match &union {
             None => union = Some(copy(filter.get(), py)?),
             Some(union) => unite(union, py, filter.get())?,

@@ -11,7 +11,7 @@ use pyo3::types::{
 };
 
 use crate::column::{Batch, Sink};
-use crate::errors::{cannot_be_keys, check_not_table};
+use crate::errors::{cannot_be_keys, check_not_table, class_of, shown};
 use crate::kinds::{INTEGERS, TEXT, UNKNOWN};
 use crate::{array, arrow};
 
@@ -72,7 +72,10 @@ fn other_integer(key: &Bound<'_, PyAny>, sign: i32) -> PyResult<u64> {
         None => None,
     };
     value.ok_or_else(|| {
-        PyOverflowError::new_err("integers below -2^63 or above 2^64 - 1 cannot be keys: turn them into text")
+        let (range, key) = ("below -2^63 or above 2^64 - 1", shown(key));
+        PyOverflowError::new_err(format!(
+            "integers {range}, such as {key}, cannot be keys: turn them into text"
+        ))
     })
 }
 
@@ -82,10 +85,7 @@ fn refused(key: &Bound<'_, PyAny>) -> PyErr {
             "objects of type NoneType cannot be keys: drop None, or cast the keys to an Arrow column of integers or text",
         );
     }
-    match key.get_type().name() {
-        Ok(name) => cannot_be_keys(format_args!("objects of type {name}")),
-        Err(error) => error,
-    }
+    cannot_be_keys(format_args!("objects of type {}", class_of(key)))
 }
 
 /// Whether lookups of `keys` are answered in Arrow. Depends on their type only.
@@ -121,47 +121,53 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     }
     let batch = &mut Batch::new();
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
-        return read_array(array, seed, batch, sink);
+        return read_array(array, "numpy arrays", seed, batch, sink);
     }
     check_not_table(keys)?;
     if is_of(&["pandas"], keys)? && keys.hasattr("ndim")? {
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
-        check_not_addresses(keys)?;
-        return exported.read(keys.py(), seed, batch, sink);
+        // Their Arrow data are the addresses of the objects.
+        if is_of(&["polars"], keys)? && type_of(keys).is_ok_and(|of| of == "Object") {
+            return Err(cannot_be_keys("columns of Object"));
+        }
+        let unbound = keys.clone().unbind();
+        let name = |words: &str| match Python::attach(|py| type_of(unbound.bind(py))) {
+            Ok(of) => format!("columns of {of} ({words} in Arrow)"),
+            Err(_) => words.into(),
+        };
+        return exported.read(keys.py(), &name, seed, batch, sink);
     }
     if keys.hasattr("__array__")? {
         let array = keys.py().import("numpy")?.call_method1("asanyarray", (keys,))?;
-        return read_array(array.cast()?, seed, batch, sink);
+        return read_array(array.cast()?, "arrays", seed, batch, sink);
     }
     read_iterable(keys, |_| Ok(false), seed, batch, sink)
 }
 
 fn not_iterable(keys: &Bound<'_, PyAny>) -> PyErr {
-    match keys.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!(
-            "an iterable of keys is needed, not {name}: put a single key in a list"
-        )),
-        Err(error) => error,
-    }
+    let class = class_of(keys);
+    PyTypeError::new_err(format!("an iterable of keys is needed, not {class}: put a single key in a list"))
 }
 
-/// Fails for polars' columns of objects, whose Arrow data are the addresses of the objects.
-fn check_not_addresses(keys: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !is_of(&["polars"], keys)? {
-        return Ok(());
-    }
-    let frame = keys.getattr_opt("dtypes")?;
-    let dtypes = frame.map_or_else(|| keys.getattr("dtype"), Ok)?.str()?;
-    if matches!(dtypes.to_str()?, "Object" | "[Object]") {
-        return Err(cannot_be_keys("polars columns of type Object"));
-    }
-    Ok(())
+/// The type of a column, or of a table's first one, as its library calls it: for errors.
+fn type_of(keys: &Bound<'_, PyAny>) -> PyResult<String> {
+    let table = match keys.getattr_opt("dtypes")? {
+        None => keys.getattr_opt("schema")?.map(|schema| schema.getattr("types")).transpose()?,
+        types => types,
+    };
+    let of = match (table, keys.getattr_opt("dtype")?) {
+        (Some(types), _) => types.get_item(0)?,
+        (_, Some(dtype)) => dtype,
+        _ => keys.getattr("type")?,
+    };
+    Ok(of.str()?.to_string())
 }
 
 fn read_array(
     array: &Bound<'_, PyUntypedArray>,
+    what: &str,
     seed: u64,
     batch: &mut Batch,
     sink: &mut impl Sink,
@@ -170,7 +176,7 @@ fn read_array(
     if array.ndim() == 1 && matches!(array.dtype().kind(), b'O' | b'T') {
         return read_iterable(array, |_| Ok(false), seed, batch, sink);
     }
-    array::read(array, seed, batch, sink)
+    array::read(array, what, seed, batch, sink)
 }
 
 /// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
@@ -195,8 +201,8 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
             (pandas.call_method("Series", (keys,), Some(&in_place))?, keys.clone())
         }
     };
-    let dtype = column.getattr("dtype")?;
-    let dtype = dtype.cast::<PyArrayDescr>();
+    let of = column.getattr("dtype")?;
+    let dtype = of.cast::<PyArrayDescr>();
     if let Ok(dtype) = dtype
         && dtype.kind() != b'O'
     {
@@ -206,13 +212,16 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
                 "pandas columns of {dtype} cannot be keys: cast integers with missing values with .astype(\"Int64\")"
             )));
         }
-        return read_array(numpy.call_method1("asarray", (column,))?.cast()?, seed, batch, sink);
+        let array = numpy.call_method1("asarray", (column,))?;
+        return read_array(array.cast()?, "pandas columns", seed, batch, sink);
     }
     if dtype.is_err()
         && let Some(array) = arrow_of_pandas(&array)?
         && let Some(exported) = arrow::export(&array)?
     {
-        return exported.read(py, seed, batch, sink);
+        let of = of.str()?.to_string();
+        let name = |words: &str| format!("pandas columns of {of} ({words} in Arrow)");
+        return exported.read(py, &name, seed, batch, sink);
     }
     let objects = numpy.call_method1("asarray", (array, "O"))?;
     let isna = pandas.getattr("isna")?;
@@ -251,6 +260,10 @@ fn read_iterable<'py>(
         Ok(false) => not_iterable(keys),
         _ => error,
     })?;
+    // What has no length, or none of this size, grows.
+    if let Ok(len) = keys.len() {
+        sink.reserve(len)?;
+    }
     loop {
         let Batch { hashes, nulls, kinds, .. } = &mut *batch;
         hashes.clear();

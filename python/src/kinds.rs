@@ -11,8 +11,9 @@ pyo3::create_exception!(
     bloomline,
     KeyKindWarning,
     PyUserWarning,
-    "A filter of integers got text, or a filter of text got integers, and the two never match: convert one side.\n\n\
-     Turned into an error, it ends `add` before the key is added, and `update` after its keys are."
+    "Text was added to a filter of integers, or integers to a filter of text. The two never match: convert one side.\n\n\
+     Turned into an error, it ends `add` before the key is added, and `update` after its keys are. Lookups of a kind \
+     that the filter lacks raise TypeError."
 );
 
 pub const INTEGERS: u8 = 1;
@@ -55,28 +56,15 @@ impl Kinds {
         self.set(if all & UNKNOWN == 0 { ours & others } else { all });
     }
 
-    /// Warns of one key to look up, or to remove, of a kind that no key of the filter has.
+    /// Fails for keys to look up, or to remove, if no key of the filter is of their kind. Not a warning, which nobody sees
+    /// on a cluster: the rows would be gone.
     #[inline]
-    pub fn warn_of_lookup(&self, py: Python<'_>, kind: u8) -> PyResult<()> {
-        let kinds = self.get();
-        if !are_apart(kinds, kind) {
-            return Ok(());
-        }
-        let key = if kind == TEXT { "text" } else { "an integer" };
-        warn(py, format!("the filter has only {}, and this key is {key}", name(kinds)))
-    }
-
-    /// For many keys, an error: all answers would be false positives.
-    pub fn check_lookups(&self, asked: u8) -> PyResult<()> {
+    pub fn check_lookup(&self, asked: u8) -> PyResult<()> {
         let kinds = self.get();
         if !are_apart(kinds, asked) {
             return Ok(());
         }
-        Err(PyTypeError::new_err(format!(
-            "the filter has only {}, and these keys are {}, which never match them: convert one side",
-            name(kinds),
-            name(asked)
-        )))
+        Err(PyTypeError::new_err(never_match(asked, "looked up in", kinds)))
     }
 
     /// Warns of keys added to a filter that had, `before`, only keys of the other kind.
@@ -86,7 +74,8 @@ impl Kinds {
         if !are_apart(before, new) {
             return Ok(());
         }
-        warn(py, format!("{} added to a filter of {}", name(new), name(before)))
+        let text = CString::new(never_match(new, "added to", before))?;
+        PyErr::warn(py, &py.get_type::<KeyKindWarning>(), &text, 1)
     }
 }
 
@@ -96,9 +85,9 @@ fn are_apart(kinds: u8, others: u8) -> bool {
 }
 
 #[cold]
-fn warn(py: Python<'_>, what: String) -> PyResult<()> {
-    let text = format!("{what}: integers and text never match, so convert one side");
-    PyErr::warn(py, &py.get_type::<KeyKindWarning>(), &CString::new(text)?, 1)
+fn never_match(keys: u8, done: &str, kinds: u8) -> String {
+    let (keys, filter) = (name(keys), name(kinds));
+    format!("{keys} {done} a filter of {filter}: integers and text never match, so convert one side")
 }
 
 fn name(kind: u8) -> &'static str {

@@ -2,6 +2,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod answers;
+mod arguments;
 mod array;
 mod arrow;
 mod bank;

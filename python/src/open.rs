@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bloomline::StandaloneKind;
 use pyo3::prelude::*;
 
+use crate::arguments::{mmap, path, verify};
 use crate::bank::FilterBank;
 use crate::borrowed::open_regular;
 use crate::errors::os_error;
@@ -16,7 +17,12 @@ use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, Stan
 /// `BloomFilter.open` for mmap and verify. All other classes are read and verified. Only a BloomView works in `with`.
 #[pyfunction]
 #[pyo3(signature = (path, mmap=true, *, verify=true))]
-pub fn open(py: Python<'_>, path: PathBuf, mmap: bool, verify: bool) -> PyResult<Py<PyAny>> {
+pub fn open(
+    py: Python<'_>,
+    #[pyo3(from_py_with = path)] path: PathBuf,
+    #[pyo3(from_py_with = mmap)] mmap: bool,
+    #[pyo3(from_py_with = verify)] verify: bool,
+) -> PyResult<Py<PyAny>> {
     let kind = py.detach(|| kind_of(&path)).map_err(|error| os_error(error, &path))?;
     match kind {
         Some(StandaloneKind::Counting) => Ok(Py::new(py, CountingBloomFilter::open(py, path)?)?.into_any()),

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::answers;
+use crate::arguments::{nulls, verify};
 use crate::borrowed::{BloomView, view_of};
 use crate::errors::{copy_error, decode_error};
 use crate::filters::BloomFilter;
@@ -15,7 +16,7 @@ use crate::kinds::{Kinds, UNKNOWN};
 impl BloomView {
     #[new]
     #[pyo3(signature = (buffer, *, verify=true))]
-    fn new(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
+    fn new(buffer: &Bound<'_, PyAny>, #[pyo3(from_py_with = verify)] verify: bool) -> PyResult<Self> {
         Self::over(buffer, verify)
     }
 
@@ -30,7 +31,7 @@ impl BloomView {
     fn contains_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        nulls: Option<bool>,
+        #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(keys.py())?;
         // A view that is closed meanwhile stays closed, which is an error below.

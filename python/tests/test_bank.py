@@ -129,8 +129,8 @@ def test_sizes_and_properties():
             setattr(bank, name, 1)
     assert bank.get(3).expected_keys is None
     before = bank.find_many(range(50))
-    filters[3].add("later")
-    assert 3 not in bank.find("later") and (bank.find_many(range(50)) == before).all(), "the bank has a copy"
+    filters[3].add(10**6)
+    assert 3 not in bank.find(10**6) and (bank.find_many(range(50)) == before).all(), "the bank has a copy"
 
 
 def test_a_bank_is_no_set_of_keys():
@@ -197,11 +197,16 @@ def test_keys_of_any_collection():
     for keys in ([], np.array([], "U"), pa.array([], pa.string()), iter(())):
         assert bank.find_many(keys).shape == (0, 20) and bank.find_many(keys, packed=True).shape == (0, 3)
     for keys in (pa.array([1, None, 3]), pa.chunked_array([pa.array([1]), pa.array([None, 2])])):
-        with pytest.raises(ValueError, match="^value 1 is null: drop the nulls"):
+        with pytest.raises(TypeError, match="^value 1 is null: drop the nulls"):
             bank.find_many(keys)
     late = pa.array([*range(10_000), None])
-    with pytest.raises(ValueError, match="^value 10000 is null"):
+    with pytest.raises(TypeError, match="^value 10000 is null"):
         bank.find_many(late, packed=True)
+    # Missing values are one error, however they are given, as in the other calls.
+    for keys in ([1, None], (1, None), np.array([1, None], object), np.ma.array([1, 2], mask=[0, 1])):
+        for call in (bank.find_many, filters[0].contains_many, filters[0].update):
+            with pytest.raises(TypeError, match="drop (None|the masked values)"):
+                call(keys)
     for keys in ("text", b"bytes", 17, None, [1.5], [None], np.array([1.5]), np.zeros((2, 2), int)):
         with pytest.raises((TypeError, ValueError)):
             bank.find_many(keys)
@@ -212,6 +217,32 @@ def test_keys_of_any_collection():
         bank.find(2**64)
     with pytest.raises(TypeError):
         bank.find_many([1], True)
+
+
+def test_answers_without_room_are_an_error_before_the_keys_are_read():
+    """The limit has room for the hashes of the keys, but not for the answers: a terabyte, or packed an eighth of it."""
+    pytest.importorskip("resource")
+    grown = run_python("""
+import mmap, resource
+import numpy as np, pyarrow as pa
+from bloomline import BloomFilter, FilterBank
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+bank = FilterBank([BloomFilter(10)] * 1_000)
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+n = 10**9
+mapped = pa.Array.from_buffers(pa.int8(), n, [None, pa.py_buffer(mmap.mmap(-1, n))])
+before = peak()
+for keys in (np.broadcast_to(np.int64(1), n), mapped, pa.chunked_array([mapped]), range(n)):
+    for packed, bytes in ((False, 1_000 * n), (True, 125 * n)):
+        try:
+            bank.find_many(keys, packed=packed)
+        except MemoryError as error:
+            assert f"cannot allocate {bytes} bytes for the answers" in str(error), repr(error)
+        else:
+            raise SystemExit("no error")
+print(peak() - before)
+""", timeout=60)
+    assert int(grown) < 50, grown
 
 
 def test_an_iterable_may_change_the_bank_that_it_is_looked_up_in():

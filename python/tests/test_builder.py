@@ -48,7 +48,7 @@ def test_a_builder_refuses_what_filters_refuse():
             FilterBuilder(wrong)
     with pytest.raises(ValueError, match="^bits_per_key: "):
         FilterBuilder.with_bits_per_key(65)
-    with pytest.raises(ValueError, match="^seed: a number from 0 to 18446744073709551615 is needed, not -1"):
+    with pytest.raises(ValueError, match="^seed: an integer from 0 to 18446744073709551615 is needed, not -1"):
         FilterBuilder(seed=-1)
     builder = FilterBuilder()
     for wrong in (1.5, None, ["ant"]):
@@ -141,10 +141,10 @@ def test_kinds_of_keys_go_along():
     builder = FilterBuilder()
     builder.update(range(10))
     f = builder.finish()
-    with pytest.raises(TypeError, match="the filter has only integers"):
+    with pytest.raises(TypeError, match="text looked up in a filter of integers"):
         f.contains_many(["ant"])
     builder.update(["ant"])  # without a warning: the builder was empty again
-    with pytest.raises(TypeError, match="the filter has only text"):
+    with pytest.raises(TypeError, match="integers looked up in a filter of text"):
         builder.finish().contains_many([1])
     builder.add("ant")
     with pytest.warns(KeyKindWarning, match="integers added to a filter of text"):
@@ -154,6 +154,6 @@ def test_kinds_of_keys_go_along():
         builder.add(17)
         builder.update(["ant"])
     united = ScalableBloomFilter.union([scalable([1]), scalable([2])])
-    with pytest.raises(TypeError, match="the filter has only integers"):
+    with pytest.raises(TypeError, match="text looked up in a filter of integers"):
         united.contains_many(["ant"])
     ScalableBloomFilter.union([united, scalable(["ant"])]).contains_many(["ant"])

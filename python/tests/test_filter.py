@@ -1,5 +1,6 @@
 """The filters themselves: names, sizes, set operations, errors, equality, pickle, threads."""
 
+import builtins
 import copy
 import enum
 import math
@@ -36,7 +37,7 @@ def names(count, prefix="key"):
 
 def test_the_package_exports_what_it_documents():
     assert {*bloomline.__all__} - {"__version__"} == {
-        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning", "open",
+        *(cls.__name__ for cls in ALL), "BloomView", "DecodeError", "FilterBank", "FilterBuilder", "KeyKindWarning",
     }
     for name in bloomline.__all__:
         assert hasattr(bloomline, name)
@@ -44,6 +45,13 @@ def test_the_package_exports_what_it_documents():
         assert cls.__module__ == "bloomline", "pickles and messages name the public module"
         assert cls.__doc__
     assert issubclass(DecodeError, ValueError)
+
+
+def test_a_star_import_leaves_the_builtins():
+    names = {}
+    exec("from bloomline import *", names)
+    assert names.keys().isdisjoint(vars(builtins)) and names["BloomFilter"] is BloomFilter
+    assert callable(bloomline.open)
 
 
 def test_version():
@@ -151,7 +159,7 @@ def test_one_value_is_one_key_whatever_its_type(cls):
             return 17
 
     f = cls(100)
-    f.add(17)
+    f.update([17, "text"])  # of both kinds: lookups of a kind that it lacks are errors
     for key in (
         np.int8(17), np.uint8(17), np.int64(17), np.uint64(17), Number.SEVENTEEN, Index(),
         (17).to_bytes(8, "little"),
@@ -784,7 +792,7 @@ import bloomline
 
 cls = getattr(bloomline, sys.argv[1])
 f, other, keys = cls(5_000), cls(5_000), np.arange(1_000)
-f.update(keys)
+f.update([*keys, "text"])  # of both kinds: text looked up before any is added is an error
 other.update(np.arange(1_000, 2_000))
 jobs = [
     lambda: f.update(np.arange(2_000, 5_000)),

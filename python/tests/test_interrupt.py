@@ -57,7 +57,7 @@ def arrow(type, length):
     return pa.Array.from_buffers(type, length, [None, pa.py_buffer(np.zeros(length * (type.bit_width // 8), "u1"))])
 
 f = BloomFilter(1000)
-bank = FilterBank([f] * 64)
+bank = FilterBank([f])  # whose answers for all keys have room
 rows = FilterBank([f] * 20_000)
 for call in map(eval, sys.argv[2:]):
     keys = eval(sys.argv[1])

@@ -14,6 +14,7 @@ from bloomline import (
     CountingBloomFilter,
     DecodeError,
     FilterBank,
+    FilterBuilder,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -134,8 +135,12 @@ def test_what_is_no_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize("cls", ALL)
 def test_arguments_are_named(cls):
     keys = "initial_capacity" if cls is ScalableBloomFilter else "expected_keys"
-    needed = "a number from 0 to 18446744073709551615 is needed, not"
+    needed = "an integer from 0 to 18446744073709551615 is needed, not"
     assert message(ValueError, cls, -1) == f"{keys}: {needed} -1"
+    for wrong, shown in ((1e6, "1000000.0"), ("1000", "'1000'"), (None, "None"), ([0] * 99, "an object of type list")):
+        assert message(TypeError, cls, wrong) == f"{keys}: {needed} {shown}"
+        assert message(TypeError, cls, 10, seed=wrong) == f"seed: {needed} {shown}"
+    assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
     assert message(ValueError, cls, **{keys: 2**64}) == f"{keys}: {needed} {2**64}"
     assert message(ValueError, cls, 10, seed=2**64) == f"seed: {needed} {2**64}"
     assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls is StandardBloomFilter
@@ -143,16 +148,43 @@ def test_arguments_are_named(cls):
     assert message(ValueError, cls, 10, 1e-30).startswith("fpr: a false-positive rate of 1e-30 is out of reach: ")
     assert message(MemoryError, cls, 2**50).endswith(" bytes: expect fewer keys, or allow a higher fpr")
     if cls is not ScalableBloomFilter:
+        assert message(TypeError, cls.with_bits_per_key, 10, "8") == "bits_per_key: a number is needed, not '8'"
         assert message(ValueError, cls.with_bits_per_key, 10, 65).startswith("bits_per_key: bits per key must be above 0")
 
 
-def test_other_arguments_are_named():
-    f = BloomFilter(1_000)
+def test_other_arguments_are_named(tmp_path):
+    f, bank = BloomFilter(1_000), FilterBank([BloomFilter(1_000)])
+    view = BloomView(f.to_bytes())
     assert message(ValueError, f.fold, -1).startswith("factor: ")
+    assert message(TypeError, f.fold, 2.0).endswith(" is needed, not 2.0")
     assert "use a factor that divides 20" in message(ValueError, f.fold, 7)
     assert message(ValueError, f.shrink_to_fpr, 3).startswith("fpr: ")
-    assert message(ValueError, FilterBank, [f], -1).startswith("capacity: ")
-    assert message(ValueError, FilterBank([f]).reserve, -1).startswith("additional: ")
+    assert message(TypeError, f.shrink_to_fpr, "x") == "fpr: a number is needed, not 'x'"
+    for name, use in (("capacity", lambda n: FilterBank([f], n)), ("additional", bank.reserve)):
+        assert message(ValueError, use, -1).startswith(f"{name}: ") and message(TypeError, use, 1.5).startswith(f"{name}: ")
+    for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, f)):
+        assert message(TypeError, use, 1.0) == "slot: an integer is needed, not 1.0"
+    assert message(TypeError, FilterBuilder, "x") == "fpr: a number is needed, not 'x'"
+    assert message(TypeError, FilterBuilder.with_bits_per_key, "x") == "bits_per_key: a number is needed, not 'x'"
+    for many in (f.contains_many, view.contains_many):
+        assert message(TypeError, many, [1], nulls=0) == "nulls: True, False or None is needed, not 0"
+    assert message(TypeError, bank.find_many, [1], packed=1) == "packed: True or False is needed, not 1"
+    # As the builtin `open` takes them.
+    for open in (bloomline.open, BloomFilter.open):
+        assert message(TypeError, open, "f", "rb") == "mmap: True or False is needed, not 'rb'"
+        assert message(TypeError, open, "f", verify=None) == "verify: True or False is needed, not None"
+    for open in (bloomline.open, f.save, bank.save, *(cls.open for cls in KINDS)):
+        assert message(TypeError, open, b"f") == "path: a str or os.PathLike is needed, not b'f'"
+    for cls in (BloomFilter, StandardBloomFilter, ScalableBloomFilter):
+        name = cls.__name__
+        for wrong in (17, b"bytes", view):
+            assert message(TypeError, cls.union, [cls(10), wrong]) == (
+                f"a union is made of {name} objects, not {type(wrong).__name__}"
+            )
+        assert message(TypeError, cls.union, 5) == f"filters: an iterable of {name} objects is needed, not 5"
+    assert message(TypeError, FilterBank, f) == (
+        "filters: an iterable of BloomFilter and BloomView objects is needed, not an object of type BloomFilter"
+    )
 
 
 def test_filters_that_cannot_be_combined():
@@ -189,6 +221,8 @@ def test_tables_that_are_no_keys():
         (pandas.groupby("a"), "a pandas DataFrameGroupBy has no keys: pass one column of the DataFrame that was grouped"),
         (pandas.groupby("a")["b"], "a pandas SeriesGroupBy has no keys: pass one column"),
         (pd.MultiIndex.from_frame(pandas), "a pandas MultiIndex has no keys: join its levels"),
+        (pd.DataFrame(), "a table without columns has no keys"),
+        (pl.DataFrame(), "a table without columns has no keys"),
         (pandas, "2 columns (a, b) are not keys: select one of them"),
         (polars, "2 columns (a, b) are not keys: select one of them"),
     ]
@@ -214,3 +248,38 @@ def test_values_that_are_no_keys():
     for keys, text in values:
         for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
             assert message(TypeError, use, keys).startswith(text)
+
+
+def test_types_have_the_names_that_their_library_gives_them():
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    duckdb = pytest.importorskip("duckdb")
+    f, connection = BloomFilter(1_000), duckdb.connect()
+    cast, select = "cast them to text, bytes or integers of at most 64 bits", "select one of their fields, or if this is a "
+    row, struct = pa.array([{"a": 1}]), pd.ArrowDtype(pa.struct({"a": pa.int64()}))
+    columns = [
+        (connection.sql("SELECT 42::HUGEINT"), "columns of HUGEINT (decimals in Arrow)", cast),
+        (connection.sql("SELECT sum(42)"), "columns of HUGEINT (decimals in Arrow)", cast),
+        (connection.sql("SELECT {'a': 1}"), "columns of STRUCT(a INTEGER) (structs in Arrow)", select),
+        (pl.Series([1.5]), "columns of Float64 (floats in Arrow)", cast),
+        (pl.DataFrame({"a": [1.5]}), "columns of Float64 (floats in Arrow)", cast),
+        (pl.Series([{"a": 1}]), "columns of Struct({'a': Int64}) (structs in Arrow)", select),
+        (pl.Series([object()], dtype=pl.Object), "columns of Object", cast),
+        (pa.array([1.5]), "columns of double (floats in Arrow)", cast),
+        (pa.table({"a": [1.5]}), "columns of double (floats in Arrow)", cast),
+        (row, "columns of struct<a: int64> (structs in Arrow)", select),
+        (pa.chunked_array([row]), "columns of struct<a: int64> (structs in Arrow)", select),
+        (pa.table({"a": row}), "columns of struct<a: int64> (structs in Arrow)", select),
+        (pd.Series([True]), "pandas columns of bool", cast),
+        (pd.Series([1.5]).astype("category"), "pandas columns of category (floats in Arrow)", cast),
+        (pd.Series([1.5], dtype="Float64"), "pandas columns of Float64 (floats in Arrow)", cast),
+        (pd.Series([{"a": 1}], dtype=struct), "pandas columns of struct<a: int64>[pyarrow] (structs in Arrow)", select),
+        (np.array([1.5]), "numpy arrays of float64", cast),
+        ([1.5], "objects of type float", cast),
+    ]
+    if hasattr(pl, "Int128"):
+        columns.append((pl.Series([1], dtype=pl.Int128), 'columns of Int128 (values of type "_pli128" in Arrow)', cast))
+    for keys, name, remedy in columns:
+        for use in (f.update, f.contains_many, BloomView(f.to_bytes()).contains_many, FilterBank([f]).find_many):
+            assert message(TypeError, use, keys).startswith(f"{name} cannot be keys: {remedy}"), name
+    text = f"integers below -2^63 or above 2^64 - 1, such as {2**64}, cannot be keys: turn them into text"
+    assert message(OverflowError, f.add, 2**64) == text == message(OverflowError, f.update, [1, 2**64])

@@ -315,8 +315,7 @@ impl GroupsAccumulator for Groups {
         let filters = self.take(emit_to);
         let empty = empty(self.sizing)?;
         let filters = filters.iter().map(|filter| Some(filter.as_ref().unwrap_or(&empty)));
-        let remedy = "raise datafusion.execution.target_partitions, or use fewer groups or smaller filters";
-        filters::column(NAME, filters, remedy)
+        filters::column(NAME, filters, filters::FEWER_GROUPS)
     }
 
     fn size(&self) -> usize {

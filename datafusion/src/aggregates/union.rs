@@ -255,8 +255,7 @@ impl GroupsAccumulator for Groups {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let united = self.take(emit_to).iter_mut().map(Unions::united).collect::<Result<Vec<_>>>()?;
-        let remedy = "raise datafusion.execution.target_partitions, or use fewer groups or smaller filters";
-        filters::column(NAME, united.iter().map(Option::as_ref), remedy)
+        filters::column(NAME, united.iter().map(Option::as_ref), filters::FEWER_GROUPS)
     }
 
     fn size(&self) -> usize {

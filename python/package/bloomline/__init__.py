@@ -20,9 +20,10 @@ from ._native import (
     ScalableBloomFilter,
     StandardBloomFilter,
     __version__,
-    open,
+    open as open,  # public for type checkers too, although not in `__all__`
 )
 
+# Without `open`: `from bloomline import *` would replace the builtin.
 __all__ = [
     "BloomFilter",
     "BloomView",
@@ -34,5 +35,4 @@ __all__ = [
     "ScalableBloomFilter",
     "StandardBloomFilter",
     "__version__",
-    "open",
 ]

@@ -165,7 +165,7 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
 
     # `value` unpickles the filter when a Python worker first asks, and keeps it.
     def probe(keys: pa.Array) -> pa.Array:
-        return pa.array(broadcasted.value.contains_many(keys))
+        return broadcasted.value.contains_many(keys)
 
     return arrow_udf(probe, "boolean")(column)
 
