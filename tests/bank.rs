@@ -55,6 +55,13 @@ fn filter_of(n_blocks: usize, k: u32, keys: impl IntoIterator<Item = u64>) -> Bl
     filter
 }
 
+/// A filter whose number of keys is known.
+fn built_of(keys: std::ops::Range<u64>) -> BloomFilter {
+    let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
+    builder.extend(keys);
+    builder.finish().unwrap()
+}
+
 /// Guards each arm of `kernel::find`, with none, one and two whole lines before it, and every k, on each kernel.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
@@ -316,6 +323,19 @@ fn a_region_of_another_bank_is_an_error() {
         assert_eq!(result.is_ok(), is_ours);
         assert!(is_ours || found.contains(0));
     }
+}
+
+/// Guards that a replaced filter's number of keys does not stay.
+#[test]
+fn a_slot_has_the_number_of_keys_of_its_last_filter() {
+    let mut bank = FilterBank::from_filters([&built_of(0..9), &built_of(9..12)]).unwrap();
+    bank.replace(0, &built_of(20..25)).unwrap();
+    assert_eq!((bank.known_keys(0), bank.known_keys(1)), (Some(5), Some(3)));
+    bank.replace(1, &filter_of(1, bank.k(), 0..9)).unwrap();
+    assert_eq!((bank.known_keys(0), bank.known_keys(1)), (Some(5), None));
+    bank.clear(1).unwrap();
+    let bank = FilterBank::from_standalone(&bank.to_standalone()).unwrap();
+    assert_eq!((bank.known_keys(0), bank.known_keys(1)), (Some(5), Some(0)));
 }
 
 /// New checksums would hide the damage.
