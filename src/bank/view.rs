@@ -52,7 +52,8 @@ pub struct BankView<B> {
 /// Stored in a footer.
 #[derive(Clone, Copy)]
 pub(super) struct Checksums {
-    known_keys: u64,
+    /// Of the known keys and all regions.
+    contents: u64,
     /// Of the footer, and a part of each region's.
     footer: u64,
 }
@@ -101,10 +102,13 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let bytes = self.bytes.as_ref();
         let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
         let (regions, keys) = bytes.split_at_checked(self.shape.regions_len()).ok_or(shorter)?;
+        let mut hashes = 0_u64;
         for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
-            checksums.verify_region(region, block)?;
+            hashes = hashes.wrapping_add(checksums.verify_region(region, block)?);
         }
-        encoding::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, checksums.known_keys)
+        let known_keys = keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?;
+        let (stored, computed) = (checksums.contents, xxh64(known_keys, hashes));
+        if stored == computed { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
     }
 
     /// Hashes `key` under the filters' seed, for the other methods.
@@ -273,21 +277,26 @@ impl<B: AsRef<[u8]>> BankView<B> {
         for slot in 0..slots {
             keys.extend(self.known_keys(slot).unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
         }
-        let known_keys = encoding::checksum(&keys);
+        let rows_len = rows_len(slots);
+        let hashed = |block, rows: &mut [u8]| {
+            match self.rows(block) {
+                Some(ours) => copy_rows(ours, rows, slots),
+                None => rows.fill(0xff),
+            }
+            xxh64(rows, block as u64)
+        };
+        let mut rows = alloc::vec![0; rows_len];
+        let hashes = (0..n_blocks).fold(0_u64, |sum, block| sum.wrapping_add(hashed(block, &mut rows)));
+        drop(rows);
+        let contents = xxh64(&keys, hashes);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
-        let footer =
-            StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, known_keys)
-                .to_bytes();
-        let checksums = Checksums { known_keys, footer: stored_checksum(&footer) };
-        let rows_len = rows_len(self.shape.slots);
+        let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
+        let footer = footer.to_bytes();
         let mut region = alloc::vec![0; rows_len + TRAILER_BYTES];
         for block in 0..n_blocks {
             let (rows, trailer) = region.split_at_mut(rows_len);
-            match self.rows(block) {
-                Some(ours) => copy_rows(ours, rows, self.shape.slots),
-                None => rows.fill(0xff),
-            }
-            trailer[..8].copy_from_slice(&checksums.of_region(rows, block as u64).to_le_bytes());
+            let checksum = hashed(block, rows).wrapping_add(stored_checksum(&footer));
+            trailer[..8].copy_from_slice(&checksum.to_le_bytes());
             write(&region)?;
         }
         write(&keys)?;
@@ -296,20 +305,17 @@ impl<B: AsRef<[u8]>> BankView<B> {
 }
 
 impl Checksums {
-    fn of_region(self, rows: &[u8], block: u64) -> u64 {
-        xxh64(rows, self.footer.wrapping_add(block))
-    }
-
-    /// Compares a region, with the 64 bytes behind its rows, with its checksum.
-    fn verify_region(self, region: &[u8], block: u64) -> Result<(), DecodeError> {
+    /// Compares a region, with the 64 bytes behind its rows, with its checksum. Returns the hash of its rows.
+    fn verify_region(self, region: &[u8], block: u64) -> Result<u64, DecodeError> {
         let (rows, trailer) =
             region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
         let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
-        let (stored, computed) = (u64::from_le_bytes(*stored), self.of_region(rows, block));
+        let hash = xxh64(rows, block);
+        let (stored, computed) = (u64::from_le_bytes(*stored), hash.wrapping_add(self.footer));
         if stored != computed || zeros.iter().any(|&byte| byte != 0) {
             return Err(DecodeError::RegionChecksum { block, stored, computed });
         }
-        Ok(())
+        Ok(hash)
     }
 }
 
@@ -337,8 +343,8 @@ impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
 /// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
 ///
 /// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
-/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. A checksum includes the footer's: a
-/// range of a bank of other sizes or numbers of keys is an error. But do not overwrite a bank: write a new file.
+/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. The footer depends on all bits of the
+/// bank, and each checksum on the footer, so a range of another bank is an error.
 ///
 /// # Examples
 ///
@@ -393,7 +399,7 @@ impl BankFooter {
         let n_blocks = n_blocks.ok_or(wrong_size(footer.size, before.len()))?;
         let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
         let stored = bytes.last_chunk().map_or(0, stored_checksum);
-        Ok(Self { shape, checksums: Checksums { known_keys: footer.body_checksum, footer: stored } })
+        Ok(Self { shape, checksums: Checksums { contents: footer.body_checksum, footer: stored } })
     }
 
     /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
@@ -431,7 +437,7 @@ impl BankFooter {
     ) -> Result<bool, DecodeError> {
         let expected = self.shape.stride;
         let checked = if bytes.len() == expected {
-            self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64)
+            self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64).map(|_| ())
         } else {
             Err(DecodeError::Range { expected, found: bytes.len() })
         };
