@@ -264,6 +264,16 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
     }
 
+    /// The rows of a region in the length for these slots, in `copy` if they have another.
+    fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
+        match self.rows(block) {
+            Some(rows) if rows.len() == copy.len() => return rows,
+            Some(rows) => copy_rows(rows, copy, self.shape.slots),
+            None => copy.fill(0xff),
+        }
+        copy
+    }
+
     encoding::standalone_io!(write);
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -277,26 +287,21 @@ impl<B: AsRef<[u8]>> BankView<B> {
         for slot in 0..slots {
             keys.extend(self.known_keys(slot).unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
         }
-        let rows_len = rows_len(slots);
-        let hashed = |block, rows: &mut [u8]| {
-            match self.rows(block) {
-                Some(ours) => copy_rows(ours, rows, slots),
-                None => rows.fill(0xff),
-            }
-            xxh64(rows, block as u64)
-        };
-        let mut rows = alloc::vec![0; rows_len];
-        let hashes = (0..n_blocks).fold(0_u64, |sum, block| sum.wrapping_add(hashed(block, &mut rows)));
-        drop(rows);
+        let mut copy = alloc::vec![0; rows_len(slots)];
+        let hashes = (0..n_blocks)
+            .map(|block| xxh64(self.stored_rows(block, &mut copy), block as u64))
+            .fold(0, u64::wrapping_add);
         let contents = xxh64(&keys, hashes);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
         let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
         let footer = footer.to_bytes();
-        let mut region = alloc::vec![0; rows_len + TRAILER_BYTES];
+        let mut region = Vec::with_capacity(copy.len() + TRAILER_BYTES);
         for block in 0..n_blocks {
-            let (rows, trailer) = region.split_at_mut(rows_len);
-            let checksum = hashed(block, rows).wrapping_add(stored_checksum(&footer));
-            trailer[..8].copy_from_slice(&checksum.to_le_bytes());
+            region.clear();
+            region.extend_from_slice(self.stored_rows(block, &mut copy));
+            let checksum = xxh64(&region, block as u64).wrapping_add(stored_checksum(&footer));
+            region.extend(checksum.to_le_bytes());
+            region.resize(copy.len() + TRAILER_BYTES, 0);
             write(&region)?;
         }
         write(&keys)?;
