@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::bitmap::SlotBitmap;
+use crate::encoding::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS};
 use crate::mask::{ProbeCount, block_index};
@@ -40,6 +41,12 @@ impl Shape {
     /// Bytes of all regions.
     pub(super) fn regions_len(&self) -> usize {
         self.n_blocks * self.stride
+    }
+
+    pub(super) fn standalone_len(&self) -> u64 {
+        let region_len = rows_len(self.slots) + TRAILER_BYTES;
+        let behind = self.slots * KEYS_BYTES + StandaloneFooter::LEN;
+        self.n_blocks as u64 * region_len as u64 + behind as u64
     }
 
     /// Looks up a hash in the rows of its region. Without them, every slot possibly has the key.

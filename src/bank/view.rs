@@ -2,23 +2,20 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 
-use xxhash_rust::xxh64::xxh64;
-
-use super::BankError;
 use super::bitmap::SlotBitmap;
-use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
+use super::checksum::{self, Checksums};
+use super::error::BankError;
+use super::footer::{BankFooter, wrong_size};
+use super::shape::{KEYS_BYTES, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
-use crate::encoding::{self, StandaloneFooter, StandaloneKind, split_filter};
+use crate::encoding::{self, StandaloneFooter, StandaloneKind};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
-use crate::hash::Seed;
 use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
 use crate::key::Key;
-use crate::mask::ProbeCount;
 
-/// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](super::FilterBank) has the same
+/// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](crate::bank::FilterBank) has the same
 /// methods.
 ///
 /// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
@@ -47,15 +44,6 @@ pub struct BankView<B> {
     pub(super) shape: Shape,
     /// `None` for a bank in memory.
     pub(super) checksums: Option<Checksums>,
-}
-
-/// Stored in a footer.
-#[derive(Clone, Copy)]
-pub(super) struct Checksums {
-    /// Of the known keys and all regions.
-    contents: u64,
-    /// Of the footer, and a part of each region's.
-    footer: u64,
 }
 
 impl<B: AsRef<[u8]>> BankView<B> {
@@ -90,7 +78,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         Ok(Self { shape: footer.shape, checksums: Some(footer.checksums), bytes })
     }
 
-    /// Compares the bytes with their checksums, and reads all of them. A [`FilterBank`](super::FilterBank) has none: its
+    /// Compares the bytes with their checksums, and reads all of them. A [`FilterBank`](crate::bank::FilterBank) has none: its
     /// bytes were verified when they were copied.
     ///
     /// # Errors
@@ -102,13 +90,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
         let bytes = self.bytes.as_ref();
         let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
         let (regions, keys) = bytes.split_at_checked(self.shape.regions_len()).ok_or(shorter)?;
-        let mut hashes = 0_u64;
-        for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
-            hashes = hashes.wrapping_add(checksums.verify_region(region, block)?);
-        }
         let known_keys = keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?;
-        let (stored, computed) = (checksums.contents, xxh64(known_keys, hashes));
-        if stored == computed { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
+        checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
 
     /// Hashes `key` under the filters' seed, for the other methods.
@@ -180,7 +163,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 
     /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Takes about as long as
-    /// [`push`](super::FilterBank::push).
+    /// [`push`](crate::bank::FilterBank::push).
     ///
     /// # Errors
     ///
@@ -252,7 +235,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self
     }
 
-    /// Bytes of the view, or of a [`FilterBank`](super::FilterBank)'s memory.
+    /// Bytes of the view, or of a [`FilterBank`](crate::bank::FilterBank)'s memory.
     pub fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
     }
@@ -260,8 +243,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        let region_len = rows_len(self.shape.slots) + TRAILER_BYTES;
-        self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
+        self.shape.standalone_len() as usize
     }
 
     /// The rows of a region in the length for these slots, in `copy` if they have another.
@@ -288,45 +270,23 @@ impl<B: AsRef<[u8]>> BankView<B> {
             keys.extend(self.known_keys(slot).unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
         }
         let mut copy = alloc::vec![0; rows_len(slots)];
-        let hashes = (0..n_blocks)
-            .map(|block| xxh64(self.stored_rows(block, &mut copy), block as u64))
-            .fold(0, u64::wrapping_add);
-        let contents = xxh64(&keys, hashes);
+        let hash = |block| checksum::region_hash(self.stored_rows(block, &mut copy), block);
+        let contents = checksum::contents((0..n_blocks).map(hash), &keys);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
         let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
         let footer = footer.to_bytes();
+        let checksums = Checksums::of_footer(&footer);
         let mut region = Vec::with_capacity(copy.len() + TRAILER_BYTES);
         for block in 0..n_blocks {
             region.clear();
             region.extend_from_slice(self.stored_rows(block, &mut copy));
-            let checksum = xxh64(&region, block as u64).wrapping_add(stored_checksum(&footer));
-            region.extend(checksum.to_le_bytes());
+            region.extend(checksums.of_region(checksum::region_hash(&region, block)).to_le_bytes());
             region.resize(copy.len() + TRAILER_BYTES, 0);
             write(&region)?;
         }
         write(&keys)?;
         write(&footer)
     }
-}
-
-impl Checksums {
-    /// Compares a region, with the 64 bytes behind its rows, with its checksum. Returns the hash of its rows.
-    fn verify_region(self, region: &[u8], block: u64) -> Result<u64, DecodeError> {
-        let (rows, trailer) =
-            region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
-        let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
-        let hash = xxh64(rows, block);
-        let (stored, computed) = (u64::from_le_bytes(*stored), hash.wrapping_add(self.footer));
-        if stored != computed || zeros.iter().any(|&byte| byte != 0) {
-            return Err(DecodeError::RegionChecksum { block, stored, computed });
-        }
-        Ok(hash)
-    }
-}
-
-/// The checksum in a footer.
-fn stored_checksum(footer: &[u8; StandaloneFooter::LEN]) -> u64 {
-    u64::from_le_bytes(footer.as_chunks().0[6])
 }
 
 /// The block of one slot.
@@ -342,142 +302,5 @@ fn column(rows: &[u8], slot: usize) -> Block {
 impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.debug("BankView", f)
-    }
-}
-
-/// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
-///
-/// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
-/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. The footer depends on all bits of the
-/// bank, and each checksum on the footer, so a range of another bank is an error.
-///
-/// # Examples
-///
-/// ```
-/// use bloomline::BloomFilter;
-/// use bloomline::bank::{BankFooter, FilterBank, SlotBitmap};
-///
-/// let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
-/// table.insert("ant");
-/// let object = FilterBank::from_filters([&table])?.to_standalone();
-///
-/// let footer = BankFooter::read(&object[object.len() - 64..])?;
-/// let hash = footer.hash_key("ant");
-/// let range = footer.range(hash);
-/// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
-/// let mut found = SlotBitmap::new();
-/// assert!(footer.find_in_range(bytes, hash, &mut found)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct BankFooter {
-    shape: Shape,
-    checksums: Checksums,
-}
-
-impl BankFooter {
-    /// Length of a footer, in bytes.
-    pub const LEN: usize = StandaloneFooter::LEN;
-
-    /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of another
-    /// version or has a field out of range, or if another hash placed the keys.
-    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
-        let k = footer.probe_count(ProbeCount::new)?;
-        let slots = footer.known_keys.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        if slots > MOST_SLOTS {
-            return Err(DecodeError::Footer {
-                field: "number of slots",
-                found: footer.known_keys.unwrap_or(u64::MAX),
-            });
-        }
-        let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
-        let rows_len = rows_len(slots);
-        let stride = rows_len + TRAILER_BYTES;
-        let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
-        let n_blocks =
-            n_blocks.filter(|&n_blocks| (n_blocks as u64).checked_mul(stride as u64 + 8).is_some());
-        let n_blocks = n_blocks.ok_or(wrong_size(footer.size, before.len()))?;
-        let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
-        let stored = bytes.last_chunk().map_or(0, stored_checksum);
-        Ok(Self { shape, checksums: Checksums { contents: footer.body_checksum, footer: stored } })
-    }
-
-    /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
-    pub fn standalone_len(&self) -> u64 {
-        let Shape { n_blocks, slots, stride, .. } = self.shape;
-        n_blocks as u64 * stride as u64 + (slots * KEYS_BYTES + StandaloneFooter::LEN) as u64
-    }
-
-    /// Hashes `key` under the filters' seed.
-    #[inline]
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.shape.seed.hash(key)
-    }
-
-    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes: 64 for each slot, with
-    /// the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
-    pub fn range(&self, hash: u64) -> Range<u64> {
-        let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
-        start..start + self.shape.stride as u64
-    }
-
-    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after comparing
-    /// them with their checksum. Returns whether there are any.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes have another length, or are damaged or of another range. The key is then possibly present in all
-    /// slots, and `found` has all of them.
-    pub fn find_in_range(
-        &self,
-        bytes: &[u8],
-        hash: u64,
-        found: &mut SlotBitmap,
-    ) -> Result<bool, DecodeError> {
-        let expected = self.shape.stride;
-        let checked = if bytes.len() == expected {
-            self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64).map(|_| ())
-        } else {
-            Err(DecodeError::Range { expected, found: bytes.len() })
-        };
-        let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
-        let any = self.shape.find(rows, hash, found);
-        checked.map(|()| any)
-    }
-
-    /// Number of slots, each with a filter.
-    pub fn slots(&self) -> usize {
-        self.shape.slots
-    }
-
-    /// Number of blocks of each filter.
-    pub fn n_blocks(&self) -> usize {
-        self.shape.n_blocks
-    }
-
-    /// Probes per key, 1 to 16.
-    pub fn k(&self) -> u32 {
-        self.shape.k.get()
-    }
-
-    /// The seed that keys are hashed with.
-    pub fn seed(&self) -> u64 {
-        self.shape.seed.get()
-    }
-}
-
-fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {
-    DecodeError::Size { stored: n_blocks, unit: "blocks of a bank", found_bytes }
-}
-
-impl fmt::Debug for BankFooter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.debug("BankFooter", f)
     }
 }
