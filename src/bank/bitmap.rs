@@ -18,7 +18,7 @@ use crate::bitmap::set_indices_of_words;
 ///
 /// let bank = FilterBank::with_capacity(Sizing::for_fpr(1_000, 0.01)?, 64)?;
 /// let mut found = SlotBitmap::new();
-/// bank.find("ant", &mut found);
+/// bank.as_view().find("ant", &mut found);
 /// assert_eq!(found.iter().next(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

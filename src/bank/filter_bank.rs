@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::{Deref, Range};
+use core::ops::Range;
 
 use super::error::BankError;
 use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
@@ -19,14 +19,15 @@ use crate::view::{BloomView, check_match};
 /// Many filters with equal number of blocks, k and seed, stored so that one lookup answers for all of them.
 ///
 /// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
-/// Lookups are the methods of [`BankView`], to which a bank dereferences.
+/// Lookups are the methods of a [`BankView`], which [`as_view`](Self::as_view) returns.
 ///
 /// Takes 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
 /// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
-    /// In the bytes, the known keys of `capacity` slots follow the regions.
-    view: BankView<AlignedBytes>,
+    /// The regions, then the known keys of `capacity` slots.
+    bytes: AlignedBytes,
+    shape: Shape,
 }
 
 impl FilterBank {
@@ -57,7 +58,7 @@ impl FilterBank {
         let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
         let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
         let shape = Shape { rows_len, stride: rows_len, ..shape };
-        Ok(Self { view: BankView { bytes, shape, checksums: None } })
+        Ok(Self { bytes, shape })
     }
 
     /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter: larger filters are
@@ -98,6 +99,18 @@ impl FilterBank {
 
     encoding::standalone_io!(read);
 
+    encoding::standalone_io!(write);
+
+    /// Length of the standalone bytes.
+    #[must_use]
+    pub fn standalone_len(&self) -> usize {
+        self.as_view().standalone_len()
+    }
+
+    fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.as_view().encode(write)
+    }
+
     /// Copies the rows and known keys of a bank with as many slots.
     fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
         for block in 0..view.n_blocks() {
@@ -117,10 +130,10 @@ impl FilterBank {
     ///
     /// If that is more than 2^24 slots, or memory cannot be allocated. Nothing is changed then.
     pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
-        let capacity = self.slots().saturating_add(additional);
+        let capacity = self.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
-            let larger = Self::checked(self.view.shape, capacity)?;
-            *self = larger.filled_from(&self.view);
+            let larger = Self::checked(self.shape, capacity)?;
+            *self = larger.filled_from(&self.as_view());
         }
         Ok(())
     }
@@ -131,20 +144,32 @@ impl FilterBank {
     ///
     /// [`SizingError::SeedAfterKeys`] if the bank has filters.
     pub fn with_seed(mut self, seed: u64) -> Result<Self, SizingError> {
-        self.view.shape.seed = Seed::of_empty(seed, self.slots() == 0)?;
+        self.shape.seed = Seed::of_empty(seed, self.shape.slots == 0)?;
         Ok(self)
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
-        self.view.shape.kernel = kernel;
+        self.shape.kernel = kernel;
         self
+    }
+
+    /// Borrows the bank as a view, for lookups.
+    #[inline]
+    pub fn as_view(&self) -> BankView<&[u8]> {
+        BankView { bytes: &self.bytes, shape: self.shape, checksums: None }
+    }
+
+    /// Number of slots, each with a filter.
+    pub fn slots(&self) -> usize {
+        self.shape.slots
     }
 
     /// Slots that the bank has room for.
     pub fn capacity(&self) -> usize {
-        self.view.shape.rows_len / BLOCK_BYTES
+        self.shape.rows_len / BLOCK_BYTES
     }
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
@@ -173,12 +198,12 @@ impl FilterBank {
     }
 
     fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
-        let start = self.slots();
+        let start = self.shape.slots;
         if filters.len() > self.capacity() - start {
             return Err(BankError::Full { capacity: self.capacity() });
         }
         self.write(start, filters)?;
-        Ok(start..self.slots())
+        Ok(start..self.shape.slots)
     }
 
     /// Puts a filter in the place of another, folded to the bank's number of blocks.
@@ -187,7 +212,7 @@ impl FilterBank {
     ///
     /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
     pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
-        self.check_slot(slot)?;
+        self.shape.check_slot(slot)?;
         self.write(slot, &[filter.into()])
     }
 
@@ -197,7 +222,7 @@ impl FilterBank {
     ///
     /// If there is no such slot.
     pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
-        self.check_slot(slot)?;
+        self.shape.check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
         Ok(())
@@ -205,13 +230,13 @@ impl FilterBank {
 
     /// Writes filters to the slots from `first` on.
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
-        let Shape { n_blocks, k, seed, .. } = self.view.shape;
+        let Shape { n_blocks, k, seed, .. } = self.shape;
         for filter in filters {
             // A filter of a multiple is folded.
             let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
             check_match((ours, k, seed), filter)?;
         }
-        self.view.shape.slots = self.slots().max(first + filters.len());
+        self.shape.slots = self.shape.slots.max(first + filters.len());
         for (slot, filter) in (first..).zip(filters) {
             self.set_known_keys(slot, filter.keys);
         }
@@ -224,8 +249,8 @@ impl FilterBank {
 
     /// Writes `count` slots from `first` on: `block_of` returns a block, given how many slots later and its number.
     fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
-        let kernel = self.kernel();
-        for block in 0..self.n_blocks() {
+        let kernel = self.shape.kernel;
+        for block in 0..self.shape.n_blocks {
             let rows = self.rows_mut(block);
             let mut done = 0;
             // A word of 64 slots at a time.
@@ -251,13 +276,13 @@ impl FilterBank {
     }
 
     fn rows_mut(&mut self, block: usize) -> &mut [u8] {
-        let Shape { stride, rows_len, .. } = self.view.shape;
-        &mut self.view.bytes[block * stride..][..rows_len]
+        let Shape { stride, rows_len, .. } = self.shape;
+        &mut self.bytes[block * stride..][..rows_len]
     }
 
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
-        let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
-        self.view.bytes[start..][..KEYS_BYTES]
+        let start = self.shape.regions_len() + slot * KEYS_BYTES;
+        self.bytes[start..][..KEYS_BYTES]
             .copy_from_slice(&keys.unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
     }
 }
@@ -290,17 +315,8 @@ fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask
     }
 }
 
-impl Deref for FilterBank {
-    type Target = BankView<AlignedBytes>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        &self.view
-    }
-}
-
 impl fmt::Debug for FilterBank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.shape.debug("FilterBank", f)
+        self.shape.debug("FilterBank", f)
     }
 }

@@ -19,9 +19,9 @@
 //! let bank = FilterBank::from_filters(&tables)?;
 //!
 //! let mut found = SlotBitmap::new();
-//! bank.find("bee", &mut found);
+//! bank.as_view().find("bee", &mut found);
 //! assert!(found.iter().eq([0, 1])); // the slots, in the order of the tables
-//! assert!(!bank.find("dog", &mut found)); // definitely absent from all
+//! assert!(!bank.as_view().find("dog", &mut found)); // definitely absent from all
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -15,8 +15,7 @@ use crate::filter::BloomFilter;
 use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
 use crate::key::Key;
 
-/// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](crate::bank::FilterBank) has the same
-/// methods.
+/// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank) borrowed.
 ///
 /// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
 /// mapped file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref`
@@ -129,6 +128,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
     /// # table.insert("ant");
     /// # let bank = FilterBank::from_filters([&table])?;
+    /// # let bank = bank.as_view();
     /// let hashes = ["ant", "bee"].map(|key| bank.hash_key(key));
     /// bank.find_batch(&hashes, |key, slots| {
     ///     for slot in slots.iter() {
@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// If there is no such slot, or memory for the filter cannot be allocated.
     pub fn get(&self, slot: usize) -> Result<BloomFilter, BankError> {
-        self.check_slot(slot)?;
+        self.shape.check_slot(slot)?;
         let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
         for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
@@ -177,11 +177,6 @@ impl<B: AsRef<[u8]>> BankView<B> {
         }
         let keys = blocks.known_keys(self.known_keys(slot));
         Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
-    }
-
-    pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
-        let slots = self.slots();
-        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
     }
 
     /// The rows of a region.
@@ -193,7 +188,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Number of distinct keys in a slot's filter, if known. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys). `None` if there is no such slot.
     pub fn known_keys(&self, slot: usize) -> Option<u64> {
-        self.check_slot(slot).ok()?;
+        self.shape.check_slot(slot).ok()?;
         let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
         Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != encoding::UNKNOWN_KEYS)
     }
@@ -229,13 +224,14 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
         self.shape.kernel = kernel;
         self
     }
 
-    /// Bytes of the view, or of a [`FilterBank`](crate::bank::FilterBank)'s memory.
+    /// Bytes of the view, or memory of the [`FilterBank`](crate::bank::FilterBank).
     pub fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
     }
@@ -258,7 +254,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
 
     encoding::standalone_io!(write);
 
-    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let stored = self.bytes.as_ref().get(..self.standalone_len());
         if let Some(stored) = stored.filter(|_| self.checksums.is_some()) {
             // As they are: new checksums would hide damage.
