@@ -219,7 +219,6 @@ mod view;
 pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
-pub use bitmap::set_indices;
 pub use builder::FilterBuilder;
 pub use encoding::{StandaloneFooter, StandaloneKind};
 #[cfg(feature = "std")]

@@ -164,8 +164,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
-    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout, and
-    /// [`set_indices`](crate::set_indices) lists what is set.
+    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
     ///
@@ -354,8 +353,8 @@ impl StandaloneFooter {
     /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
     /// definitely absent.
     ///
-    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys.** Read the
-    /// footer and the range from one version of the file.
+    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys, and so do the
+    /// bytes of another filter**, which cannot be told apart: read the footer and the range from one version of the file.
     ///
     /// # Errors
     ///

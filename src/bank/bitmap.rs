@@ -1,9 +1,7 @@
 //! `SlotBitmap`: the result of a lookup.
 
 use alloc::vec::Vec;
-use core::fmt;
-
-use crate::bitmap::set_indices_of_words;
+use core::{fmt, iter};
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
@@ -36,7 +34,16 @@ impl SlotBitmap {
 
     /// The slots whose bits are set, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        set_indices_of_words(self.words.iter().copied())
+        (0..).step_by(64).zip(&self.words).flat_map(|(first, &word)| {
+            let mut bits = word;
+            iter::from_fn(move || {
+                let slot = first + bits.trailing_zeros() as usize;
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    slot
+                })
+            })
+        })
     }
 
     /// Returns whether the bit of this slot is set.
