@@ -284,7 +284,7 @@ fn errors_say_what_to_do() {
     assert_eq!(bank.capacity(), 8);
     bank.push_all([&small; 7]).unwrap();
     let full = bank.push(&small).unwrap_err();
-    assert_eq!(full.to_string(), "the bank's 8 slots are taken: call `reserve`, or replace a filter");
+    assert_eq!(full.to_string(), "the bank has room for 8 slots, not 9: call `reserve`, or replace a filter");
     let slot = bank.replace(8, &small).unwrap_err();
     assert_eq!(slot.to_string(), "slot 8 does not exist: the bank has 8");
     assert_eq!(bank.as_view().get(8).unwrap_err(), slot);

@@ -3,6 +3,7 @@
 use core::error::Error;
 use core::fmt;
 
+use super::shape::MOST_SLOTS;
 use crate::error::{MismatchError, OutOfMemory, out_of_memory};
 
 /// A bank cannot be made or changed as requested. Nothing was changed.
@@ -14,18 +15,13 @@ pub enum BankError {
     /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
     /// blocks or a multiple.
     Mismatch(MismatchError),
-    /// A bank has at most 2^24 slots. Split the filters over several banks.
-    #[non_exhaustive]
-    Capacity {
-        /// The number requested.
-        capacity: usize,
-        /// The highest number.
-        most: usize,
-    },
-    /// All slots are taken. [`reserve`](super::FilterBank::reserve) more.
+    /// The bank has no room for as many slots. [`reserve`](super::FilterBank::reserve) more, or split the filters over
+    /// several banks if it already has 2^24, the most of any bank.
     #[non_exhaustive]
     Full {
-        /// Slots that the bank has room for.
+        /// The number of slots that were needed.
+        slots: usize,
+        /// The most that the bank can have now.
         capacity: usize,
     },
     /// There is no such slot.
@@ -54,14 +50,17 @@ impl fmt::Display for BankError {
                  multiple"
             ),
             Self::Mismatch(error) => error.fmt(f),
-            Self::Capacity { capacity, most } => {
+            Self::Full { slots, capacity: MOST_SLOTS } => {
                 write!(
                     f,
-                    "a bank has at most {most} slots, not {capacity}: split the filters over several banks"
+                    "a bank has at most {MOST_SLOTS} slots, not {slots}: split the filters over several banks"
                 )
             }
-            Self::Full { capacity } => {
-                write!(f, "the bank's {capacity} slots are taken: call `reserve`, or replace a filter")
+            Self::Full { slots, capacity } => {
+                write!(
+                    f,
+                    "the bank has room for {capacity} slots, not {slots}: call `reserve`, or replace a filter"
+                )
             }
             Self::Slot { slot, slots } => write!(f, "slot {slot} does not exist: the bank has {slots}"),
             Self::OutOfMemory { bytes } => out_of_memory(f, bytes),

@@ -46,7 +46,7 @@ impl FilterBank {
     /// [`zeroed`](Self::zeroed) for a capacity that the format may not allow.
     fn checked(shape: Shape, capacity: usize) -> Result<Self, BankError> {
         if capacity > MOST_SLOTS {
-            return Err(BankError::Capacity { capacity, most: MOST_SLOTS });
+            return Err(BankError::Full { slots: capacity, capacity: MOST_SLOTS });
         }
         Ok(Self::zeroed(shape, capacity)?)
     }
@@ -198,12 +198,13 @@ impl FilterBank {
     }
 
     fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
-        let start = self.shape.slots;
-        if filters.len() > self.capacity() - start {
-            return Err(BankError::Full { capacity: self.capacity() });
+        let (start, capacity) = (self.shape.slots, self.capacity());
+        let slots = start + filters.len();
+        if slots > capacity {
+            return Err(BankError::Full { slots, capacity });
         }
         self.write(start, filters)?;
-        Ok(start..self.shape.slots)
+        Ok(start..slots)
     }
 
     /// Puts a filter in the place of another, folded to the bank's number of blocks.
@@ -212,7 +213,7 @@ impl FilterBank {
     ///
     /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
     pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
-        self.shape.check_slot(slot)?;
+        self.as_view().check_slot(slot)?;
         self.write(slot, &[filter.into()])
     }
 
@@ -222,7 +223,7 @@ impl FilterBank {
     ///
     /// If there is no such slot.
     pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
-        self.shape.check_slot(slot)?;
+        self.as_view().check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
         Ok(())

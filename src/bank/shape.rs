@@ -3,7 +3,6 @@
 use core::fmt;
 
 use super::bitmap::SlotBitmap;
-use super::error::BankError;
 use crate::encoding::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS};
@@ -31,11 +30,6 @@ impl Shape {
     #[inline]
     pub(super) fn block_of(&self, hash: u64) -> usize {
         block_index(hash, self.n_blocks)
-    }
-
-    pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
-        let slots = self.slots;
-        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
     }
 
     /// Words of a bitmap of all slots.

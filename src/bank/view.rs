@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     ///
     /// If there is no such slot, or memory for the filter cannot be allocated.
     pub fn get(&self, slot: usize) -> Result<BloomFilter, BankError> {
-        self.shape.check_slot(slot)?;
+        self.check_slot(slot)?;
         let Shape { n_blocks, k, seed, kernel, .. } = self.shape;
         let mut blocks = Blocks::zeroed(n_blocks)?;
         for (i, block) in blocks.as_mut_slice().iter_mut().enumerate() {
@@ -177,6 +177,11 @@ impl<B: AsRef<[u8]>> BankView<B> {
         }
         let keys = blocks.known_keys(self.known_keys(slot));
         Ok(BloomFilter::from_parts(blocks, k, kernel, seed, keys))
+    }
+
+    pub(super) fn check_slot(&self, slot: usize) -> Result<(), BankError> {
+        let slots = self.slots();
+        if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
     }
 
     /// The rows of a region.
@@ -188,7 +193,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Number of distinct keys in a slot's filter, if known. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys). `None` if there is no such slot.
     pub fn known_keys(&self, slot: usize) -> Option<u64> {
-        self.shape.check_slot(slot).ok()?;
+        self.check_slot(slot).ok()?;
         let keys = self.bytes.as_ref().get(self.shape.regions_len() + slot * KEYS_BYTES..)?.first_chunk()?;
         Some(u64::from_le_bytes(*keys)).filter(|&keys| keys != encoding::UNKNOWN_KEYS)
     }
