@@ -330,7 +330,7 @@ pub enum DecodeError {
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
-    /// A region of a bank does not match its checksum: it is damaged, or another part of the file.
+    /// A region of a bank does not match its checksum: it is damaged, another part of the file, or of another bank.
     #[non_exhaustive]
     RegionChecksum {
         /// Block number of the region.
