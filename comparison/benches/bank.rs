@@ -222,7 +222,8 @@ Written by `cargo bench -p bloomline-comparison --bench bank -- --save` on {}; C
     }
     page + "
 \"Prefetched\" is bloomline with `prefetch` in all filters before the first lookup, as in the crate's documentation. A
-batch is `find_batch`, which prefetches the rows of later keys.
+batch is `find_batch`, which prefetches the rows of later keys in banks of 8 MiB or more. In smaller banks, prefetching
+costs more than it saves.
 
 ## Making and changing a bank
 

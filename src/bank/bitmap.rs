@@ -34,15 +34,9 @@ impl SlotBitmap {
 
     /// The slots whose bits are set, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..).step_by(64).zip(&self.words).flat_map(|(first, &word)| {
-            let mut bits = word;
-            iter::from_fn(move || {
-                let slot = first + bits.trailing_zeros() as usize;
-                (bits != 0).then(|| {
-                    bits &= bits - 1;
-                    slot
-                })
-            })
+        self.words.iter().enumerate().flat_map(|(i, &word)| {
+            let each = iter::successors(Some(word), |bits| Some(bits & bits.wrapping_sub(1)));
+            each.take_while(|&bits| bits != 0).map(move |bits| 64 * i + bits.trailing_zeros() as usize)
         })
     }
 

@@ -44,10 +44,8 @@ impl Checksums {
         regions: impl Iterator<Item = &'a [u8]>,
         known_keys: &[u8],
     ) -> Result<(), DecodeError> {
-        let mut sum = 0_u64;
-        for (block, region) in regions.enumerate() {
-            sum = sum.wrapping_add(self.verify_region(region, block)?);
-        }
+        let mut hashes = regions.enumerate().map(|(block, region)| self.verify_region(region, block));
+        let sum = hashes.try_fold(0, |sum, hash| hash.map(|hash| u64::wrapping_add(sum, hash)))?;
         let (stored, computed) = (self.contents, xxh64(known_keys, sum));
         if stored == computed { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }
     }

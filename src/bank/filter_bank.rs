@@ -283,8 +283,8 @@ impl FilterBank {
 
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
         let start = self.shape.regions_len() + slot * KEYS_BYTES;
-        self.bytes[start..][..KEYS_BYTES]
-            .copy_from_slice(&keys.unwrap_or(encoding::UNKNOWN_KEYS).to_le_bytes());
+        let keys = keys.unwrap_or(encoding::UNKNOWN_KEYS);
+        self.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
     }
 }
 

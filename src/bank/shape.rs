@@ -79,9 +79,7 @@ pub(super) const MOST_SLOTS: usize = 1 << 24;
 pub(super) fn rows_len(slots: usize) -> usize {
     let row_len = match slots {
         0 => 0,
-        1..=8 => 1,
-        9..=16 => 2,
-        17..=32 => 4,
+        1..=32 => slots.div_ceil(8).next_power_of_two(),
         _ => slots.div_ceil(64) * 8,
     };
     ROWS * row_len
