@@ -222,8 +222,9 @@ Written by `cargo bench -p bloomline-comparison --bench bank -- --save` on {}; C
     }
     page + "
 \"Prefetched\" is bloomline with `prefetch` in all filters before the first lookup, as in the crate's documentation. A
-batch is `find_batch`, which prefetches the rows of later keys in banks of 8 MiB or more. In smaller banks, prefetching
-costs more than it saves.
+batch is `find_batch`, which prefetches the rows of later keys in banks of 4 MiB or more. In smaller banks, prefetching
+costs more than it saves. From 4 to 8 MiB it costs a little while the shared cache holds the bank, and saves more than
+half of the time when other work has displaced it.
 
 ## Making and changing a bank
 

@@ -25,9 +25,8 @@ use crate::view::{BloomView, check_match};
 /// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
-    /// The regions, then the known keys of `capacity` slots.
-    bytes: AlignedBytes,
-    shape: Shape,
+    /// In the bytes, the known keys of `capacity` slots follow the regions.
+    view: BankView<AlignedBytes>,
 }
 
 impl FilterBank {
@@ -58,7 +57,7 @@ impl FilterBank {
         let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
         let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
         let shape = Shape { rows_len, stride: rows_len, ..shape };
-        Ok(Self { bytes, shape })
+        Ok(Self { view: BankView { bytes, shape, checksums: None } })
     }
 
     /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter: larger filters are
@@ -104,11 +103,11 @@ impl FilterBank {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        self.as_view().standalone_len()
+        self.view.standalone_len()
     }
 
     fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        self.as_view().encode(write)
+        self.view.encode(write)
     }
 
     /// Copies the rows and known keys of a bank with as many slots.
@@ -130,10 +129,10 @@ impl FilterBank {
     ///
     /// If that is more than 2^24 slots, or memory cannot be allocated. Nothing is changed then.
     pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
-        let capacity = self.shape.slots.saturating_add(additional);
+        let capacity = self.view.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
-            let larger = Self::checked(self.shape, capacity)?;
-            *self = larger.filled_from(&self.as_view());
+            let larger = Self::checked(self.view.shape, capacity)?;
+            *self = larger.filled_from(&self.view);
         }
         Ok(())
     }
@@ -144,7 +143,7 @@ impl FilterBank {
     ///
     /// [`SizingError::SeedAfterKeys`] if the bank has filters.
     pub fn with_seed(mut self, seed: u64) -> Result<Self, SizingError> {
-        self.shape.seed = Seed::of_empty(seed, self.shape.slots == 0)?;
+        self.view.shape.seed = Seed::of_empty(seed, self.view.shape.slots == 0)?;
         Ok(self)
     }
 
@@ -152,24 +151,24 @@ impl FilterBank {
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
-        self.shape.kernel = kernel;
+        self.view.shape.kernel = kernel;
         self
     }
 
-    /// Borrows the bank as a view, for lookups.
+    /// The bank as a view, for lookups.
     #[inline]
-    pub fn as_view(&self) -> BankView<&[u8]> {
-        BankView { bytes: &self.bytes, shape: self.shape, checksums: None }
+    pub fn as_view(&self) -> &BankView<AlignedBytes> {
+        &self.view
     }
 
     /// Number of slots, each with a filter.
     pub fn slots(&self) -> usize {
-        self.shape.slots
+        self.view.shape.slots
     }
 
     /// Slots that the bank has room for.
     pub fn capacity(&self) -> usize {
-        self.shape.rows_len / BLOCK_BYTES
+        self.view.shape.rows_len / BLOCK_BYTES
     }
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
@@ -198,7 +197,7 @@ impl FilterBank {
     }
 
     fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
-        let (start, capacity) = (self.shape.slots, self.capacity());
+        let (start, capacity) = (self.view.shape.slots, self.capacity());
         let slots = start + filters.len();
         if slots > capacity {
             return Err(BankError::Full { slots, capacity });
@@ -213,7 +212,7 @@ impl FilterBank {
     ///
     /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
     pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
-        self.as_view().check_slot(slot)?;
+        self.view.check_slot(slot)?;
         self.write(slot, &[filter.into()])
     }
 
@@ -223,7 +222,7 @@ impl FilterBank {
     ///
     /// If there is no such slot.
     pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
-        self.as_view().check_slot(slot)?;
+        self.view.check_slot(slot)?;
         self.set_known_keys(slot, Some(0));
         self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
         Ok(())
@@ -231,13 +230,13 @@ impl FilterBank {
 
     /// Writes filters to the slots from `first` on.
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
-        let Shape { n_blocks, k, seed, .. } = self.shape;
+        let Shape { n_blocks, k, seed, .. } = self.view.shape;
         for filter in filters {
             // A filter of a multiple is folded.
             let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
             check_match((ours, k, seed), filter)?;
         }
-        self.shape.slots = self.shape.slots.max(first + filters.len());
+        self.view.shape.slots = self.view.shape.slots.max(first + filters.len());
         for (slot, filter) in (first..).zip(filters) {
             self.set_known_keys(slot, filter.keys);
         }
@@ -250,8 +249,8 @@ impl FilterBank {
 
     /// Writes `count` slots from `first` on: `block_of` returns a block, given how many slots later and its number.
     fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
-        let kernel = self.shape.kernel;
-        for block in 0..self.shape.n_blocks {
+        let kernel = self.view.shape.kernel;
+        for block in 0..self.view.shape.n_blocks {
             let rows = self.rows_mut(block);
             let mut done = 0;
             // A word of 64 slots at a time.
@@ -277,14 +276,14 @@ impl FilterBank {
     }
 
     fn rows_mut(&mut self, block: usize) -> &mut [u8] {
-        let Shape { stride, rows_len, .. } = self.shape;
-        &mut self.bytes[block * stride..][..rows_len]
+        let Shape { stride, rows_len, .. } = self.view.shape;
+        &mut self.view.bytes[block * stride..][..rows_len]
     }
 
     fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
-        let start = self.shape.regions_len() + slot * KEYS_BYTES;
+        let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
         let keys = keys.unwrap_or(encoding::UNKNOWN_KEYS);
-        self.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
+        self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
     }
 }
 
@@ -318,6 +317,6 @@ fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask
 
 impl fmt::Debug for FilterBank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.debug("FilterBank", f)
+        self.view.shape.debug("FilterBank", f)
     }
 }

@@ -140,8 +140,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
         /// As fast as 4 and 16, or faster, in banks of any size.
         const AHEAD: usize = 8;
-        /// In less, even beyond the caches of one core, prefetching costs more than it saves.
-        const LARGE: usize = 8 << 20;
+        /// In less, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it costs a little
+        /// while the shared cache holds the bank, and saves more when other work has displaced it.
+        const LARGE: usize = 4 << 20;
         let ahead = if self.shape.regions_len() < LARGE { hashes.len() } else { AHEAD };
         let mut found = SlotBitmap::new();
         for (i, &hash) in hashes.iter().enumerate() {
