@@ -10,12 +10,12 @@ use crate::error::{MismatchError, OutOfMemory, out_of_memory};
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BankError {
-    /// A bank of no filters has no size. Use [`FilterBank::with_capacity`](super::FilterBank::with_capacity).
+    /// A bank of no filters has no size. Use [`FilterBank::with_capacity`](crate::bank::FilterBank::with_capacity).
     NoFilters,
     /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
     /// blocks or a multiple.
     Mismatch(MismatchError),
-    /// The bank has no room for as many slots. [`reserve`](super::FilterBank::reserve) more, or split the filters over
+    /// The bank has no room for as many slots. [`reserve`](crate::bank::FilterBank::reserve) more, or split the filters over
     /// several banks if it already has 2^24, the most of any bank.
     #[non_exhaustive]
     Full {
