@@ -63,7 +63,7 @@ const WAYS: [(&str, Way); 6] = [
     ("a bank of all tables", |_, bank, keys| {
         let mut found = SlotBitmap::new();
         let mut may_hold = |key: &[u8; 16]| {
-            bank.find(key, &mut found);
+            bank.as_view().find(key, &mut found);
             found.count()
         };
         keys.iter().map(&mut may_hold).sum()
@@ -71,8 +71,8 @@ const WAYS: [(&str, Way); 6] = [
     ("a bank, 1024 keys at once", |_, bank, keys| {
         let mut may_hold = 0;
         for keys in keys.chunks(GETS_AT_ONCE) {
-            let hashes: Vec<u64> = keys.iter().map(|key| bank.hash_key(key)).collect();
-            bank.find_batch(&hashes, |_, found| may_hold += found.count());
+            let hashes: Vec<u64> = keys.iter().map(|key| bank.as_view().hash_key(key)).collect();
+            bank.as_view().find_batch(&hashes, |_, found| may_hold += found.count());
         }
         may_hold
     }),

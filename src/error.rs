@@ -328,7 +328,7 @@ pub enum DecodeError {
     },
     /// Compact bytes and filters in memory have no checksum to compare with. Rely on that of their container.
     NoChecksum,
-    /// A region of a bank does not match its checksum: it is damaged, or another part of the file.
+    /// A region of a bank does not match its checksum: it is damaged, another part of the file, or of another bank.
     #[non_exhaustive]
     RegionChecksum {
         /// Block number of the region.

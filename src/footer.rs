@@ -124,8 +124,8 @@ impl StandaloneFooter {
     /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
     /// definitely absent.
     ///
-    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys.** Read the
-    /// footer and the range from one version of the file.
+    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys, and so do the
+    /// bytes of another filter**, which cannot be told apart: read the footer and the range from one version of the file.
     ///
     /// # Errors
     ///

@@ -225,7 +225,6 @@ mod view;
 pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
-pub use bitmap::set_indices;
 pub use builder::FilterBuilder;
 #[cfg(feature = "std")]
 pub use error::ReadError;

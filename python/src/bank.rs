@@ -158,7 +158,7 @@ fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::Fi
 
 impl FilterBank {
     fn new_with(bank: bank::FilterBank, kinds: u8) -> Self {
-        Self { seed: bank.seed(), bank: RwLock::new(bank), kinds: Kinds::new(kinds) }
+        Self { seed: bank.as_view().seed(), bank: RwLock::new(bank), kinds: Kinds::new(kinds) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, bank::FilterBank> {
@@ -180,7 +180,7 @@ impl FilterBank {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
             // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
-            self.read().find_batch(hashes, |i, found| {
+            self.read().as_view().find_batch(hashes, |i, found| {
                 let row = &mut rows[start + i * row_len..][..row_len];
                 if asked.packed {
                     for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
@@ -238,7 +238,7 @@ impl FilterBank {
         self.kinds.check_lookup(kind)?;
         let slots = self.quickly(key.py(), |bank| {
             let mut found = SlotBitmap::new();
-            bank.find_hash(hash, &mut found);
+            bank.as_view().find_hash(hash, &mut found);
             found.iter().map(|slot| slot as isize).collect()
         });
         Ok(PyArray1::from_vec(key.py(), slots))
@@ -300,7 +300,7 @@ impl FilterBank {
         let n = self.slot(slot)?;
         slot.py().detach(|| {
             let bank = self.read();
-            let filter = bank.get(n).map_err(bank_error)?;
+            let filter = bank.as_view().get(n).map_err(bank_error)?;
             let kinds = if filter.fill_ratio() == 0.0 { 0 } else { self.kinds.get() };
             Ok(BloomFilter::new_with(filter, None, kinds))
         })
@@ -325,13 +325,13 @@ impl FilterBank {
     /// Blocks of 64 bytes of each filter.
     #[getter]
     fn n_blocks(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.n_blocks())
+        self.quickly(py, |bank| bank.as_view().n_blocks())
     }
 
     /// Probes of each key.
     #[getter]
     fn k(&self, py: Python<'_>) -> u32 {
-        self.quickly(py, |bank| bank.k())
+        self.quickly(py, |bank| bank.as_view().k())
     }
 
     /// The seed that keys are hashed with.
@@ -343,7 +343,7 @@ impl FilterBank {
     /// Bytes of memory.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.byte_len())
+        self.quickly(py, |bank| bank.as_view().byte_len())
     }
 
     /// Another bank with the same filters and room.
@@ -406,8 +406,8 @@ impl FilterBank {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         self.quickly(py, |bank| {
-            let [slots, capacity, size] = [bank.slots(), bank.capacity(), bank.n_blocks()];
-            let (k, seed) = (bank.k(), self.seed);
+            let [slots, capacity, size] = [bank.slots(), bank.capacity(), bank.as_view().n_blocks()];
+            let (k, seed) = (bank.as_view().k(), self.seed);
             format!("FilterBank(slots={slots}, capacity={capacity}, n_blocks={size}, k={k}, seed={seed})")
         })
     }

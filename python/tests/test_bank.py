@@ -79,7 +79,8 @@ def test_a_bank_is_a_list_of_filters(steps):
             assert bank.push(f) == len(filters)
             filters.append(f)
         elif do == "push":
-            with pytest.raises(ValueError, match=f"^the bank's {len(bank)} slots are taken: call `reserve`"):
+            text = f"^the bank has room for {len(bank)} slots, not {len(bank) + 1}: call `reserve`"
+            with pytest.raises(ValueError, match=text):
                 bank.push(f)
         elif do == "replace":
             bank.replace(slot, BloomView(f.to_bytes()) if step % 2 else f)

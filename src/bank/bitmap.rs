@@ -1,9 +1,7 @@
 //! `SlotBitmap`: the result of a lookup.
 
 use alloc::vec::Vec;
-use core::fmt;
-
-use crate::bitmap::set_indices_of_words;
+use core::{fmt, iter};
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
@@ -18,7 +16,7 @@ use crate::bitmap::set_indices_of_words;
 ///
 /// let bank = FilterBank::with_capacity(Sizing::for_fpr(1_000, 0.01)?, 64)?;
 /// let mut found = SlotBitmap::new();
-/// bank.find("ant", &mut found);
+/// bank.as_view().find("ant", &mut found);
 /// assert_eq!(found.iter().next(), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -36,7 +34,10 @@ impl SlotBitmap {
 
     /// The slots whose bits are set, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        set_indices_of_words(self.words.iter().copied())
+        self.words.iter().enumerate().flat_map(|(i, &word)| {
+            let each = iter::successors(Some(word), |bits| Some(bits & bits.wrapping_sub(1)));
+            each.take_while(|&bits| bits != 0).map(move |bits| 64 * i + bits.trailing_zeros() as usize)
+        })
     }
 
     /// Returns whether the bit of this slot is set.

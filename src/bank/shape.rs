@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::bitmap::SlotBitmap;
+use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS};
 use crate::mask::{ProbeCount, block_index};
@@ -42,6 +43,12 @@ impl Shape {
         self.n_blocks * self.stride
     }
 
+    pub(super) fn standalone_len(&self) -> u64 {
+        let region_len = rows_len(self.slots) + TRAILER_BYTES;
+        let behind = self.slots * KEYS_BYTES + StandaloneFooter::LEN;
+        self.n_blocks as u64 * region_len as u64 + behind as u64
+    }
+
     /// Looks up a hash in the rows of its region. Without them, every slot possibly has the key.
     #[inline]
     pub(super) fn find(&self, rows: Option<&[u8]>, hash: u64, found: &mut SlotBitmap) -> bool {
@@ -72,9 +79,7 @@ pub(super) const MOST_SLOTS: usize = 1 << 24;
 pub(super) fn rows_len(slots: usize) -> usize {
     let row_len = match slots {
         0 => 0,
-        1..=8 => 1,
-        9..=16 => 2,
-        17..=32 => 4,
+        1..=32 => slots.div_ceil(8).next_power_of_two(),
         _ => slots.div_ceil(64) * 8,
     };
     ROWS * row_len

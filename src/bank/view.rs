@@ -2,26 +2,22 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 
-use xxhash_rust::xxh64::xxh64;
-
-use super::BankError;
 use super::bitmap::SlotBitmap;
-use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
+use super::checksum::{self, Checksums};
+use super::error::BankError;
+use super::footer::{BankFooter, wrong_size};
+use super::shape::{KEYS_BYTES, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
-use crate::footer::{self, StandaloneFooter, split_filter};
-use crate::hash::Seed;
-use crate::kernel::{self, Kernel, LARGE_BLOCKS, ROWS};
+use crate::footer::{self, StandaloneFooter};
+use crate::kernel::{self, Kernel, ROWS};
 use crate::key::Key;
 use crate::kind::StandaloneKind;
-use crate::mask::ProbeCount;
 use crate::standalone;
 
-/// A bank read in place from its standalone bytes, without copying. A [`FilterBank`](super::FilterBank) has the same
-/// methods.
+/// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank) borrowed.
 ///
 /// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
 /// mapped file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref`
@@ -49,14 +45,6 @@ pub struct BankView<B> {
     pub(super) shape: Shape,
     /// `None` for a bank in memory.
     pub(super) checksums: Option<Checksums>,
-}
-
-/// Stored in a footer.
-#[derive(Clone, Copy)]
-pub(super) struct Checksums {
-    known_keys: u64,
-    /// Of the footer, and a part of each region's.
-    footer: u64,
 }
 
 impl<B: AsRef<[u8]>> BankView<B> {
@@ -91,22 +79,19 @@ impl<B: AsRef<[u8]>> BankView<B> {
         Ok(Self { shape: footer.shape, checksums: Some(footer.checksums), bytes })
     }
 
-    /// Compares the bytes with their checksums, and reads all of them. A [`FilterBank`](super::FilterBank) has none: its
-    /// bytes were verified when they were copied.
+    /// Compares the bytes with their checksums, and reads all of them.
     ///
     /// # Errors
     ///
-    /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged: lookups may then miss
-    /// slots.
+    /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged, so that lookups may miss
+    /// slots. [`DecodeError::NoChecksum`] if this is the view of a [`FilterBank`](crate::bank::FilterBank), whose bytes
+    /// were verified when they were copied.
     pub fn verify(&self) -> Result<(), DecodeError> {
-        let Some(checksums) = self.checksums else { return Ok(()) };
-        let bytes = self.bytes.as_ref();
+        let (checksums, bytes) = (self.checksums.ok_or(DecodeError::NoChecksum)?, self.bytes.as_ref());
         let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
-        let (regions, keys) = bytes.split_at_checked(self.shape.regions_len()).ok_or(shorter)?;
-        for (block, region) in (0..).zip(regions.chunks(self.shape.stride)) {
-            checksums.verify_region(region, block)?;
-        }
-        footer::verify(keys.get(..self.shape.slots * KEYS_BYTES).ok_or(shorter)?, checksums.known_keys)
+        let all = bytes.get(..self.standalone_len() - StandaloneFooter::LEN).ok_or(shorter)?;
+        let (regions, known_keys) = all.split_at(self.shape.regions_len());
+        checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
 
     /// Hashes `key` under the filters' seed, for the other methods.
@@ -144,6 +129,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
     /// # table.insert("ant");
     /// # let bank = FilterBank::from_filters([&table])?;
+    /// # let bank = bank.as_view();
     /// let hashes = ["ant", "bee"].map(|key| bank.hash_key(key));
     /// bank.find_batch(&hashes, |key, slots| {
     ///     for slot in slots.iter() {
@@ -153,15 +139,15 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
-        /// In 1,024 filters of 64 KiB, prefetching 2, 4, 8 and 16 keys ahead takes 119, 103, 95 and 99 ns a key (Zen 5,
-        /// busy, 2026-11).
+        /// As fast as 4 and 16, or faster, in banks of any size.
         const AHEAD: usize = 8;
-        /// In less, 2 MiB, prefetching costs more than it saves: 17 against 11 ns a key in 16 filters of 64 KiB.
-        const LARGE: usize = 4 * LARGE_BLOCKS * BLOCK_BYTES;
-        let is_large = self.shape.regions_len() >= LARGE;
+        /// In less, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it costs a little
+        /// while the shared cache holds the bank, and saves more when other work has displaced it.
+        const LARGE: usize = 4 << 20;
+        let ahead = if self.shape.regions_len() < LARGE { hashes.len() } else { AHEAD };
         let mut found = SlotBitmap::new();
         for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + AHEAD).filter(|_| is_large) {
+            if let Some(&later) = hashes.get(i + ahead) {
                 self.prefetch(later);
             }
             self.find_hash(hash, &mut found);
@@ -178,7 +164,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 
     /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Takes about as long as
-    /// [`push`](super::FilterBank::push).
+    /// [`push`](crate::bank::FilterBank::push).
     ///
     /// # Errors
     ///
@@ -244,13 +230,14 @@ impl<B: AsRef<[u8]>> BankView<B> {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
         self.shape.kernel = kernel;
         self
     }
 
-    /// Bytes of the view, or of a [`FilterBank`](super::FilterBank)'s memory.
+    /// Bytes of the view, or memory of the [`FilterBank`](crate::bank::FilterBank).
     pub fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
     }
@@ -258,13 +245,22 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        let region_len = rows_len(self.shape.slots) + TRAILER_BYTES;
-        self.shape.n_blocks * region_len + self.shape.slots * KEYS_BYTES + StandaloneFooter::LEN
+        self.shape.standalone_len() as usize
+    }
+
+    /// The rows of a region in the length for these slots, in `copy` if they have another.
+    fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
+        match self.rows(block) {
+            Some(rows) if rows.len() == copy.len() => return rows,
+            Some(rows) => copy_rows(rows, copy, self.shape.slots),
+            None => copy.fill(0xff),
+        }
+        copy
     }
 
     standalone::standalone_io!(write);
 
-    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let stored = self.bytes.as_ref().get(..self.standalone_len());
         if let Some(stored) = stored.filter(|_| self.checksums.is_some()) {
             // As they are: new checksums would hide damage.
@@ -275,49 +271,24 @@ impl<B: AsRef<[u8]>> BankView<B> {
         for slot in 0..slots {
             keys.extend(self.known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
         }
-        let known_keys = footer::checksum(&keys);
+        let mut copy = alloc::vec![0; rows_len(slots)];
+        let hash = |block| checksum::region_hash(self.stored_rows(block, &mut copy), block);
+        let contents = checksum::contents((0..n_blocks).map(hash), &keys);
         let (size, slots) = (n_blocks as u64, Some(slots as u64));
-        let footer =
-            StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, known_keys)
-                .to_bytes();
-        let checksums = Checksums { known_keys, footer: stored_checksum(&footer) };
-        let rows_len = rows_len(self.shape.slots);
-        let mut region = alloc::vec![0; rows_len + TRAILER_BYTES];
+        let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
+        let footer = footer.to_bytes();
+        let checksums = Checksums::of_footer(&footer);
+        let mut region = Vec::with_capacity(copy.len() + TRAILER_BYTES);
         for block in 0..n_blocks {
-            let (rows, trailer) = region.split_at_mut(rows_len);
-            match self.rows(block) {
-                Some(ours) => copy_rows(ours, rows, self.shape.slots),
-                None => rows.fill(0xff),
-            }
-            trailer[..8].copy_from_slice(&checksums.of_region(rows, block as u64).to_le_bytes());
+            region.clear();
+            region.extend_from_slice(self.stored_rows(block, &mut copy));
+            region.extend(checksums.of_region(checksum::region_hash(&region, block)).to_le_bytes());
+            region.resize(copy.len() + TRAILER_BYTES, 0);
             write(&region)?;
         }
         write(&keys)?;
         write(&footer)
     }
-}
-
-impl Checksums {
-    fn of_region(self, rows: &[u8], block: u64) -> u64 {
-        xxh64(rows, self.footer.wrapping_add(block))
-    }
-
-    /// Compares a region, with the 64 bytes behind its rows, with its checksum.
-    fn verify_region(self, region: &[u8], block: u64) -> Result<(), DecodeError> {
-        let (rows, trailer) =
-            region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
-        let (stored, zeros) = trailer.split_first_chunk().expect("64 bytes");
-        let (stored, computed) = (u64::from_le_bytes(*stored), self.of_region(rows, block));
-        if stored != computed || zeros.iter().any(|&byte| byte != 0) {
-            return Err(DecodeError::RegionChecksum { block, stored, computed });
-        }
-        Ok(())
-    }
-}
-
-/// The checksum in a footer.
-fn stored_checksum(footer: &[u8; StandaloneFooter::LEN]) -> u64 {
-    u64::from_le_bytes(footer.as_chunks().0[6])
 }
 
 /// The block of one slot.
@@ -333,142 +304,5 @@ fn column(rows: &[u8], slot: usize) -> Block {
 impl<B: AsRef<[u8]>> fmt::Debug for BankView<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.debug("BankView", f)
-    }
-}
-
-/// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
-///
-/// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
-/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. A checksum includes the footer's: a
-/// range of a bank of other sizes or numbers of keys is an error. But do not overwrite a bank: write a new file.
-///
-/// # Examples
-///
-/// ```
-/// use bloomline::BloomFilter;
-/// use bloomline::bank::{BankFooter, FilterBank, SlotBitmap};
-///
-/// let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
-/// table.insert("ant");
-/// let object = FilterBank::from_filters([&table])?.to_standalone();
-///
-/// let footer = BankFooter::read(&object[object.len() - 64..])?;
-/// let hash = footer.hash_key("ant");
-/// let range = footer.range(hash);
-/// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
-/// let mut found = SlotBitmap::new();
-/// assert!(footer.find_in_range(bytes, hash, &mut found)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct BankFooter {
-    shape: Shape,
-    checksums: Checksums,
-}
-
-impl BankFooter {
-    /// Length of a footer, in bytes.
-    pub const LEN: usize = StandaloneFooter::LEN;
-
-    /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
-    ///
-    /// # Errors
-    ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of another
-    /// version or has a field out of range, or if another hash placed the keys.
-    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
-        let k = footer.probe_count(ProbeCount::new)?;
-        let slots = footer.known_keys.and_then(|slots| usize::try_from(slots).ok()).unwrap_or(usize::MAX);
-        if slots > MOST_SLOTS {
-            return Err(DecodeError::Footer {
-                field: "number of slots",
-                found: footer.known_keys.unwrap_or(u64::MAX),
-            });
-        }
-        let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
-        let rows_len = rows_len(slots);
-        let stride = rows_len + TRAILER_BYTES;
-        let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
-        let n_blocks =
-            n_blocks.filter(|&n_blocks| (n_blocks as u64).checked_mul(stride as u64 + 8).is_some());
-        let n_blocks = n_blocks.ok_or(wrong_size(footer.size, before.len()))?;
-        let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
-        let stored = bytes.last_chunk().map_or(0, stored_checksum);
-        Ok(Self { shape, checksums: Checksums { known_keys: footer.body_checksum, footer: stored } })
-    }
-
-    /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
-    pub fn standalone_len(&self) -> u64 {
-        let Shape { n_blocks, slots, stride, .. } = self.shape;
-        n_blocks as u64 * stride as u64 + (slots * KEYS_BYTES + StandaloneFooter::LEN) as u64
-    }
-
-    /// Hashes `key` under the filters' seed.
-    #[inline]
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.shape.seed.hash(key)
-    }
-
-    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes: 64 for each slot, with
-    /// the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
-    pub fn range(&self, hash: u64) -> Range<u64> {
-        let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
-        start..start + self.shape.stride as u64
-    }
-
-    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after comparing
-    /// them with their checksum. Returns whether there are any.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes have another length, or are damaged or of another range. The key is then possibly present in all
-    /// slots, and `found` has all of them.
-    pub fn find_in_range(
-        &self,
-        bytes: &[u8],
-        hash: u64,
-        found: &mut SlotBitmap,
-    ) -> Result<bool, DecodeError> {
-        let expected = self.shape.stride;
-        let checked = if bytes.len() == expected {
-            self.checksums.verify_region(bytes, self.shape.block_of(hash) as u64)
-        } else {
-            Err(DecodeError::Range { expected, found: bytes.len() })
-        };
-        let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
-        let any = self.shape.find(rows, hash, found);
-        checked.map(|()| any)
-    }
-
-    /// Number of slots, each with a filter.
-    pub fn slots(&self) -> usize {
-        self.shape.slots
-    }
-
-    /// Number of blocks of each filter.
-    pub fn n_blocks(&self) -> usize {
-        self.shape.n_blocks
-    }
-
-    /// Probes per key, 1 to 16.
-    pub fn k(&self) -> u32 {
-        self.shape.k.get()
-    }
-
-    /// The seed that keys are hashed with.
-    pub fn seed(&self) -> u64 {
-        self.shape.seed.get()
-    }
-}
-
-fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {
-    DecodeError::Size { stored: n_blocks, unit: "blocks of a bank", found_bytes }
-}
-
-impl fmt::Debug for BankFooter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.debug("BankFooter", f)
     }
 }

@@ -86,9 +86,10 @@ impl Model {
     /// A filter to be pushed, larger by `factor`, and the same filter folded. The numbers differ for each `index`.
     fn filter(&mut self, filters: Filters, index: u64) -> (BloomFilter, BloomFilter) {
         let factor = usize::from(filters.factor % 3) + 1;
-        let sizing = Sizing::with_blocks(factor * self.bank.n_blocks(), self.bank.k()).expect("in range");
+        let bank = self.bank.as_view();
+        let sizing = Sizing::with_blocks(factor * bank.n_blocks(), bank.k()).expect("in range");
         let filter = BloomFilter::with_sizing(sizing).expect("enough memory");
-        let mut filter = filter.with_seed(self.bank.seed()).expect("no key yet");
+        let mut filter = filter.with_seed(bank.seed()).expect("no key yet");
         let first = u64::from(filters.first) + 300 * index;
         let hashes: Vec<u64> = (first..first + u64::from(filters.count % 64)).map(mix).collect();
         filter.insert_batch(&hashes);
@@ -170,19 +171,20 @@ impl Model {
                 }
             }
             Operation::Mismatch(slot, kind) => {
-                let (n_blocks, k, seed) = (self.bank.n_blocks(), self.bank.k(), self.bank.seed());
+                let bank = self.bank.as_view();
+                let ours = (bank.n_blocks(), bank.k(), bank.seed());
                 let (n_blocks, k, seed) = match kind % 3 {
-                    0 => (n_blocks + 1, k, seed),
-                    1 => (n_blocks, k % 16 + 1, seed),
-                    _ => (n_blocks, k, seed ^ 1),
+                    0 => (ours.0 + 1, ours.1, ours.2),
+                    1 => (ours.0, ours.1 % 16 + 1, ours.2),
+                    _ => (ours.0, ours.1, ours.2 ^ 1),
                 };
                 let mut filter = BloomFilter::with_blocks(n_blocks, k).unwrap().with_seed(seed).unwrap();
                 filter.insert(1);
-                if !n_blocks.is_multiple_of(self.bank.n_blocks()) || kind % 3 != 0 {
+                if !n_blocks.is_multiple_of(ours.0) || kind % 3 != 0 {
                     assert!(self.bank.push(&filter).is_err());
                     assert!(self.bank.replace(slot_of(slot), &filter).is_err());
-                    let equal = BloomFilter::with_blocks(self.bank.n_blocks(), self.bank.k()).unwrap();
-                    let equal = equal.with_seed(self.bank.seed()).unwrap();
+                    let equal = BloomFilter::with_blocks(ours.0, ours.1).unwrap();
+                    let equal = equal.with_seed(ours.2).unwrap();
                     assert!(self.bank.push_all([&equal, &filter]).is_err());
                 }
             }
@@ -195,7 +197,7 @@ impl Model {
             Operation::Standalone => {
                 self.check();
                 let bytes = self.bank.to_standalone();
-                let kernel = self.bank.kernel();
+                let kernel = self.bank.as_view().kernel();
                 self.bank = FilterBank::from_standalone(&bytes).expect("our own bytes").with_kernel(kernel);
                 assert!(self.bank.to_standalone() == bytes);
             }
@@ -246,15 +248,15 @@ impl Model {
                     (0..self.filters.len() + 65).all(|slot| found.contains(slot) == expected.contains(&slot))
                 );
             };
-            check(self.bank.find_hash(hash, &mut found), &found);
+            check(self.bank.as_view().find_hash(hash, &mut found), &found);
             check(view.find_hash(hash, &mut found), &found);
             for bank in &of_kernels {
-                check(bank.find_hash(hash, &mut found), &found);
-                check(view.with_kernel(bank.kernel()).find_hash(hash, &mut found), &found);
+                check(bank.as_view().find_hash(hash, &mut found), &found);
+                check(view.with_kernel(bank.as_view().kernel()).find_hash(hash, &mut found), &found);
             }
         }
         let mut next = 0;
-        self.bank.find_batch(&self.hashes, |i, found| {
+        self.bank.as_view().find_batch(&self.hashes, |i, found| {
             assert_eq!(i, next);
             next += 1;
             assert!(found.iter().eq(self.expected(self.hashes[i])));
@@ -262,21 +264,24 @@ impl Model {
         assert_eq!(next, self.hashes.len());
         self.check_ranges(&bytes);
         for (slot, filter) in self.filters.iter().enumerate().rev().take(70) {
-            for copy in [self.bank.get(slot), view.get(slot)] {
+            for copy in [self.bank.as_view().get(slot), view.get(slot)] {
                 let copy = copy.expect("a slot");
                 assert!(copy == *filter);
                 assert_eq!(copy.known_keys(), filter.known_keys());
                 assert!(copy.to_standalone() == filter.to_standalone());
             }
         }
-        assert!(self.bank.get(self.filters.len()).is_err() && view.get(self.filters.len()).is_err());
+        assert!(
+            self.bank.as_view().get(self.filters.len()).is_err() && view.get(self.filters.len()).is_err()
+        );
     }
 
     /// Answers from one range of the bytes, which may be damaged, are those of the filters, or an error.
     fn check_ranges(&self, bytes: &[u8]) {
         let Ok(footer) = BankFooter::read(&bytes[bytes.len() - 64..]) else { return };
-        assert_eq!((footer.slots(), footer.n_blocks()), (self.filters.len(), self.bank.n_blocks()));
-        assert_eq!((footer.k(), footer.seed()), (self.bank.k(), self.bank.seed()));
+        let bank = self.bank.as_view();
+        assert_eq!((footer.slots(), footer.n_blocks()), (self.filters.len(), bank.n_blocks()));
+        assert_eq!((footer.k(), footer.seed()), (bank.k(), bank.seed()));
         assert_eq!(footer.standalone_len(), bytes.len() as u64);
         let whole = self.bank.to_standalone();
         let mut found = SlotBitmap::new();
@@ -302,7 +307,7 @@ impl Model {
                 assert!(found.iter().eq(0..self.filters.len()));
             }
             // The region of another block is not taken for this one's.
-            if self.bank.n_blocks() > 1 {
+            if bank.n_blocks() > 1 {
                 let other = if range.start == 0 { range.len()..2 * range.len() } else { 0..range.len() };
                 assert!(footer.find_in_range(&whole[other], hash, &mut found).is_err());
             }

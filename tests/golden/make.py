@@ -300,21 +300,24 @@ def row_bytes(slots):
     return 1 if slots <= 8 else 2 if slots <= 16 else 4 if slots <= 32 else 8 * ((slots + 63) // 64)
 
 
-def region(filters, block, footer_checksum):
+def region_rows(filters, block):
     rows = b""
     if filters:
         for row in range(512):
             bits = sum((lanes[8 * block + row // 64] >> row % 64 & 1) << slot for slot, lanes in enumerate(filters))
             rows += bits.to_bytes(row_bytes(len(filters)), "little")
-    return rows + xxh64(rows, (block + footer_checksum) & WORD).to_bytes(8, "little") + bytes(56)
+    return rows
 
 
 def bank(filters, n_blocks, k, seed, known_keys):
     """`filters` are the lanes of each slot's filter, in whole blocks; `known_keys` has None for an unknown number."""
     known = b"".join((WORD if keys is None else keys).to_bytes(8, "little") for keys in known_keys)
-    fields = (n_blocks, len(filters), seed, check_value(), xxh64(known))
+    rows = [region_rows(filters, block) for block in range(n_blocks)]
+    hashes_ = [xxh64(rows_, block) for block, rows_ in enumerate(rows)]
+    fields = (n_blocks, len(filters), seed, check_value(), xxh64(known, sum(hashes_) & WORD))
     footer = b"".join(field.to_bytes(8, "little") for field in fields) + bytes([VERSION, k, HASH_ID, 0, 0, 0, 0, 0])
-    regions = b"".join(region(filters, block, xxh64(footer)) for block in range(n_blocks))
+    regions = b"".join(rows_ + (hash_ + xxh64(footer) & WORD).to_bytes(8, "little") + bytes(56)
+                       for rows_, hash_ in zip(rows, hashes_))
     return regions + known + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blbnk\r\n"
 
 

@@ -1,0 +1,324 @@
+//! `FilterBank`: a bank in memory, whose filters are pushed, replaced and cleared.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use super::error::BankError;
+use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
+use super::view::BankView;
+use crate::aligned_bytes::AlignedBytes;
+use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
+use crate::error::{DecodeError, SizingError};
+use crate::footer;
+use crate::hash::Seed;
+use crate::kernel::{Kernel, ROWS, Square};
+use crate::memory::{OutOfMemory, reserve};
+use crate::sizing::Sizing;
+use crate::standalone;
+use crate::view::{BloomView, check_match};
+
+/// Many filters with equal number of blocks, k and seed, stored so that one lookup answers for all of them.
+///
+/// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
+/// Lookups are the methods of a [`BankView`], which [`as_view`](Self::as_view) returns.
+///
+/// Takes 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
+/// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
+#[derive(Clone)]
+pub struct FilterBank {
+    /// In the bytes, the known keys of `capacity` slots follow the regions.
+    view: BankView<AlignedBytes>,
+}
+
+impl FilterBank {
+    /// A bank without filters, with room for at least `capacity` of this size.
+    ///
+    /// # Errors
+    ///
+    /// If `capacity` is above 2^24, or memory for the bank cannot be allocated.
+    pub fn with_capacity(sizing: Sizing, capacity: usize) -> Result<Self, BankError> {
+        let (n_blocks, k) = (sizing.n_blocks(), sizing.probe_count());
+        let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
+        let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
+        Self::checked(shape, capacity)
+    }
+
+    /// [`zeroed`](Self::zeroed) for a capacity that the format may not allow.
+    fn checked(shape: Shape, capacity: usize) -> Result<Self, BankError> {
+        if capacity > MOST_SLOTS {
+            return Err(BankError::Full { slots: capacity, capacity: MOST_SLOTS });
+        }
+        Ok(Self::zeroed(shape, capacity)?)
+    }
+
+    /// Empty rows of at least `capacity` slots.
+    fn zeroed(shape: Shape, capacity: usize) -> Result<Self, OutOfMemory> {
+        let rows_len = rows_len(capacity);
+        let len = rows_len.checked_mul(shape.n_blocks);
+        let len = len.and_then(|len| len.checked_add(rows_len / BLOCK_BYTES * KEYS_BYTES));
+        let bytes = AlignedBytes::try_zeroed(len.ok_or(OutOfMemory { bytes: usize::MAX })?)?;
+        let shape = Shape { rows_len, stride: rows_len, ..shape };
+        Ok(Self { view: BankView { bytes, shape, checksums: None } })
+    }
+
+    /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter: larger filters are
+    /// folded, which raises their false-positive rates. One filter that is too small raises those of all others.
+    ///
+    /// # Errors
+    ///
+    /// - if there is no filter, or more than 2^24;
+    /// - if a filter's number of blocks is not a multiple of the smallest;
+    /// - if the filters differ in k or seed;
+    /// - if memory for the bank cannot be allocated.
+    pub fn from_filters<'a>(
+        filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+    ) -> Result<Self, BankError> {
+        let filters = views(filters)?;
+        let smallest = filters.iter().min_by_key(|filter| filter.n_blocks()).ok_or(BankError::NoFilters)?;
+        let BloomView { k, seed, kernel, .. } = *smallest;
+        let n_blocks = smallest.n_blocks();
+        let shape = Shape { n_blocks, slots: 0, rows_len: 0, stride: 0, k, seed, kernel };
+        let mut bank = Self::checked(shape, filters.len())?;
+        bank.write(0, &filters)?;
+        Ok(bank)
+    }
+
+    /// Copies standalone bytes into a bank that you can change. [`BankView`] reads them in place. All bytes are compared
+    /// with their checksums before memory is allocated. The capacity is the number of slots, rounded up: see
+    /// [`reserve`](Self::reserve).
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
+    /// build's, or if memory for the copy cannot be allocated.
+    #[doc(alias = "from_bytes")]
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let view = BankView::from_standalone(bytes)?;
+        Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
+    }
+
+    standalone::standalone_io!(read);
+
+    standalone::standalone_io!(write);
+
+    /// Length of the standalone bytes.
+    #[must_use]
+    pub fn standalone_len(&self) -> usize {
+        self.view.standalone_len()
+    }
+
+    fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.view.encode(write)
+    }
+
+    /// Copies the rows and known keys of a bank with as many slots.
+    fn filled_from<B: AsRef<[u8]>>(mut self, view: &BankView<B>) -> Self {
+        for block in 0..view.n_blocks() {
+            let rows = view.rows(block).expect("a view of all rows");
+            copy_rows(rows, self.rows_mut(block), view.slots());
+        }
+        for slot in 0..view.slots() {
+            self.set_known_keys(slot, view.known_keys(slot));
+        }
+        self
+    }
+
+    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank: reserve for
+    /// many at once.
+    ///
+    /// # Errors
+    ///
+    /// If that is more than 2^24 slots, or memory cannot be allocated. Nothing is changed then.
+    pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
+        let capacity = self.view.shape.slots.saturating_add(additional);
+        if capacity > self.capacity() {
+            let larger = Self::checked(self.view.shape, capacity)?;
+            *self = larger.filled_from(&self.view);
+        }
+        Ok(())
+    }
+
+    /// Sets the seed that keys are hashed with, 0 by default. Each filter must have the same.
+    ///
+    /// # Errors
+    ///
+    /// [`SizingError::SeedAfterKeys`] if the bank has filters.
+    pub fn with_seed(mut self, seed: u64) -> Result<Self, SizingError> {
+        self.view.shape.seed = Seed::of_empty(seed, self.view.shape.slots == 0)?;
+        Ok(self)
+    }
+
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_kernel(mut self, kernel: Kernel) -> Self {
+        self.view.shape.kernel = kernel;
+        self
+    }
+
+    /// The bank as a view, for lookups.
+    #[inline]
+    pub fn as_view(&self) -> &BankView<AlignedBytes> {
+        &self.view
+    }
+
+    /// Number of slots, each with a filter.
+    pub fn slots(&self) -> usize {
+        self.view.shape.slots
+    }
+
+    /// Slots that the bank has room for.
+    pub fn capacity(&self) -> usize {
+        self.view.shape.rows_len / BLOCK_BYTES
+    }
+
+    /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
+    ///
+    /// Writes to a cache line for each of the filter's bits if the bank has 512 slots or more, or to all lines of the bank:
+    /// a few milliseconds for 64 KiB. To add many, use [`push_all`](Self::push_all).
+    ///
+    /// # Errors
+    ///
+    /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, or if they differ in k or
+    /// seed. Nothing is changed then.
+    pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
+        Ok(self.push_views(&[filter.into()])?.start)
+    }
+
+    /// Adds filters, and returns their slots. Takes about as long for 64 as [`push`](Self::push) for one.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push), and if memory for a list of the filters cannot be allocated. Nothing is changed then.
+    pub fn push_all<'a>(
+        &mut self,
+        filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+    ) -> Result<Range<usize>, BankError> {
+        self.push_views(&views(filters)?)
+    }
+
+    fn push_views(&mut self, filters: &[BloomView<'_>]) -> Result<Range<usize>, BankError> {
+        let (start, capacity) = (self.view.shape.slots, self.capacity());
+        let slots = start + filters.len();
+        if slots > capacity {
+            return Err(BankError::Full { slots, capacity });
+        }
+        self.write(start, filters)?;
+        Ok(start..slots)
+    }
+
+    /// Puts a filter in the place of another, folded to the bank's number of blocks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
+    pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
+        self.view.check_slot(slot)?;
+        self.write(slot, &[filter.into()])
+    }
+
+    /// Removes all keys of a slot, which stays: its filter is empty.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such slot.
+    pub fn clear(&mut self, slot: usize) -> Result<(), BankError> {
+        self.view.check_slot(slot)?;
+        self.set_known_keys(slot, Some(0));
+        self.write_blocks(slot, 1, |_, _| [0; BLOCK_BYTES]);
+        Ok(())
+    }
+
+    /// Writes filters to the slots from `first` on.
+    fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
+        let Shape { n_blocks, k, seed, .. } = self.view.shape;
+        for filter in filters {
+            // A filter of a multiple is folded.
+            let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
+            check_match((ours, k, seed), filter)?;
+        }
+        self.view.shape.slots = self.view.shape.slots.max(first + filters.len());
+        for (slot, filter) in (first..).zip(filters) {
+            self.set_known_keys(slot, filter.keys);
+        }
+        self.write_blocks(first, filters.len(), |filter, block| {
+            let filter = &filters[filter];
+            filter.folded_block(block, filter.n_blocks() / n_blocks)
+        });
+        Ok(())
+    }
+
+    /// Writes `count` slots from `first` on: `block_of` returns a block, given how many slots later and its number.
+    fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
+        let kernel = self.view.shape.kernel;
+        for block in 0..self.view.shape.n_blocks {
+            let rows = self.rows_mut(block);
+            let mut done = 0;
+            // A word of 64 slots at a time.
+            while done < count {
+                let slot = first + done;
+                let (word, in_word) = (slot / 64, slot % 64);
+                let now = (64 - in_word).min(count - done);
+                let mut square: Square = [[0; LANES]; 64];
+                for (i, words) in square[in_word..][..now].iter_mut().enumerate() {
+                    *words = lanes(&block_of(done + i, block));
+                }
+                kernel.transpose(&mut square);
+                let mask = (!0 >> (64 - now)) << in_word;
+                match rows.len() / ROWS {
+                    1 => merge::<1>(rows, word, &square, mask),
+                    2 => merge::<2>(rows, word, &square, mask),
+                    4 => merge::<4>(rows, word, &square, mask),
+                    _ => merge::<8>(rows, word, &square, mask),
+                }
+                done += now;
+            }
+        }
+    }
+
+    fn rows_mut(&mut self, block: usize) -> &mut [u8] {
+        let Shape { stride, rows_len, .. } = self.view.shape;
+        &mut self.view.bytes[block * stride..][..rows_len]
+    }
+
+    fn set_known_keys(&mut self, slot: usize, keys: Option<u64>) {
+        let start = self.view.shape.regions_len() + slot * KEYS_BYTES;
+        let keys = keys.unwrap_or(footer::UNKNOWN_KEYS);
+        self.view.bytes[start..][..KEYS_BYTES].copy_from_slice(&keys.to_le_bytes());
+    }
+}
+
+fn views<'a>(
+    filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
+) -> Result<Vec<BloomView<'a>>, OutOfMemory> {
+    let mut views = Vec::new();
+    for filter in filters {
+        reserve(&mut views, 1)?;
+        views.push(filter.into());
+    }
+    Ok(views)
+}
+
+/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no others.
+fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask: u64) {
+    let (words, _) = rows.as_chunks_mut::<BYTES>();
+    let per_row = words.len() / ROWS;
+    for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {
+        for (row, bits) in rows.chunks_mut(per_row).zip(square) {
+            let mut old = [0; 8];
+            // Reading first would take two page faults for each page of a new bank.
+            if mask != !0 {
+                old[..BYTES].copy_from_slice(&row[word]);
+            }
+            let new = (u64::from_le_bytes(old) & !mask | bits[lane]).to_le_bytes();
+            row[word].copy_from_slice(&new[..BYTES]);
+        }
+    }
+}
+
+impl fmt::Debug for FilterBank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.shape.debug("FilterBank", f)
+    }
+}

@@ -1,0 +1,150 @@
+//! `BankFooter`: lookups in a bank that is elsewhere.
+
+use core::fmt;
+use core::ops::Range;
+
+use super::bitmap::SlotBitmap;
+use super::checksum::Checksums;
+use super::shape::{MOST_SLOTS, Shape, TRAILER_BYTES, rows_len};
+use crate::error::DecodeError;
+use crate::footer::{StandaloneFooter, split_filter};
+use crate::hash::Seed;
+use crate::kernel::Kernel;
+use crate::key::Key;
+use crate::kind::StandaloneKind;
+use crate::mask::ProbeCount;
+
+/// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
+///
+/// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
+/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. The footer depends on all bits of the
+/// bank, and each checksum on the footer, so a range of another bank is an error.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::BloomFilter;
+/// use bloomline::bank::{BankFooter, FilterBank, SlotBitmap};
+///
+/// let mut table = BloomFilter::with_fpr(1_000, 0.01)?;
+/// table.insert("ant");
+/// let object = FilterBank::from_filters([&table])?.to_standalone();
+///
+/// let footer = BankFooter::read(&object[object.len() - 64..])?;
+/// let hash = footer.hash_key("ant");
+/// let range = footer.range(hash);
+/// let bytes = &object[range.start as usize..range.end as usize]; // a GET of this range
+/// let mut found = SlotBitmap::new();
+/// assert!(footer.find_in_range(bytes, hash, &mut found)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct BankFooter {
+    pub(super) shape: Shape,
+    pub(super) checksums: Checksums,
+}
+
+impl BankFooter {
+    /// Length of a footer, in bytes.
+    pub const LEN: usize = StandaloneFooter::LEN;
+
+    /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
+    ///
+    /// # Errors
+    ///
+    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of another
+    /// version or has a field out of range, or if another hash placed the keys.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
+        let k = footer.probe_count(ProbeCount::new)?;
+        // The place of the known keys of a single filter.
+        let slots = footer.known_keys.unwrap_or(u64::MAX);
+        if slots > MOST_SLOTS as u64 {
+            return Err(DecodeError::Footer { field: "number of slots", found: slots });
+        }
+        let slots = slots as usize;
+        let rows_len = rows_len(slots);
+        let stride = rows_len + TRAILER_BYTES;
+        let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
+        // Also with the known keys and the footer, the bytes have a length.
+        let fits = |n_blocks: &_| u64::checked_mul(*n_blocks as u64, stride as u64 + 8).is_some();
+        let n_blocks = n_blocks.filter(fits).ok_or(wrong_size(footer.size, before.len()))?;
+        let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
+        let shape = Shape { n_blocks, slots, rows_len, stride, k, seed, kernel };
+        let checksums = Checksums::of_footer(bytes.last_chunk().expect("a footer"));
+        Ok(Self { shape, checksums })
+    }
+
+    /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
+    pub fn standalone_len(&self) -> u64 {
+        self.shape.standalone_len()
+    }
+
+    /// Hashes `key` under the filters' seed.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.shape.seed.hash(key)
+    }
+
+    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes: 64 for each slot, with
+    /// the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
+    pub fn range(&self, hash: u64) -> Range<u64> {
+        let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
+        start..start + self.shape.stride as u64
+    }
+
+    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after comparing
+    /// them with their checksum. Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes have another length, or are damaged, of another range or of another bank. The key is then possibly
+    /// present in all slots, and `found` has all of them.
+    pub fn find_in_range(
+        &self,
+        bytes: &[u8],
+        hash: u64,
+        found: &mut SlotBitmap,
+    ) -> Result<bool, DecodeError> {
+        let expected = self.shape.stride;
+        let checked = if bytes.len() == expected {
+            self.checksums.verify_region(bytes, self.shape.block_of(hash))
+        } else {
+            Err(DecodeError::Range { expected, found: bytes.len() })
+        };
+        let rows = checked.is_ok().then(|| &bytes[..self.shape.rows_len]);
+        let any = self.shape.find(rows, hash, found);
+        checked.map(|_| any)
+    }
+
+    /// Number of slots, each with a filter.
+    pub fn slots(&self) -> usize {
+        self.shape.slots
+    }
+
+    /// Number of blocks of each filter.
+    pub fn n_blocks(&self) -> usize {
+        self.shape.n_blocks
+    }
+
+    /// Probes per key, 1 to 16.
+    pub fn k(&self) -> u32 {
+        self.shape.k.get()
+    }
+
+    /// The seed that keys are hashed with.
+    pub fn seed(&self) -> u64 {
+        self.shape.seed.get()
+    }
+}
+
+pub(super) fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {
+    DecodeError::Size { stored: n_blocks, unit: "blocks of a bank", found_bytes }
+}
+
+impl fmt::Debug for BankFooter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.debug("BankFooter", f)
+    }
+}
