@@ -205,6 +205,7 @@ mod kernel;
 mod key;
 mod limits;
 mod mask;
+mod math;
 mod owned_view;
 #[cfg(feature = "serde")]
 mod serde;

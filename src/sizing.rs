@@ -54,7 +54,7 @@ mod given_k;
 mod standard;
 
 pub(crate) use given_k::{bits_per_key_of, lowest_fpr};
-pub(crate) use standard::{StandardProbeCount, minus_ln_of_one_less, power_of};
+pub(crate) use standard::StandardProbeCount;
 pub use standard::{StandardSizing, standard_best_k, standard_fpr, standard_fpr_approximate};
 
 use core::iter;
@@ -63,6 +63,7 @@ use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::SizingError;
 pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, STANDARD_MAX_K, STANDARD_MIN_FPR};
 use crate::mask::ProbeCount;
+use crate::math::{ceil, exp_of_minus, minus_ln_of_one_less};
 use crate::short::MOST_LANES;
 
 /// Bits in a block.
@@ -306,10 +307,18 @@ fn best_probe_count(bits_per_key: f64) -> ProbeCount {
     ProbeCount::new(best_k_clamped(bits_per_key)).expect("best_k is 1 to 16")
 }
 
-/// How many probes fall in the lane `steps` after that of the rotation.
-fn probes_in_lane(k: ProbeCount, steps: usize) -> usize {
+/// How many probes of a key, 0 to 2, fall in each lane, counted from the rotation on.
+fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
     let k = k.get() as usize;
-    usize::from(steps < k) + usize::from(steps + LANES < k)
+    core::array::from_fn(|steps| usize::from(steps < k) + usize::from(steps + LANES < k))
+}
+
+/// For each rotation, the product over all lanes of a value to the power of the probes in that lane.
+// This counts the rotation backwards, which changes nothing because all of them are added up.
+fn of_rotations(values: [f64; LANES], probes: &[usize; LANES]) -> impl Iterator<Item = f64> {
+    let powers = values.map(|value| [1.0, value, value * value]);
+    (0..LANES)
+        .map(move |rotation| (0..LANES).map(|lane| powers[lane][probes[(lane + rotation) % LANES]]).product())
 }
 
 /// The false-positive rate: the probability that every probe of an absent key finds its bit set, averaged over the
@@ -324,14 +333,13 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
     // By symmetry, the rotation of the key that is looked up can be 0. Each lane that it probes contributes a
     // polynomial in the powers z^N, and each term of their product picks one summand per lane.
-    let terms: usize = (0..LANES).map(|lane| 1 + probes_in_lane(k, lane)).product();
+    let probes = probes_in_lanes(k);
+    let terms: usize = probes.iter().map(|probes| 1 + probes).product();
     let mut fpr = 0.0;
     for term in 0..terms {
         let mut coefficient = 1.0;
-        let mut clear = [1.0; LANES];
         let mut choices = term;
-        for (lane, clear) in clear.iter_mut().enumerate() {
-            let probes = probes_in_lane(k, lane);
+        let clear = probes.map(|probes| {
             // One probe finds its bit set with probability 1 − z₁^N, and two find different bits set with probability
             // 1 − 2·z₁^N + z₂^N. Two are the same bit once in 64 times, so their factor is the weighted mean of both.
             let (factor, z) = match (probes, choices % (1 + probes)) {
@@ -342,14 +350,9 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
             };
             choices /= 1 + probes;
             coefficient *= factor;
-            *clear = z;
-        }
-        // This counts the rotation backwards, which changes nothing because the sum covers all of them.
-        let one_key = |rotation: usize| -> f64 {
-            let in_lane = |lane: usize| power(clear[lane], probes_in_lane(k, (lane + rotation) % LANES));
-            (0..LANES).map(in_lane).product()
-        };
-        let mean_over_rotations = (0..LANES).map(one_key).sum::<f64>() / 8.0;
+            z
+        });
+        let mean_over_rotations = of_rotations(clear, &probes).sum::<f64>() / LANES as f64;
         fpr += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
     }
     fpr.clamp(0.0, 1.0)
@@ -358,41 +361,12 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
 /// The false-positive rate of a filter with these bits: the mean, over blocks and rotations, of the product of the
 /// probed lanes' fill ratios, a lane probed twice counting twice.
 pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> f64 {
-    let probes: [usize; LANES] = core::array::from_fn(|steps| probes_in_lane(k, steps));
+    let probes = probes_in_lanes(k);
     let (mut sum, mut n_blocks) = (0.0, 0_u64);
     for lanes in blocks {
         let fill = lanes.map(|lane| f64::from(lane.count_ones()) / 64.0);
-        for rotation in 0..LANES {
-            let in_lane = |lane: usize| power(fill[lane], probes[(lane + rotation) % LANES]);
-            sum += (0..LANES).map(in_lane).product::<f64>();
-        }
+        sum = of_rotations(fill, &probes).fold(sum, |sum, product: f64| sum + product);
         n_blocks += 1;
     }
     sum / (n_blocks * LANES as u64) as f64
-}
-
-/// x^n, for the 0 to 2 probes of a key in a lane.
-fn power(x: f64, n: usize) -> f64 {
-    [1.0, x, x * x][n]
-}
-
-/// e^(−x) for x ≥ 0, by basic operations only: the platforms' libraries differ in the last bit, and sizes must not.
-pub(crate) fn exp_of_minus(x: f64) -> f64 {
-    use core::f64::consts::LOG2_E;
-    // ln 2 in two parts. The first ends in zero bits, so that its products with small integers are exact.
-    const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
-    if x > 700.0 {
-        return 0.0;
-    }
-    // e^(−x) = 2^(−halvings) · e^(−rest).
-    let halvings = (x * LOG2_E + 0.5) as u64;
-    let rest = (x - halvings as f64 * LN_2[0]) - halvings as f64 * LN_2[1];
-    let series = (1..=13).rev().fold(1.0, |series, i| 1.0 - rest / f64::from(i) * series);
-    series * f64::from_bits((1023 - halvings) << 52)
-}
-
-/// The least integer at or above `x`, for x ≥ 0. `f64::ceil` is not in `core`.
-fn ceil(x: f64) -> u64 {
-    let whole = x as u64;
-    whole + u64::from((whole as f64) < x)
 }

@@ -2,9 +2,9 @@
 //! wait for the model.
 #![forbid(unsafe_code)]
 
-use super::{exp_of_minus, minus_ln_of_one_less};
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::mask::ProbeCount;
+use crate::math::{exp_of_minus, minus_ln_of_one_less};
 
 /// Entry k − 1 is the model's false-positive rate at [`MAX_BITS_PER_KEY`].
 const LOWEST: [f64; 16] = [

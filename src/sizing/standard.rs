@@ -1,12 +1,13 @@
 //! Standard filters, whose probes go to any of their bits: the textbook's formulas.
 #![forbid(unsafe_code)]
 
-use core::f64::consts::{LN_2, SQRT_2};
+use core::f64::consts::LN_2;
 
-use super::{ceil, checked_bits_per_key, checked_fpr, exp_of_minus, least_bits_per_key};
+use super::{checked_bits_per_key, checked_fpr, least_bits_per_key};
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
 use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
+use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
 
 /// The number of 64-bit hashes.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -196,7 +197,7 @@ fn best_k(bits_per_key: f64) -> u32 {
 }
 
 fn approximate(bits_per_key: f64, k: u32) -> f64 {
-    power_of(one_less_exp_of_minus(f64::from(k) / bits_per_key), k)
+    power(one_less_exp_of_minus(f64::from(k) / bits_per_key), k)
 }
 
 fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
@@ -204,68 +205,5 @@ fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
         return 0.0;
     }
     let probes = keys as f64 * f64::from(k.get());
-    power_of(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
-}
-
-/// x^n, the same on every CPU, which `f64::powi` does not guarantee.
-pub(crate) fn power_of(x: f64, n: u32) -> f64 {
-    (0..n).fold(1.0, |product, _| product * x)
-}
-
-/// 1 − e^(−x) for x ≥ 0, accurate to the last digits for small x too.
-fn one_less_exp_of_minus(x: f64) -> f64 {
-    if x >= 0.5 {
-        return 1.0 - exp_of_minus(x);
-    }
-    x * (2..=15).rev().fold(1.0, |series, i| 1.0 - x / f64::from(i) * series)
-}
-
-/// −ln(1 − x) for 0 ≤ x ≤ 1, by basic operations only, like [`exp_of_minus`].
-pub(crate) fn minus_ln_of_one_less(x: f64) -> f64 {
-    // ln((1 + s)/(1 − s)) = 2·(s + s³/3 + s⁵/5 + …), here for |s| ≤ 0.18.
-    let series =
-        |s: f64| 2.0 * s * (0..12).rev().fold(0.0, |sum, i| sum * s * s + 1.0 / f64::from(2 * i + 1));
-    if x < 0.25 {
-        return series(x / (2.0 - x));
-    }
-    let mut rest = 1.0 - x;
-    if rest <= 0.0 {
-        return f64::INFINITY;
-    }
-    let mut halvings = 0.0;
-    while rest < 1.0 / SQRT_2 {
-        rest *= 2.0;
-        halvings += 1.0;
-    }
-    halvings * LN_2 + series((1.0 - rest) / (1.0 + rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logarithms_are_the_inverse_of_exponentials() {
-        for i in 1..1_000 {
-            let x = f64::from(i) / 1_000.0;
-            for x in [x, x / 1e6, x / 1e12] {
-                let there_and_back = one_less_exp_of_minus(minus_ln_of_one_less(x));
-                assert!((there_and_back / x - 1.0).abs() < 1e-13, "{x}: {there_and_back}");
-            }
-        }
-        // Computed by bc, to twenty digits.
-        for (x, ln) in [
-            (0.1, 0.105_360_515_657_826_3),
-            (0.25, 0.287_682_072_451_780_93),
-            (0.5, LN_2),
-            // Without a last doubling, the series would be too short for this one.
-            (0.500_1, 0.693_347_200_562_612_4),
-            (0.9, core::f64::consts::LN_10),
-            (0.999, 6.907_755_278_982_137),
-            (1e-12, 1.000_000_000_000_5e-12),
-        ] {
-            assert!((minus_ln_of_one_less(x) / ln - 1.0).abs() < 1e-14, "{x}");
-        }
-        assert_eq!((minus_ln_of_one_less(0.0), minus_ln_of_one_less(1.0)), (0.0, f64::INFINITY));
-    }
+    power(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
 }

@@ -10,7 +10,8 @@ use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::key::Key;
-use crate::sizing::{self, StandardProbeCount, StandardSizing};
+use crate::math::power;
+use crate::sizing::{StandardProbeCount, StandardSizing};
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
@@ -87,7 +88,7 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::STANDARD_MIN_FPR`] and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`STANDARD_MIN_FPR`](crate::sizing::STANDARD_MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
@@ -96,14 +97,14 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for the filter cannot be
     /// allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
     /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
-    /// [`sizing::STANDARD_MAX_K`].
+    /// [`STANDARD_MAX_K`](crate::sizing::STANDARD_MAX_K).
     ///
     /// # Errors
     ///
@@ -252,7 +253,7 @@ impl StandardBloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`sizing::STANDARD_MAX_K`].
+    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`STANDARD_MAX_K`](crate::sizing::STANDARD_MAX_K).
     #[inline]
     pub fn k(&self) -> u32 {
         self.sizing.k()
@@ -320,7 +321,7 @@ impl StandardBloomFilter {
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        sizing::power_of(self.fill_ratio(), self.k())
+        power(self.fill_ratio(), self.k())
     }
 
     fn ones(&self) -> u64 {
@@ -436,7 +437,7 @@ impl fmt::Debug for StandardBloomFilter {
 mod tests {
     use super::*;
     use crate::hash::mix;
-    use crate::sizing::exp_of_minus;
+    use crate::math::exp_of_minus;
 
     const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
@@ -528,7 +529,7 @@ mod tests {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
                     let k = StandardProbeCount::new(k).unwrap();
                     let keys = size_bits / bits_per_key;
-                    let model = sizing::standard_fpr(size_bits, keys, k.get()).unwrap();
+                    let model = crate::sizing::standard_fpr(size_bits, keys, k.get()).unwrap();
                     let mut random = Random(size_bits ^ (bits_per_key << 62));
                     let positives = (0..lookups)
                         .filter(|_| is_false_positive(&mut random, size_bits, keys as f64, k))
