@@ -10,9 +10,3 @@ pub const MIN_FPR: f64 = 1.263e-8;
 /// The lowest false-positive rate that can be requested of a scalable filter: that of 64 filters of [`MIN_FPR`], more
 /// filters than a process can have.
 pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;
-
-/// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
-pub const STANDARD_MAX_K: u32 = 64;
-
-/// The lowest false-positive rate that can be requested of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
-pub const STANDARD_MIN_FPR: f64 = 4.43e-14;

@@ -47,7 +47,7 @@ const OVER_STANDARD: [[f64; 4]; 16] = [
     [0.993_758, 1.655_07e-2, 7.530_476e-5, 3.796_027e-5],
 ];
 
-/// The false-positive rate at [`MAX_BITS_PER_KEY`] with `k` probes: exactly that of [`fpr`](super::fpr()).
+/// The false-positive rate at [`MAX_BITS_PER_KEY`] with `k` probes: exactly that of the model.
 pub(crate) fn lowest_fpr(k: ProbeCount) -> f64 {
     LOWEST[k.get() as usize - 1]
 }
@@ -65,7 +65,7 @@ pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sizing::model;
+    use crate::sizing::blocked::model;
 
     fn each_k() -> impl Iterator<Item = ProbeCount> {
         (1..=16).map(|k| ProbeCount::new(k).unwrap())

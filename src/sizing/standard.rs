@@ -1,13 +1,20 @@
-//! Standard filters, whose probes go to any of their bits: the textbook's formulas.
+//! Sizes and false-positive rates of standard filters, whose probes go to any of their bits: the textbook's formulas.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::LN_2;
 
-use super::{checked_bits_per_key, checked_fpr, least_bits_per_key};
+use super::checks::{checked_bits_per_key, checked_fpr};
+use super::search::least_bits_per_key;
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::SizingError;
-use crate::limits::{MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR};
+use crate::limits::MAX_BITS_PER_KEY;
 use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
+
+/// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
+pub const MAX_K: u32 = 64;
+
+/// The lowest false-positive rate that can be requested of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
+pub const MIN_FPR: f64 = 4.43e-14;
 
 /// The number of 64-bit hashes.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
@@ -19,8 +26,8 @@ pub(crate) struct StandardProbeCount(u8);
 impl StandardProbeCount {
     pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
         match k {
-            1..=STANDARD_MAX_K => Ok(Self(k as u8)),
-            _ => Err(SizingError::Probes { k, most: STANDARD_MAX_K }),
+            1..=MAX_K => Ok(Self(k as u8)),
+            _ => Err(SizingError::Probes { k, most: MAX_K }),
         }
     }
 
@@ -37,47 +44,30 @@ impl StandardProbeCount {
 /// # Errors
 ///
 /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn standard_best_k(bits_per_key: f64) -> Result<u32, SizingError> {
-    checked_bits_per_key(bits_per_key).map(best_k)
+pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
+    checked_bits_per_key(bits_per_key).map(rounded_k)
 }
 
-/// The false-positive rate of a standard filter of m = `bit_len` bits that holds n = `keys` distinct keys, with `k`
-/// probes each: (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
+/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c = `bits_per_key`.
 ///
-/// 1 − (1 − 1/m)^(k·n) is exactly the mean fill ratio. The true FPR is a little above its k-th power, because filters
-/// differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008): at 10 bits per
-/// key, 0.7 % above for 100 keys and 0.007 % for 10,000.
+/// [`StandardSizing::fpr`] is exact for few keys, too.
 ///
 /// # Errors
 ///
-/// If `bit_len` is 0 or `k` is not 1 to [`STANDARD_MAX_K`].
-pub fn standard_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
-    if bit_len == 0 {
-        return Err(SizingError::Bits { bit_len, most: MAX_BITS });
-    }
-    StandardProbeCount::new(k).map(|k| exact(bit_len, keys, k))
-}
-
-/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c bits per key.
-///
-/// This is the limit of [`standard_fpr`] as keys and bits grow together.
-///
-/// # Errors
-///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to [`STANDARD_MAX_K`].
+/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to [`MAX_K`].
 ///
 /// # Examples
 ///
 /// ```
-/// use bloomline::sizing;
+/// use bloomline::sizing::standard::{self, StandardSizing};
 ///
-/// let approximate = sizing::standard_fpr_approximate(20.0, 10)?;
-/// let exact = sizing::standard_fpr(20_000_000, 1_000_000, 10)?;
-/// assert_eq!((format!("{approximate:.7}"), format!("{exact:.7}")), ("0.0000889".into(), "0.0000889".into()));
+/// let many_keys = standard::fpr(20.0, 10)?;
+/// let a_million = StandardSizing::new(20_000_000, 10)?.fpr(1_000_000);
+/// assert_eq!((format!("{many_keys:.7}"), format!("{a_million:.7}")), ("0.0000889".into(), "0.0000889".into()));
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
-pub fn standard_fpr_approximate(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
-    Ok(approximate(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
+pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
+    Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
 }
 
 /// The most bits that the address space can hold.
@@ -89,7 +79,7 @@ const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 5
 /// # Examples
 ///
 /// ```
-/// use bloomline::sizing::StandardSizing;
+/// use bloomline::sizing::standard::StandardSizing;
 ///
 /// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_956, 7));
@@ -106,8 +96,8 @@ impl StandardSizing {
     ///
     /// # Errors
     ///
-    /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`STANDARD_MAX_K`].
-    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
+    /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`MAX_K`].
+    pub fn new(bit_len: u64, k: u32) -> Result<Self, SizingError> {
         let k = StandardProbeCount::new(k)?;
         match bit_len {
             1..=MAX_BITS => Ok(Self { bit_len, k }),
@@ -120,7 +110,7 @@ impl StandardSizing {
         self.bit_len
     }
 
-    /// Probes per key, 1 to [`STANDARD_MAX_K`].
+    /// Probes per key, 1 to [`MAX_K`].
     pub fn k(self) -> u32 {
         self.k.get()
     }
@@ -132,22 +122,22 @@ impl StandardSizing {
     /// The smallest size, to one part in a million, whose false-positive rate is at most `fpr` once the filter holds
     /// `expected_keys` distinct keys.
     ///
-    /// This FPR is [`standard_fpr`] plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
+    /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
     /// as a present one: with a billion keys, no filter over a 64-bit hash gets below 5.4e-11.
     ///
     /// # Errors
     ///
-    /// If `fpr` is below [`STANDARD_MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
+    /// If `fpr` is below [`MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         let keys = expected_keys.max(1) as u64;
         let same_hash = keys as f64 / TWO_TO_64;
-        let fpr = checked_fpr(fpr, STANDARD_MIN_FPR + same_hash)?;
+        let fpr = checked_fpr(fpr, MIN_FPR + same_hash)?;
         // Rounding must not push it below the lowest.
-        let of_bits = (fpr - same_hash).max(STANDARD_MIN_FPR);
-        let rate = |bits_per_key| approximate(bits_per_key, best_k(bits_per_key));
+        let of_bits = (fpr - same_hash).max(MIN_FPR);
+        let rate = |bits_per_key| of_many_keys(bits_per_key, rounded_k(bits_per_key));
         let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(of_bits, rate))?;
-        // The exact FPR is above the approximate one, which a bit or two make up for.
+        // The exact FPR is above that of many keys, which a bit or two make up for.
         let mut more = 1;
         while sizing.fpr(keys) > of_bits {
             sizing = Self::for_keys(sizing.bit_len.saturating_add(more), keys)?;
@@ -176,13 +166,22 @@ impl StandardSizing {
     }
 
     fn for_keys(bit_len: u64, keys: u64) -> Result<Self, SizingError> {
-        Self::with_bits(bit_len, best_k((bit_len as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
+        Self::new(bit_len, rounded_k((bit_len as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
-    /// The false-positive rate of this filter once it holds `keys` distinct keys, by [`standard_fpr`].
+    /// The false-positive rate of this filter once it holds n = `keys` distinct keys, with m bits:
+    /// (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
+    ///
+    /// 1 − (1 − 1/m)^(k·n) is exactly the mean fill ratio. The true FPR is a little above its k-th power, because
+    /// filters differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008): at 10
+    /// bits per key, 0.7 % above for 100 keys and 0.007 % for 10,000.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
-        exact(self.bit_len, keys, self.k)
+        if keys == 0 {
+            return 0.0;
+        }
+        let probes = keys as f64 * f64::from(self.k());
+        power(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / self.bit_len as f64)), self.k())
     }
 
     /// The number of 64-byte blocks of memory that hold the bits.
@@ -191,19 +190,12 @@ impl StandardSizing {
     }
 }
 
-fn best_k(bits_per_key: f64) -> u32 {
+/// [`best_k`], also for more bits per key than can be requested.
+fn rounded_k(bits_per_key: f64) -> u32 {
     let below = ((LN_2 * bits_per_key) as u32).max(1);
-    if approximate(bits_per_key, below + 1) < approximate(bits_per_key, below) { below + 1 } else { below }
+    below + u32::from(of_many_keys(bits_per_key, below + 1) < of_many_keys(bits_per_key, below))
 }
 
-fn approximate(bits_per_key: f64, k: u32) -> f64 {
+fn of_many_keys(bits_per_key: f64, k: u32) -> f64 {
     power(one_less_exp_of_minus(f64::from(k) / bits_per_key), k)
-}
-
-fn exact(size_bits: u64, keys: u64, k: StandardProbeCount) -> f64 {
-    if keys == 0 {
-        return 0.0;
-    }
-    let probes = keys as f64 * f64::from(k.get());
-    power(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / size_bits as f64)), k.get())
 }

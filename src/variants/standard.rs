@@ -11,7 +11,7 @@ use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::key::Key;
 use crate::math::power;
-use crate::sizing::{StandardProbeCount, StandardSizing};
+use crate::sizing::standard::{StandardProbeCount, StandardSizing};
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
@@ -88,7 +88,7 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`STANDARD_MIN_FPR`](crate::sizing::STANDARD_MIN_FPR) and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
@@ -104,13 +104,13 @@ impl StandardBloomFilter {
     }
 
     /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
-    /// [`STANDARD_MAX_K`](crate::sizing::STANDARD_MAX_K).
+    /// [`MAX_K`](crate::sizing::standard::MAX_K).
     ///
     /// # Errors
     ///
     /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(StandardSizing::with_bits(bit_len, k)?)
+        Self::with_sizing(StandardSizing::new(bit_len, k)?)
     }
 
     /// An empty filter of this size.
@@ -253,7 +253,7 @@ impl StandardBloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`STANDARD_MAX_K`](crate::sizing::STANDARD_MAX_K).
+    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`MAX_K`](crate::sizing::standard::MAX_K).
     #[inline]
     pub fn k(&self) -> u32 {
         self.sizing.k()
@@ -394,7 +394,7 @@ impl StandardBloomFilter {
         let (lanes, footer) = encoding::split_filter(bytes, StandaloneKind::Standard)?;
         let bit_len = footer.size;
         footer.check_size(lanes)?;
-        let sizing = footer.probe_count(|k| StandardSizing::with_bits(bit_len, k))?;
+        let sizing = footer.probe_count(|k| StandardSizing::new(bit_len, k))?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
@@ -529,7 +529,7 @@ mod tests {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
                     let k = StandardProbeCount::new(k).unwrap();
                     let keys = size_bits / bits_per_key;
-                    let model = crate::sizing::standard_fpr(size_bits, keys, k.get()).unwrap();
+                    let model = StandardSizing::new(size_bits, k.get()).unwrap().fpr(keys);
                     let mut random = Random(size_bits ^ (bits_per_key << 62));
                     let positives = (0..lookups)
                         .filter(|_| is_false_positive(&mut random, size_bits, keys as f64, k))

@@ -70,7 +70,7 @@ struct Model {
 pub fn check(input: Input) {
     let n_blocks = usize::from(input.n_blocks % 5) + 1;
     let k = u32::from(input.k % 16) + 1;
-    let sizing = Sizing::with_blocks(n_blocks, k).expect("in range");
+    let sizing = Sizing::new(n_blocks, k).expect("in range");
     let bank = FilterBank::with_capacity(sizing, input.capacity.into()).expect("enough memory");
     let bank = bank.with_seed(input.seed).expect("no filter yet");
     assert!(bank.capacity() >= input.capacity.into() && bank.slots() == 0);
@@ -86,7 +86,7 @@ impl Model {
     /// A filter to be pushed, larger by `factor`, and the same filter folded. The numbers differ for each `index`.
     fn filter(&mut self, filters: Filters, index: u64) -> (BloomFilter, BloomFilter) {
         let factor = usize::from(filters.factor % 3) + 1;
-        let sizing = Sizing::with_blocks(factor * self.bank.n_blocks(), self.bank.k()).expect("in range");
+        let sizing = Sizing::new(factor * self.bank.n_blocks(), self.bank.k()).expect("in range");
         let filter = BloomFilter::with_sizing(sizing).expect("enough memory");
         let mut filter = filter.with_seed(self.bank.seed()).expect("no key yet");
         let first = u64::from(filters.first) + 300 * index;

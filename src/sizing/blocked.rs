@@ -1,69 +1,15 @@
-//! Filter sizes: bits per key, k and the false-positive rate (FPR), for 512-bit blocks and for standard filters.
-//!
-//! # How large a filter is
-//!
-//! [`Sizing::for_fpr`] returns these sizes. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates up to 1 %
-//! more, so that the filter [can be folded](Sizing::foldable):
-//!
-//! | keys | FPR 1 % | FPR 0.1 % | FPR 0.01 % |
-//! |---|---|---|---|
-//! | bits per key, k | 9.93, 6 | 15.59, 9 | 22.09, 12 |
-//! | 1 million | 1.24 MB | 1.95 MB | 2.76 MB |
-//! | 1 billion | 1.24 GB | 1.95 GB | 2.76 GB |
-//!
-//! A standard filter, whose probes go to any of its bits, takes 9.59, 14.38 and 19.17 bits per key, but up to one cache
-//! miss per probe. The difference is the price of one cache line per lookup.
-//!
-//! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong: no filter of that FPR takes less than
-//! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
-//!
-//! The other way round, these bits per key give this FPR:
-//!
-//! | bits per key | best k | FPR |
-//! |---|---|---|
-//! | 8 | 5 | 2.343 % |
-//! | 10 | 6 | 0.973 % |
-//! | 12 | 7 | 0.419 % |
-//! | 16 | 9 | 0.0858 % |
-//! | 20 | 11 | 0.0201 % |
-//! | 24 | 12 | 0.00544 % |
-//!
-//! # Don't know the number of keys?
-//!
-//! - [`FilterBuilder`](crate::FilterBuilder) collects hashes and sizes the filter at the end.
-//! - Or build a large filter of a [foldable](Sizing::foldable) size, then [`fold`](crate::BloomFilter::fold) it.
-//! - If you don't even know an upper limit, [`variants::ScalableBloomFilter`](crate::variants::ScalableBloomFilter)
-//!   grows. It also [continues](crate::variants::ScalableBloomFilter::from_filter) from a filter of fixed size.
-//!
-//! To estimate how many keys a filter holds, see [`KeyEstimate`](crate::KeyEstimate).
-//!
-//! # The model
-//!
-//! The textbook formula (1 − e^(−k/b))^k, with b bits per key, is for standard filters. With blocks, some get more keys
-//! than others, which raises the FPR: at 16 bits per key, the true FPR is twice the textbook's. The model used here is
-//! exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits per key
-//! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block each key
-//! uses the lanes of its [mask](crate::format). Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic
-//! computes the same sizes. 32-bit x86 without SSE2 does not have it: targets such as `i586-unknown-linux-gnu` compute
-//! with the x87 unit's 80 bits, and may choose one block or one probe more or less. Filters of a given size have the
-//! same bits there too, and are read everywhere; to unite filters across such targets, give both the same
-//! [number of blocks and k](crate::BloomFilter::with_blocks).
+//! Sizes and false-positive rates of filters of 512-bit blocks, by a model that is exact for random hashes.
 #![forbid(unsafe_code)]
 
-mod given_k;
-mod standard;
+use core::{array, iter};
 
-pub(crate) use given_k::{bits_per_key_of, lowest_fpr};
-pub(crate) use standard::StandardProbeCount;
-pub use standard::{StandardSizing, standard_best_k, standard_fpr, standard_fpr_approximate};
-
-use core::iter;
-
+use super::checks::{checked_bits_per_key, checked_fpr};
+use super::search::least_bits_per_key;
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
 use crate::error::SizingError;
-pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR, STANDARD_MAX_K, STANDARD_MIN_FPR};
+use crate::limits::MIN_FPR;
 use crate::mask::ProbeCount;
-use crate::math::{ceil, exp_of_minus, minus_ln_of_one_less};
+use crate::math::{ceil, exp_of_minus};
 use crate::short::MOST_LANES;
 
 /// Bits in a block.
@@ -100,7 +46,7 @@ impl Sizing {
     /// # Errors
     ///
     /// If `n_blocks` is 0, the filter is larger than the address space, or `k` is not 1 to 16.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+    pub fn new(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
         let k = ProbeCount::new(k)?;
         match n_blocks {
             1..=MAX_BLOCKS => Ok(Self { n_blocks, k }),
@@ -141,7 +87,7 @@ impl Sizing {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY), or the filter is larger than the
     /// address space.
     pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         let too_many = SizingError::Keys { expected_keys, bits_per_key };
@@ -192,9 +138,9 @@ impl Sizing {
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
     ///
-    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`] rounding errors of 1e-12 are larger than the rate.
+    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY) rounding errors of 1e-12 are larger than the rate.
     #[must_use]
-    pub fn fpr(self, keys: usize) -> f64 {
+    pub fn fpr(self, keys: u64) -> f64 {
         model(self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64, self.k)
     }
 }
@@ -221,7 +167,7 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 ///
 /// # Errors
 ///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or `k` is not 1 to 16.
+/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY), or `k` is not 1 to 16.
 ///
 /// # Examples
 ///
@@ -240,7 +186,7 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
 ///
 /// # Errors
 ///
-/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
+/// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY).
 pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
     checked_bits_per_key(bits_per_key).map(best_k_clamped)
 }
@@ -254,49 +200,7 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 /// If `fpr` is not between [`MIN_FPR`] and 1.
 pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
     let fpr = checked_fpr(fpr, MIN_FPR)?;
-    Ok(least_bits_per_key(fpr, |bits_per_key| model(bits_per_key, best_probe_count(bits_per_key))))
-}
-
-/// The least bits per key at which `rate` is at most `fpr`, to one part in a million.
-///
-/// The logarithm of a rate is nearly linear in the bits, so this interpolates (regula falsi, the "Illinois" variant) in
-/// 40 % of a bisection's time: a step can take half a millisecond.
-fn least_bits_per_key(fpr: f64, rate: impl Fn(f64) -> f64) -> f64 {
-    let ln = |rate: f64| -minus_ln_of_one_less(1.0 - rate.max(1e-15));
-    // Upwards from a low start, not down from the maximum, because the model costs more for a higher k.
-    let mut too_few = (0.0, f64::INFINITY);
-    let mut enough = 1.0 / 64.0;
-    let mut of_enough = rate(enough);
-    while of_enough > fpr {
-        too_few = (enough, ln(of_enough) - ln(fpr));
-        enough *= 2.0;
-        of_enough = rate(enough);
-    }
-    let mut enough = (enough, ln(of_enough) - ln(fpr));
-    let mut last_reached = None;
-    while enough.0 - too_few.0 > 1e-6 * enough.0 {
-        // An end that stays a second time counts for half, so that it moves, too. No logarithm is known at 0 bits.
-        let share = (too_few.1 / (too_few.1 - enough.1)).clamp(1e-3, 1.0 - 1e-3);
-        let middle = too_few.0 + (enough.0 - too_few.0) * if share.is_nan() { 0.5 } else { share };
-        let of_middle = rate(middle);
-        let reached = of_middle <= fpr;
-        let stays = if reached { &mut too_few } else { &mut enough };
-        if last_reached.replace(reached) == Some(reached) {
-            stays.1 /= 2.0;
-        }
-        *(if reached { &mut enough } else { &mut too_few }) = (middle, ln(of_middle) - ln(fpr));
-    }
-    enough.0
-}
-
-pub(crate) fn checked_bits_per_key(value: f64) -> Result<f64, SizingError> {
-    if value > 0.0 && value <= MAX_BITS_PER_KEY { Ok(value) } else { Err(SizingError::BitsPerKey { value }) }
-}
-
-/// `value`, if it is a false-positive rate of at least `lowest`.
-pub(crate) fn checked_fpr(value: f64, lowest: f64) -> Result<f64, SizingError> {
-    let is_valid = value > 0.0 && value >= lowest && value < 1.0;
-    is_valid.then_some(value).ok_or(SizingError::Fpr { value, lowest })
+    Ok(least_bits_per_key(fpr, |bits| model(bits, best_probe_count(bits))))
 }
 
 fn best_k_clamped(bits_per_key: f64) -> u32 {
@@ -310,15 +214,7 @@ fn best_probe_count(bits_per_key: f64) -> ProbeCount {
 /// How many probes of a key, 0 to 2, fall in each lane, counted from the rotation on.
 fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
     let k = k.get() as usize;
-    core::array::from_fn(|steps| usize::from(steps < k) + usize::from(steps + LANES < k))
-}
-
-/// For each rotation, the product over all lanes of a value to the power of the probes in that lane.
-// This counts the rotation backwards, which changes nothing because all of them are added up.
-fn of_rotations(values: [f64; LANES], probes: &[usize; LANES]) -> impl Iterator<Item = f64> {
-    let powers = values.map(|value| [1.0, value, value * value]);
-    (0..LANES)
-        .map(move |rotation| (0..LANES).map(|lane| powers[lane][probes[(lane + rotation) % LANES]]).product())
+    array::from_fn(|steps| usize::from(steps < k) + usize::from(steps + LANES < k))
 }
 
 /// The false-positive rate: the probability that every probe of an absent key finds its bit set, averaged over the
@@ -328,31 +224,40 @@ fn of_rotations(values: [f64; LANES], probes: &[usize; LANES]) -> impl Iterator<
 /// is clear with probability (63/64)^N, and two given bits are with (62/64)^N. The keys of each rotation are a Poisson
 /// process of their own. So the mean of the product of z^N over the lanes of a term is e^(λ·(c − 1)), where λ is the
 /// mean number of keys per block and c is what one key contributes to the product, averaged over rotations.
-fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
+pub(super) fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // Blocks are full long before the limit; without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
     // By symmetry, the rotation of the key that is looked up can be 0. Each lane that it probes contributes a
     // polynomial in the powers z^N, and each term of their product picks one summand per lane.
     let probes = probes_in_lanes(k);
+    let summands: [_; LANES] = array::from_fn(|lane| {
+        // One probe finds its bit set with probability 1 − z₁^N, and two find different bits set with probability
+        // 1 − 2·z₁^N + z₂^N. Two are the same bit once in 64 times, so their factor is the weighted mean of both.
+        let factors = if probes[lane] < 2 { [1.0, -1.0, 0.0] } else { [1.0, -127.0 / 64.0, 63.0 / 64.0] };
+        array::from_fn::<_, 3, _>(|i| {
+            let z = 1.0 - i as f64 / 64.0;
+            // This counts the rotation backwards, which changes nothing because the sum covers all of them.
+            let of_rotation = |rotation| [1.0, z, z * z][probes[(lane + rotation) % LANES]];
+            (factors[i], array::from_fn::<_, LANES, _>(of_rotation))
+        })
+    });
     let terms: usize = probes.iter().map(|probes| 1 + probes).product();
     let mut fpr = 0.0;
     for term in 0..terms {
-        let mut coefficient = 1.0;
-        let mut choices = term;
-        let clear = probes.map(|probes| {
-            // One probe finds its bit set with probability 1 − z₁^N, and two find different bits set with probability
-            // 1 − 2·z₁^N + z₂^N. Two are the same bit once in 64 times, so their factor is the weighted mean of both.
-            let (factor, z) = match (probes, choices % (1 + probes)) {
-                (1, 1) => (-1.0, 63.0 / 64.0),
-                (2, 1) => (-127.0 / 64.0, 63.0 / 64.0),
-                (2, 2) => (63.0 / 64.0, 62.0 / 64.0),
-                _ => (1.0, 1.0),
+        let (mut coefficient, mut one_key, mut choices) = (1.0, [1.0; LANES], term);
+        for (summands, probes) in summands.iter().zip(probes) {
+            // Divisors that the compiler knows: the divisions are half of the time otherwise.
+            let choice;
+            (choices, choice) = match probes {
+                0 => (choices, 0),
+                1 => (choices / 2, choices % 2),
+                _ => (choices / 3, choices % 3),
             };
-            choices /= 1 + probes;
+            let (factor, of_rotations) = &summands[choice];
             coefficient *= factor;
-            z
-        });
-        let mean_over_rotations = of_rotations(clear, &probes).sum::<f64>() / LANES as f64;
+            one_key.iter_mut().zip(of_rotations).for_each(|(product, power)| *product *= power);
+        }
+        let mean_over_rotations = one_key.iter().sum::<f64>() / LANES as f64;
         fpr += coefficient * exp_of_minus(keys_per_block * (1.0 - mean_over_rotations));
     }
     fpr.clamp(0.0, 1.0)
@@ -364,8 +269,14 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
     let probes = probes_in_lanes(k);
     let (mut sum, mut n_blocks) = (0.0, 0_u64);
     for lanes in blocks {
-        let fill = lanes.map(|lane| f64::from(lane.count_ones()) / 64.0);
-        sum = of_rotations(fill, &probes).fold(sum, |sum, product: f64| sum + product);
+        let powers = lanes.map(|lane| {
+            let fill = f64::from(lane.count_ones()) / 64.0;
+            [1.0, fill, fill * fill]
+        });
+        for rotation in 0..LANES {
+            let in_lane = |lane: usize| powers[lane][probes[(lane + rotation) % LANES]];
+            sum += (0..LANES).map(in_lane).product::<f64>();
+        }
         n_blocks += 1;
     }
     sum / (n_blocks * LANES as u64) as f64
