@@ -52,12 +52,10 @@
 
 mod blocked;
 mod checks;
-mod given_k;
 mod search;
 pub mod standard;
 
 pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 pub use blocked::{Sizing, best_k, bits_per_key, fpr};
-pub(crate) use blocked::{estimated_fpr, lanes_for};
+pub(crate) use blocked::{bits_per_key_of, estimated_fpr, lanes_for, lowest_fpr};
 pub(crate) use checks::{checked_bits_per_key, checked_fpr};
-pub(crate) use given_k::{bits_per_key_of, lowest_fpr};
