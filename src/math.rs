@@ -14,9 +14,7 @@ pub(crate) fn exp_of_minus(x: f64) -> f64 {
     // e^(−x) = 2^(−halvings) · e^(−rest).
     let halvings = (x * LOG2_E + 0.5) as u64;
     let rest = (x - halvings as f64 * PARTS[0]) - halvings as f64 * PARTS[1];
-    // The quotients first: they do not wait for each other.
-    let quotients: [f64; 13] = core::array::from_fn(|i| rest / (i + 1) as f64);
-    let series = quotients.iter().rev().fold(1.0, |series, quotient| 1.0 - quotient * series);
+    let series = (1..=13).rev().fold(1.0, |series, i| 1.0 - rest / f64::from(i) * series);
     series * f64::from_bits((1023 - halvings) << 52)
 }
 

@@ -6,7 +6,7 @@ use crate::math::minus_ln_of_one_less;
 /// The least bits per key at which `rate` is at most `fpr`, to one part in a million.
 ///
 /// The logarithm of a rate is nearly linear in the bits, so this interpolates (regula falsi, the "Illinois" variant) in
-/// 40 % of a bisection's time.
+/// less than half of a bisection's time.
 pub(super) fn least_bits_per_key(fpr: f64, rate: impl Fn(f64) -> f64) -> f64 {
     let ln = |rate: f64| -minus_ln_of_one_less(1.0 - rate.max(1e-15));
     // Upwards from a low start, not down from the maximum, because the model costs more for a higher k.

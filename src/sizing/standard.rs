@@ -19,24 +19,6 @@ pub const MIN_FPR: f64 = 4.43e-14;
 /// The number of 64-bit hashes.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// Probes per key of a standard filter, 1 to 64. Checked here and nowhere below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StandardProbeCount(u8);
-
-impl StandardProbeCount {
-    pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
-        match k {
-            1..=MAX_K => Ok(Self(k as u8)),
-            _ => Err(SizingError::Probes { k, most: MAX_K }),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn get(self) -> u32 {
-        u32::from(self.0)
-    }
-}
-
 /// The k with the lowest false-positive rate of a standard filter at `bits_per_key`.
 ///
 /// This is ln 2 · bits per key, rounded up or down, whichever gives the lower FPR.
@@ -67,7 +49,7 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 /// # Ok::<(), bloomline::SizingError>(())
 /// ```
 pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
-    Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, StandardProbeCount::new(k)?.get()))
+    Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, checked_k(k)?))
 }
 
 /// The most bits that the address space can hold.
@@ -88,7 +70,7 @@ const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
     bit_len: u64,
-    k: StandardProbeCount,
+    k: u32,
 }
 
 impl StandardSizing {
@@ -98,7 +80,7 @@ impl StandardSizing {
     ///
     /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`MAX_K`].
     pub fn new(bit_len: u64, k: u32) -> Result<Self, SizingError> {
-        let k = StandardProbeCount::new(k)?;
+        let k = checked_k(k)?;
         match bit_len {
             1..=MAX_BITS => Ok(Self { bit_len, k }),
             _ => Err(SizingError::Bits { bit_len, most: MAX_BITS }),
@@ -112,10 +94,6 @@ impl StandardSizing {
 
     /// Probes per key, 1 to [`MAX_K`].
     pub fn k(self) -> u32 {
-        self.k.get()
-    }
-
-    pub(crate) fn probe_count(self) -> StandardProbeCount {
         self.k
     }
 
@@ -180,8 +158,8 @@ impl StandardSizing {
         if keys == 0 {
             return 0.0;
         }
-        let probes = keys as f64 * f64::from(self.k());
-        power(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / self.bit_len as f64)), self.k())
+        let probes = keys as f64 * f64::from(self.k);
+        power(one_less_exp_of_minus(probes * minus_ln_of_one_less(1.0 / self.bit_len as f64)), self.k)
     }
 
     /// The number of 64-byte blocks of memory that hold the bits.
@@ -190,7 +168,10 @@ impl StandardSizing {
     }
 }
 
-/// [`best_k`], also for more bits per key than can be requested.
+fn checked_k(k: u32) -> Result<u32, SizingError> {
+    if (1..=MAX_K).contains(&k) { Ok(k) } else { Err(SizingError::Probes { k, most: MAX_K }) }
+}
+
 fn rounded_k(bits_per_key: f64) -> u32 {
     let below = ((LN_2 * bits_per_key) as u32).max(1);
     below + u32::from(of_many_keys(bits_per_key, below + 1) < of_many_keys(bits_per_key, below))

@@ -11,7 +11,7 @@ use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::key::Key;
 use crate::math::power;
-use crate::sizing::standard::{StandardProbeCount, StandardSizing};
+use crate::sizing::standard::StandardSizing;
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
@@ -65,9 +65,9 @@ const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 // makes the false-positive rate 11 % higher at 1,000 keys and 0.01 %, and 50 % higher at 10,000 keys and one in a
 // million.
 #[inline]
-fn probes(hash: u64, size_bits: u64, k: StandardProbeCount) -> impl Iterator<Item = u64> {
+fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
-    (0..k.get()).map(move |_| {
+    (0..k).map(move |_| {
         let bit = ((u128::from(word) * u128::from(size_bits)) >> 64) as u64;
         word = word.wrapping_add(step);
         step = step.wrapping_add(growth);
@@ -151,7 +151,7 @@ impl StandardBloomFilter {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        let probes = probes(hash, self.bit_len(), self.sizing.probe_count());
+        let probes = probes(hash, self.bit_len(), self.k());
         let bytes = self.blocks.as_mut_slice().as_flattened_mut();
         let mut changed = 0;
         for bit in probes {
@@ -185,7 +185,7 @@ impl StandardBloomFilter {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let bytes = self.bytes();
-        probes(hash, self.bit_len(), self.sizing.probe_count()).all(|bit| {
+        probes(hash, self.bit_len(), self.k()).all(|bit| {
             let (byte, mask) = place(bit);
             bytes[byte] & mask != 0
         })
@@ -485,7 +485,7 @@ mod tests {
 
     /// Returns whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a
     /// bit probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
-    fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: StandardProbeCount) -> bool {
+    fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: u32) -> bool {
         let mut wanted: Vec<u64> = probes(random.next(), size_bits, k).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -500,7 +500,7 @@ mod tests {
                 mean = keys * n_words as f64 / TWO_TO_64;
                 none = exp_of_minus(mean);
             }
-            for probe in 0..k.get() {
+            for probe in 0..k {
                 for _ in 0..random.poisson(mean, none) {
                     let hash = hash_of(first as u64 + random.below(n_words), probe.into());
                     let seen: Vec<(u32, usize)> = (0..)
@@ -527,20 +527,19 @@ mod tests {
             // Also a size that is not a power of two.
             for size_bits in [1 << log2_bits, (1 << log2_bits) + (1 << (log2_bits - 2)) + 12_345] {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
-                    let k = StandardProbeCount::new(k).unwrap();
                     let keys = size_bits / bits_per_key;
-                    let model = StandardSizing::new(size_bits, k.get()).unwrap().fpr(keys);
+                    let model = StandardSizing::new(size_bits, k).unwrap().fpr(keys);
                     let mut random = Random(size_bits ^ (bits_per_key << 62));
                     let positives = (0..lookups)
                         .filter(|_| is_false_positive(&mut random, size_bits, keys as f64, k))
                         .count();
                     let ratio = positives as f64 / lookups as f64 / model;
                     #[cfg(feature = "std")]
-                    std::println!("{size_bits} bits, {keys} keys, k {}: {ratio:.4} of the model", k.get());
+                    std::println!("{size_bits} bits, {keys} keys, k {}: {ratio:.4} of the model", k);
                     assert!(
                         (0.95..=1.05).contains(&ratio),
                         "{size_bits} bits, k {}: {ratio:.4} of the model's rate",
-                        k.get()
+                        k
                     );
                 }
             }
@@ -558,7 +557,7 @@ mod tests {
                 assert_eq!(hash_of(word, j), hash);
                 ((u128::from(word) * 1_000_003) >> 64) as u64
             });
-            assert!(probes(hash, 1_000_003, StandardProbeCount::new(64).unwrap()).eq(expected));
+            assert!(probes(hash, 1_000_003, 64).eq(expected));
         }
     }
 }
