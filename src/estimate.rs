@@ -18,9 +18,9 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 
 /// The number of distinct keys in a filter, estimated from its bits, with a standard error.
 ///
-/// A filter does not count keys: a repeated key looks like any key that is already there. But its bits show how many
-/// distinct keys were inserted, with a standard error that is part of the estimate. With the best k, the standard error
-/// for `n` keys is, in percent of n,
+/// A filter does not count keys, because a repeated key looks like any key that is already there. But its bits show how
+/// many distinct keys were inserted, with a standard error that is part of the estimate. With the best k, the standard
+/// error for `n` keys is, in percent of n,
 ///
 /// | bits per key | n = 1,000 | 10,000 | 100,000 | 1 million | 10 million |
 /// |---|---|---|---|---|---|
@@ -40,7 +40,7 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// # Range
 ///
 /// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
-/// sized for; at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
+/// sized for, and at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
 ///
 /// The exact limit: an estimate is `Unbounded` if more than a quarter of the lanes of a
 /// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
@@ -63,8 +63,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// | 10 | 10 million | 1.4 | 0.13 | 0.016 |
 ///
 /// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys, with f = e^ρ − 1 − ρ of each set. More bits per key help little.
-/// If you have the keys of one set, look them up in the other set's filter: then only its false positives cause an
-/// error.
+/// If you have the keys of one set, look them up in the other set's filter, because then only its false positives cause
+/// an error.
 ///
 /// # Sources
 ///
@@ -79,13 +79,12 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// # Examples
 ///
 /// ```
-/// use bloomline::{BloomFilter, mix};
+/// use bloomline::{BloomFilter, KeyEstimate, mix};
 ///
 /// let mut filter = BloomFilter::with_bits_per_key(100_000, 10.0)?;
 /// filter.insert_batch(&(0..100_000).map(mix).collect::<Vec<_>>());
-/// let estimate = filter.estimated_keys();
-/// let (Some(keys), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
-///     unreachable!("the filter is half full")
+/// let KeyEstimate::About { keys, standard_error, .. } = filter.estimated_keys() else {
+///     panic!("the filter has room for 100,000 keys")
 /// };
 /// assert!(standard_error < 100.0);
 /// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
@@ -109,7 +108,7 @@ pub enum KeyEstimate {
 }
 
 impl KeyEstimate {
-    /// The estimated number of keys; `None` if [`Unbounded`](Self::Unbounded).
+    /// The estimated number of keys, or `None` if [`Unbounded`](Self::Unbounded).
     pub fn keys(self) -> Option<u64> {
         match self {
             Self::About { keys, .. } => Some(keys),
@@ -117,7 +116,7 @@ impl KeyEstimate {
         }
     }
 
-    /// The standard error, in keys; `None` if [`Unbounded`](Self::Unbounded).
+    /// The standard error, in keys, or `None` if [`Unbounded`](Self::Unbounded).
     pub fn standard_error(self) -> Option<f64> {
         match self {
             Self::About { standard_error, .. } => Some(standard_error),
@@ -130,10 +129,10 @@ impl KeyEstimate {
 impl fmt::Display for KeyEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::About { keys, standard_error } if standard_error < 10.0 => {
-                write!(f, "about {keys} ± {standard_error:.1}")
+            Self::About { keys, standard_error } => {
+                let decimals = usize::from(standard_error < 10.0);
+                write!(f, "about {keys} ± {standard_error:.decimals$}")
             }
-            Self::About { keys, standard_error } => write!(f, "about {keys} ± {standard_error:.0}"),
             Self::Unbounded => write!(f, "unbounded: the filter is too full"),
         }
     }

@@ -1,7 +1,8 @@
-//! The ranges of what callers may request. [`sizing`](crate::sizing) publishes them; errors quote them.
+//! The ranges of what callers may request. [`sizing`](crate::sizing) publishes them, and errors quote them.
 #![forbid(unsafe_code)]
 
-/// The most bits per key that can be requested: above it, each further bit gains next to nothing in a 512-bit block.
+/// The most bits per key that can be requested, because above it each further bit gains next to nothing in a 512-bit
+/// block.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
 /// The lowest false-positive rate that can be requested: what [`MAX_BITS_PER_KEY`] gives.

@@ -22,7 +22,7 @@ const ONE_MORE_PROBE: [f64; 15] = [
     31.969, 36.723,
 ];
 
-/// The size of a filter: its number of blocks and its probes per key.
+/// The size of a filter, which is its number of blocks and its probes per key.
 ///
 /// # Examples
 ///
@@ -103,10 +103,10 @@ impl Sizing {
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
     /// [folded](crate::BloomFilter::fold): at most 1 % more blocks, or one block. k stays.
     ///
-    /// For a guessed number of keys, and for filters that differ in size and are to be united: as computed, the number
-    /// of blocks is often a prime, or has only large factors. The number returned is even; from 1,100 blocks (70 kB) on
-    /// a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks (4.6 MB) on of 720.
-    /// [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
+    /// Use it if the number of keys is a guess, or if filters of different sizes are to be united, because the computed
+    /// number of blocks is often a prime or has only large factors. The number returned is even. From 1,100 blocks
+    /// (70 kB) on it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks (4.6 MB) on of
+    /// 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
     ///
     /// # Examples
     ///
@@ -129,8 +129,8 @@ impl Sizing {
         Self { n_blocks: self.n_blocks.next_multiple_of(step).min(MAX_BLOCKS), ..self }
     }
 
-    /// Bytes of the blocks, 64 for each: the memory that the filter takes. Its compact form is at most one byte longer,
-    /// its standalone form 64 bytes.
+    /// The memory of the filter, 64 bytes for each block. Its compact form is at most one byte longer, its standalone
+    /// form 64 bytes.
     ///
     /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
     pub fn byte_len(self) -> usize {
@@ -164,7 +164,7 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
 ///
 /// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one in a million from an FPR of 1e-5
-/// up. Takes microseconds at k = 6, and up to twice as long for each further probe; does not allocate.
+/// up. Runs for microseconds at k = 6, and up to twice as long for each further probe. Does not allocate.
 ///
 /// # Errors
 ///
@@ -194,8 +194,8 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 
 /// The bits per key at which the best k reaches a false-positive rate of `fpr`.
 ///
-/// Evaluates the model about twenty times: far less than a millisecond for an FPR of 1 %, a few for the lowest FPR. Does
-/// not allocate.
+/// Evaluates the model about twenty times, which is far less than a millisecond for an FPR of 1 %, and a few
+/// milliseconds for the lowest FPR. Does not allocate.
 ///
 /// # Errors
 ///
@@ -206,13 +206,14 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
 }
 
 /// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which is [`lowest_fpr`] to 1/2: never
-/// fewer than by the model, and at most 0.25 % more.
+/// fewer than by the model, and at most 0.15 % more.
 ///
-/// A scalable filter asks during an insert. So this evaluates the model three or four times, not twenty as
-/// [`bits_per_key`] does: the secant method over logarithms, in which the rate for a given k is almost a line.
+/// A scalable filter asks during an insert. So this evaluates the model only three or four times, by the secant method
+/// over logarithms, in which the rate for a given k is almost a line.
 pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
     let probes = f64::from(k.get());
-    // From below: in a standard filter, where fpr = (1 − e^(−k/bits))^k, fewer bits suffice and the rate falls faster.
+    // Start from below. A standard filter, where fpr = (1 − e^(−k/bits))^k, needs fewer bits, and its rate falls
+    // faster.
     let probes_per_bit = minus_ln_of_one_less(exp_of_minus(minus_ln_of_one_less(1.0 - fpr) / probes));
     let clear = exp_of_minus(probes_per_bit);
     let mut slope = probes * probes_per_bit * clear / (1.0 - clear);
@@ -245,15 +246,15 @@ fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
     array::from_fn(|steps| usize::from(steps < k) + usize::from(steps + LANES < k))
 }
 
-/// The false-positive rate: the probability that every probe of an absent key finds its bit set, averaged over the
-/// number of keys in a block.
+/// The false-positive rate, which is the probability that every probe of an absent key finds its bit set, averaged over
+/// the number of keys in a block.
 ///
 /// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
 /// is clear with probability (63/64)^N, and two given bits are with (62/64)^N. The keys of each rotation are a Poisson
 /// process of their own. So the mean of the product of z^N over the lanes of a term is e^(λ·(c − 1)), where λ is the
 /// mean number of keys per block and c is what one key contributes to the product, averaged over rotations.
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
-    // Blocks are full long before the limit; without it, this would be infinite for bits per key near 0.
+    // Blocks are full long before the limit. Without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
     // By symmetry, the rotation of the key that is looked up can be 0. Each lane that it probes contributes a
     // polynomial in the powers z^N, and each term of their product picks one summand per lane.
@@ -274,7 +275,7 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     for term in 0..terms {
         let (mut coefficient, mut one_key, mut choices) = (1.0, [1.0; LANES], term);
         for (summands, probes) in summands.iter().zip(probes) {
-            // Divisors that the compiler knows: the divisions are half of the time otherwise.
+            // The compiler knows the divisors, because divisions by `1 + probes` would be half of the time.
             let choice;
             (choices, choice) = match probes {
                 0 => (choices, 0),
@@ -291,8 +292,8 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     fpr.clamp(0.0, 1.0)
 }
 
-/// The false-positive rate of a filter with these bits: the mean, over blocks and rotations, of the product of the
-/// probed lanes' fill ratios, a lane probed twice counting twice.
+/// The false-positive rate of a filter with these bits, which is the mean, over blocks and rotations, of the product of
+/// the probed lanes' fill ratios. A lane that is probed twice counts twice.
 pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: ProbeCount) -> f64 {
     let probes = probes_in_lanes(k);
     let (mut sum, mut n_blocks) = (0.0, 0_u64);
@@ -314,22 +315,18 @@ pub(crate) fn estimated_fpr(blocks: impl Iterator<Item = [u64; LANES]>, k: Probe
 mod tests {
     use super::*;
 
-    fn each_k() -> impl Iterator<Item = ProbeCount> {
-        (1..=16).map(|k| ProbeCount::new(k).unwrap())
-    }
-
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn bits_per_key_are_enough_and_hardly_more() {
-        for k in each_k() {
+        for k in (1..=16).map(|k| ProbeCount::new(k).unwrap()) {
             let lowest = lowest_fpr(k);
             // From 1/2 down to the lowest, in equal steps of the logarithm.
-            let (from, to) = (core::f64::consts::LN_2, minus_ln_of_one_less(1.0 - lowest));
+            let (from, to) = (LN_2, minus_ln_of_one_less(1.0 - lowest));
             for step in 0..=100 {
                 let rate = exp_of_minus(from + (to - from) * f64::from(step) / 100.0).max(lowest);
                 let bits_per_key = bits_per_key_of(rate, k);
                 assert!(model(bits_per_key, k) <= rate, "k {}, rate {rate:e}: {bits_per_key}", k.get());
-                let fewer = bits_per_key / 1.0025;
+                let fewer = bits_per_key / 1.0015;
                 assert!(model(fewer, k) > rate, "k {}, rate {rate:e}: {bits_per_key}", k.get());
             }
         }

@@ -14,7 +14,7 @@
 //! A standard filter, whose probes go to any of its bits, takes 9.59, 14.38 and 19.17 bits per key, but up to one cache
 //! miss per probe. The difference is the price of one cache line per lookup.
 //!
-//! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong: no filter of that FPR takes less than
+//! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong, because no filter of that FPR takes less than
 //! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
 //!
 //! The other way round, these bits per key give this FPR:
@@ -44,9 +44,9 @@
 //! exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits per key
 //! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block each key
 //! uses the lanes of its [mask](crate::format). Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic
-//! computes the same sizes. 32-bit x86 without SSE2 does not have it: targets such as `i586-unknown-linux-gnu` compute
-//! with the x87 unit's 80 bits, and may choose one block or one probe more or less. Filters of a given size have the
-//! same bits there too, and are read everywhere; to unite filters across such targets, give both the same
+//! computes the same sizes. 32-bit x86 without SSE2 does not have it, so targets such as `i586-unknown-linux-gnu`
+//! compute with the x87 unit's 80 bits, and may choose one block or one probe more or less. Filters of a given size
+//! have the same bits there too, and are read everywhere. To unite filters across such targets, give both the same
 //! [number of blocks and k](crate::BloomFilter::with_blocks).
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Sizes and false-positive rates of standard filters, whose probes go to any of their bits: the textbook's formulas.
+//! Sizes and false-positive rates of standard filters, whose probes go to any of their bits, by the textbook's
+//! formulas.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::LN_2;
@@ -101,7 +102,7 @@ impl StandardSizing {
     /// `expected_keys` distinct keys.
     ///
     /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
-    /// as a present one: with a billion keys, no filter over a 64-bit hash gets below 5.4e-11.
+    /// as a present one. With a billion keys, no filter over a 64-bit hash gets below 5.4e-11.
     ///
     /// # Errors
     ///

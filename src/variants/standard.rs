@@ -88,7 +88,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be
+    /// allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
@@ -97,8 +98,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for the filter cannot be
-    /// allocated.
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
+    /// for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
