@@ -14,13 +14,13 @@
 
 use core::fmt;
 
-use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
+use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 
 /// The number of distinct keys in a filter, estimated from its bits, with a standard error.
 ///
-/// A filter does not count keys: a repeated key looks like any key that is already there. But its bits show how many
-/// distinct keys were inserted, with a standard error that is part of the estimate. With the best k, the standard error
-/// for `n` keys is, in percent of n,
+/// A filter does not count keys, because a repeated key looks like any key that is already there. But its bits show how
+/// many distinct keys were inserted, with a standard error that is part of the estimate. With the best k, the standard
+/// error for `n` keys is, in percent of n,
 ///
 /// | bits per key | n = 1,000 | 10,000 | 100,000 | 1 million | 10 million |
 /// |---|---|---|---|---|---|
@@ -40,7 +40,7 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// # Range
 ///
 /// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
-/// sized for; at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
+/// sized for, and at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
 ///
 /// The exact limit: an estimate is `Unbounded` if more than a quarter of the lanes of a
 /// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
@@ -63,8 +63,8 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// | 10 | 10 million | 1.4 | 0.13 | 0.016 |
 ///
 /// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys, with f = e^ρ − 1 − ρ of each set. More bits per key help little.
-/// If you have the keys of one set, look them up in the other set's filter: then only its false positives cause an
-/// error.
+/// If you have the keys of one set, look them up in the other set's filter, because then only its false positives cause
+/// an error.
 ///
 /// # Sources
 ///
@@ -79,13 +79,12 @@ use crate::sizing::{exp_of_minus, minus_ln_of_one_less};
 /// # Examples
 ///
 /// ```
-/// use bloomline::{BloomFilter, mix};
+/// use bloomline::{BloomFilter, KeyEstimate, mix};
 ///
 /// let mut filter = BloomFilter::with_bits_per_key(100_000, 10.0)?;
 /// filter.insert_batch(&(0..100_000).map(mix).collect::<Vec<_>>());
-/// let estimate = filter.estimated_keys();
-/// let (Some(keys), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
-///     unreachable!("the filter is half full")
+/// let KeyEstimate::About { keys, standard_error, .. } = filter.estimated_keys() else {
+///     panic!("the filter has room for 100,000 keys")
 /// };
 /// assert!(standard_error < 100.0);
 /// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
@@ -109,7 +108,7 @@ pub enum KeyEstimate {
 }
 
 impl KeyEstimate {
-    /// The estimated number of keys; `None` if [`Unbounded`](Self::Unbounded).
+    /// The estimated number of keys, or `None` if [`Unbounded`](Self::Unbounded).
     pub fn keys(self) -> Option<u64> {
         match self {
             Self::About { keys, .. } => Some(keys),
@@ -117,7 +116,7 @@ impl KeyEstimate {
         }
     }
 
-    /// The standard error, in keys; `None` if [`Unbounded`](Self::Unbounded).
+    /// The standard error, in keys, or `None` if [`Unbounded`](Self::Unbounded).
     pub fn standard_error(self) -> Option<f64> {
         match self {
             Self::About { standard_error, .. } => Some(standard_error),
@@ -130,10 +129,10 @@ impl KeyEstimate {
 impl fmt::Display for KeyEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::About { keys, standard_error } if standard_error < 10.0 => {
-                write!(f, "about {keys} ± {standard_error:.1}")
+            Self::About { keys, standard_error } => {
+                let decimals = usize::from(standard_error < 10.0);
+                write!(f, "about {keys} ± {standard_error:.decimals$}")
             }
-            Self::About { keys, standard_error } => write!(f, "about {keys} ± {standard_error:.0}"),
             Self::Unbounded => write!(f, "unbounded: the filter is too full"),
         }
     }
@@ -284,13 +283,6 @@ pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u
     ProbeEstimate::keys(ProbeEstimate::common(probes(a), probes(b), probes(union)), k)
 }
 
-/// √x for x > 0 that is neither tiny nor huge. `f64::sqrt` is not in `core`.
-fn square_root(x: f64) -> f64 {
-    // Halving the exponent comes within 7 %; each step doubles the number of correct digits.
-    let guess = f64::from_bits((x.to_bits() + (1023 << 52)) / 2);
-    (0..4).fold(guess, |root, _| (root + x / root) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
@@ -304,14 +296,5 @@ mod tests {
         assert_eq!(about(3, 0.289), "about 3 ± 0.3");
         assert_eq!(about(7, 10.0), "about 7 ± 10");
         assert_eq!(KeyEstimate::Unbounded.to_string(), "unbounded: the filter is too full");
-    }
-
-    #[test]
-    fn roots_are_those_of_their_squares() {
-        for i in 1..1_000 {
-            for root in [f64::from(i), f64::from(i) * 1e6, f64::from(i) / 1e3] {
-                assert!((square_root(root * root) / root - 1.0).abs() < 1e-15, "{root}");
-            }
-        }
     }
 }

@@ -80,7 +80,7 @@ impl BloomFilter {
     ///
     /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
+        Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
     /// An empty filter of this size.

@@ -210,6 +210,7 @@ mod kind;
 mod lanes;
 mod limits;
 mod mask;
+mod math;
 mod memory;
 mod owned_view;
 #[cfg(feature = "serde")]

@@ -1,7 +1,8 @@
-//! The ranges of what callers may request. [`sizing`](crate::sizing) publishes them; errors quote them.
+//! The ranges of what callers may request. [`sizing`](crate::sizing) publishes them, and errors quote them.
 #![forbid(unsafe_code)]
 
-/// The most bits per key that can be requested: above it, each further bit gains next to nothing in a 512-bit block.
+/// The most bits per key that can be requested, because above it each further bit gains next to nothing in a 512-bit
+/// block.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
 /// The lowest false-positive rate that can be requested: what [`MAX_BITS_PER_KEY`] gives.
@@ -10,9 +11,3 @@ pub const MIN_FPR: f64 = 1.263e-8;
 /// The lowest false-positive rate that can be requested of a scalable filter: that of 64 filters of [`MIN_FPR`], more
 /// filters than a process can have.
 pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;
-
-/// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
-pub const STANDARD_MAX_K: u32 = 64;
-
-/// The lowest false-positive rate that can be requested of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
-pub const STANDARD_MIN_FPR: f64 = 4.43e-14;

@@ -92,7 +92,7 @@ fn every_row_length_answers() {
 /// Guards that `reserve` and a failed `with_seed` or `push` keep what is not the rows.
 #[test]
 fn reserve_keeps_seed_kernel_and_known_keys() {
-    let sizing = Sizing::with_blocks(2, 6).unwrap();
+    let sizing = Sizing::new(2, 6).unwrap();
     let kernel = Kernel::by_name("reference").unwrap();
     let bank = FilterBank::with_capacity(sizing, 3).unwrap().with_kernel(kernel).with_seed(7);
     let mut bank = bank.unwrap();
@@ -290,7 +290,7 @@ fn errors_say_what_to_do() {
     assert_eq!(bank.as_view().get(8).unwrap_err(), slot);
     assert_eq!(bank.clear(8).unwrap_err(), slot);
     assert!(bank.clone().with_seed(1).is_err());
-    let too_many = FilterBank::with_capacity(Sizing::with_blocks(1, 6).unwrap(), usize::MAX).unwrap_err();
+    let too_many = FilterBank::with_capacity(Sizing::new(1, 6).unwrap(), usize::MAX).unwrap_err();
     assert_eq!(
         too_many.to_string(),
         format!(

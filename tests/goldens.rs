@@ -337,7 +337,7 @@ fn golden_banks_are_read_and_written() {
         assert!(bank.to_standalone() == golden);
 
         // Pushed one by one into a larger bank, with the numbers of keys that the standalone bytes have.
-        let sizing = Sizing::with_blocks(n_blocks, k).unwrap();
+        let sizing = Sizing::new(n_blocks, k).unwrap();
         let mut bank = FilterBank::with_capacity(sizing, slots + 70).unwrap().with_seed(seed).unwrap();
         for slot in 0..slots {
             let filter = view.get(slot).unwrap();

@@ -111,7 +111,7 @@ fn sizes_match_the_documentation() {
         assert_eq!(bytes(1_000_000_000, 0.0001), 2_761_492_544);
     }
     assert_eq!(BloomFilter::with_fpr(1_000_000, 0.01).unwrap().byte_len(), 1_244_160);
-    let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing.rs"));
+    let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing/mod.rs"));
     let [one, tenth, hundredth] =
         [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));
     for (text, part) in [
@@ -152,7 +152,7 @@ fn sizes_are_rounded_up_to_whole_blocks() {
 
 /// The size that [`Sizing::foldable`] makes of `n_blocks`.
 fn foldable(n_blocks: usize) -> usize {
-    let sizing = Sizing::with_blocks(n_blocks, 6).unwrap();
+    let sizing = Sizing::new(n_blocks, 6).unwrap();
     let foldable = sizing.foldable();
     assert_eq!(foldable.k(), 6);
     let more = foldable.n_blocks() - n_blocks;
@@ -185,7 +185,7 @@ fn foldable_sizes_have_many_divisors_and_keep_their_order() {
     }
     // The largest size has no larger one.
     let most = (isize::MAX as usize - 120) / 64;
-    let sizing = Sizing::with_blocks(most, 6).unwrap();
+    let sizing = Sizing::new(most, 6).unwrap();
     assert_eq!(sizing.foldable().n_blocks(), most);
     assert!(cfg!(target_pointer_width = "32") || BloomFilter::with_sizing(sizing.foldable()).is_err());
 }
@@ -266,13 +266,13 @@ fn degenerate_sizes_are_small_filters_or_errors() {
     for k in [0, 17, 18, 256, 257, u32::MAX] {
         assert_eq!(BloomFilter::with_blocks(1, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
         assert_eq!(sizing::fpr(10.0, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
-        assert_eq!(Sizing::with_blocks(1, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
+        assert_eq!(Sizing::new(1, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
     }
     let most = (isize::MAX as u64 - 120) / 64;
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
         let error = error!(SizingError::Blocks { n_blocks: n_blocks as u64, most });
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
-        assert_eq!(Sizing::with_blocks(n_blocks, 6).unwrap_err(), error);
+        assert_eq!(Sizing::new(n_blocks, 6).unwrap_err(), error);
     }
     // With a 32-bit address space, allocating half of it may succeed.
     if cfg!(target_pointer_width = "64") {

@@ -8,7 +8,8 @@ mod table;
 
 use std::collections::HashSet;
 
-use bloomline::sizing::{self, MAX_BITS_PER_KEY, STANDARD_MAX_K, STANDARD_MIN_FPR, StandardSizing};
+use bloomline::sizing::standard::{self, MAX_K, MIN_FPR, StandardSizing};
+use bloomline::sizing::{self, MAX_BITS_PER_KEY};
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomView, DecodeError, Key, MismatchError, SizingError, mix};
 use common::allocations::allocated;
@@ -20,6 +21,11 @@ const FOOTER_BYTES: usize = 64;
 
 fn with_bits(size_bits: u64, k: u32) -> StandardBloomFilter {
     StandardBloomFilter::with_bits(size_bits, k).expect("a small filter")
+}
+
+/// The rate by the formula of finite m and n, not by its limit.
+fn exact_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
+    StandardSizing::new(bit_len, k).map(|sizing| sizing.fpr(keys))
 }
 
 fn filled<K: Key>(mut filter: StandardBloomFilter, keys: &[K]) -> StandardBloomFilter {
@@ -52,7 +58,7 @@ proptest! {
 
     #[test]
     fn no_key_is_lost(
-        size_bits in prop_oneof![1..200_u64, 1..20_000_u64], k in 1..=STANDARD_MAX_K, seed: u64,
+        size_bits in prop_oneof![1..200_u64, 1..20_000_u64], k in 1..=MAX_K, seed: u64,
         keys in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..60),
         hashes in prop::collection::vec(any::<u64>(), 0..60),
     ) {
@@ -79,7 +85,7 @@ proptest! {
 
     #[test]
     fn unions_and_intersections_match_those_of_sets(
-        size_bits in 1..3_000_u64, k in 1..=STANDARD_MAX_K,
+        size_bits in 1..3_000_u64, k in 1..=MAX_K,
         left in prop::collection::vec(0..100_u64, 0..40), right in prop::collection::vec(0..100_u64, 0..40),
     ) {
         let of = |keys: &[u64]| {
@@ -278,7 +284,7 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
 /// Asserts that the measured false-positive rate is within 2 % plus three standard errors of the model's, on both
 /// sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
-    let sizing = StandardSizing::with_bits((keys as f64 * bits_per_key) as u64, k).unwrap();
+    let sizing = StandardSizing::new((keys as f64 * bits_per_key) as u64, k).unwrap();
     let expected = (filters * lookups) as f64 * sizing.fpr(keys);
     let tolerance = 0.02 + 3.0 / expected.sqrt();
     let ratio = ratio(sizing, keys, filters, lookups);
@@ -299,7 +305,7 @@ fn the_measured_fpr_matches_the_model() {
 fn the_measured_fpr_matches_the_model_at_low_fprs() {
     // Coinciding probes of a key cost most with few keys and a low FPR.
     for (bits_per_key, k) in [(14.38, 10), (19.17, 13), (24.0, 17)] {
-        let lookups = (2_000.0 / sizing::standard_fpr_approximate(bits_per_key, k).unwrap()) as u64;
+        let lookups = (2_000.0 / standard::fpr(bits_per_key, k).unwrap()) as u64;
         assert_model(bits_per_key, k, 1_000, 500, lookups / 500);
         assert_model(bits_per_key, k, 100_000, 10, lookups / 10);
     }
@@ -348,7 +354,7 @@ fn the_estimates_are_accurate() {
                 (estimate as f64 / inserted as f64 - 1.0).abs() < tolerance,
                 "k {k}: {estimate} for {inserted}"
             );
-            let model = sizing::standard_fpr(filter.bit_len(), inserted, k).unwrap();
+            let model = exact_fpr(filter.bit_len(), inserted, k).unwrap();
             let fpr = filter.estimated_fpr();
             assert!((fpr / model - 1.0).abs() < 20.0 * tolerance, "k {k}: {fpr:e}, model {model:e}");
             assert_eq!(fpr, (0..k).fold(1.0, |product, _| product * filter.fill_ratio()));
@@ -380,7 +386,7 @@ const PUBLISHED: &[(u32, u32, &[&str])] = &[
 fn the_published_table_is_reproduced() {
     for &(bits_per_key, first_k, row) in PUBLISHED {
         for (k, printed) in (first_k..).zip(row) {
-            let approximate = sizing::standard_fpr_approximate(bits_per_key.into(), k).unwrap();
+            let approximate = standard::fpr(bits_per_key.into(), k).unwrap();
             let decimals = printed.len() - 2;
             let rounding = 0.5001 * 10.0_f64.powi(-(decimals as i32));
             let published: f64 = printed.parse().unwrap();
@@ -388,7 +394,7 @@ fn the_published_table_is_reproduced() {
                 (approximate - published).abs() <= rounding,
                 "{bits_per_key} bits, k {k}: {approximate}, printed {printed}"
             );
-            let exact = sizing::standard_fpr(u64::from(bits_per_key) * 1_000_000, 1_000_000, k).unwrap();
+            let exact = exact_fpr(u64::from(bits_per_key) * 1_000_000, 1_000_000, k).unwrap();
             assert!((exact / approximate - 1.0).abs() < 1e-5, "{exact} and {approximate}");
         }
     }
@@ -396,30 +402,30 @@ fn the_published_table_is_reproduced() {
 
 #[test]
 fn the_exact_fpr_matches_the_formula() {
-    assert_eq!(sizing::standard_fpr(1, 0, 1), Ok(0.0));
-    assert_eq!(sizing::standard_fpr(1, 1, 1), Ok(1.0));
+    assert_eq!(exact_fpr(1, 0, 1), Ok(0.0));
+    assert_eq!(exact_fpr(1, 1, 1), Ok(1.0));
     for (m, n, k) in
         [(10_u64, 1_u64, 3_u32), (10, 3, 2), (100, 10, 7), (1_000, 10, 1), (959, 100, 7), (2, 1, 64)]
     {
         let clear = (0..n * u64::from(k)).fold(1.0, |clear, _| clear * (1.0 - 1.0 / m as f64));
         let formula = (0..k).fold(1.0, |rate, _| rate * (1.0 - clear));
-        let exact = sizing::standard_fpr(m, n, k).unwrap();
+        let exact = exact_fpr(m, n, k).unwrap();
         assert!((exact / formula - 1.0).abs() < 1e-9, "{m}, {n}, {k}: {exact}, not {formula}");
     }
     // For one key in so many bits the FPR is (k/m)^k, which computing 1 − e^(−x) would round away.
-    let exact = sizing::standard_fpr(1 << 60, 1, 2).unwrap();
+    let exact = exact_fpr(1 << 60, 1, 2).unwrap();
     assert!((exact * 2.0_f64.powi(118) - 1.0).abs() < 1e-12, "{exact:e}");
 }
 
 #[test]
 fn bits_per_key_are_the_inverse_of_the_fpr() {
     let mut fpr = 0.9;
-    while fpr > STANDARD_MIN_FPR {
+    while fpr > MIN_FPR {
         // So few hashes are equal that only the bits count.
         let sizing = StandardSizing::for_fpr(1_000_000, fpr + 1e6 / 2_f64.powi(64)).unwrap();
         let (bits_per_key, k) = (sizing.bit_len() as f64 / 1e6, sizing.k());
-        assert_eq!(sizing::standard_best_k(bits_per_key), Ok(k));
-        let rate = |k| sizing::standard_fpr_approximate(bits_per_key, k).unwrap();
+        assert_eq!(standard::best_k(bits_per_key), Ok(k));
+        let rate = |k| standard::fpr(bits_per_key, k).unwrap();
         assert!(rate(k) <= fpr && rate(k) > 0.9999 * fpr, "{fpr}: {}", rate(k));
         assert!(k == 1 || rate(k - 1) >= rate(k));
         assert!(rate(k + 1) >= rate(k));
@@ -432,7 +438,7 @@ fn bits_per_key_are_the_inverse_of_the_fpr() {
         }
         fpr *= 0.31;
     }
-    let lowest = StandardSizing::for_fpr(1_000, STANDARD_MIN_FPR + 1e3 / 2_f64.powi(64)).unwrap();
+    let lowest = StandardSizing::for_fpr(1_000, MIN_FPR + 1e3 / 2_f64.powi(64)).unwrap();
     let bits_per_key = lowest.bit_len() as f64 / 1e3;
     assert!((63.9..=MAX_BITS_PER_KEY).contains(&bits_per_key) && lowest.k() == 44, "{lowest:?}");
 }
@@ -446,7 +452,7 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
             assert!(rate <= fpr, "{keys} keys, {fpr}: {sizing:?} has {rate}");
             let less = sizing.bit_len() - 2 - sizing.bit_len().min(keys as u64) / 10_000;
             if keys >= 100 {
-                let smaller = sizing::standard_fpr(less, keys as u64, sizing.k()).unwrap();
+                let smaller = exact_fpr(less, keys as u64, sizing.k()).unwrap();
                 assert!(smaller > fpr, "{keys} keys, {fpr}: {sizing:?}, and {less} bits have {smaller}");
             }
         }
@@ -471,23 +477,23 @@ fn numbers_out_of_range_are_refused() {
         let refused =
             |error: SizingError| assert!(matches!(error, SizingError::BitsPerKey { .. }), "{error}");
         refused(StandardBloomFilter::with_bits_per_key(10, value).unwrap_err());
-        refused(sizing::standard_fpr_approximate(value, 7).unwrap_err());
-        refused(sizing::standard_best_k(value).unwrap_err());
+        refused(standard::fpr(value, 7).unwrap_err());
+        refused(standard::best_k(value).unwrap_err());
     }
     for k in [0, 65, u32::MAX] {
         let error = StandardBloomFilter::with_bits(10, k).unwrap_err();
         assert_eq!(error, error!(SizingError::Probes { k, most: 64 }));
-        assert_eq!(sizing::standard_fpr(10, 10, k), Err(error));
-        assert_eq!(sizing::standard_fpr_approximate(10.0, k), Err(error));
+        assert_eq!(exact_fpr(10, 10, k), Err(error));
+        assert_eq!(standard::fpr(10.0, k), Err(error));
     }
     let no_bits = StandardBloomFilter::with_bits(0, 7).unwrap_err();
-    assert_eq!(Err(no_bits), sizing::standard_fpr(0, 7, 7));
+    assert_eq!(Err(no_bits), exact_fpr(0, 7, 7));
     assert!(matches!(no_bits, SizingError::Bits { bit_len: 0, .. }));
     assert!(matches!(
         StandardBloomFilter::with_bits(u64::MAX, 7),
         Err(SizingError::OutOfMemory { .. } | SizingError::Bits { .. })
     ));
-    let most = sizing::StandardSizing::for_fpr(usize::MAX, 0.9);
+    let most = StandardSizing::for_fpr(usize::MAX, 0.9);
     assert!(most.is_ok() || matches!(most, Err(SizingError::Keys { .. } | SizingError::Fpr { .. })));
     let error = StandardSizing::for_bits_per_key(usize::MAX, 64.0).unwrap_err();
     if cfg!(target_pointer_width = "64") {
@@ -506,5 +512,5 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     ));
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
     assert!(sizing.fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");
-    assert!(StandardSizing::for_fpr(1_000, STANDARD_MIN_FPR / 2.0).is_err());
+    assert!(StandardSizing::for_fpr(1_000, MIN_FPR / 2.0).is_err());
 }

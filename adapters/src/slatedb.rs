@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bloomline::sizing::StandardSizing;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{AlignedBytes, FilterBuilder, OwnedView, SizingError, StandaloneFooter};
 use bytes::{BufMut, Bytes};

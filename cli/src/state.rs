@@ -119,8 +119,8 @@ impl State {
         const ROUNDING: f64 = 1.001;
         const STEPS: u64 = 16;
         let Filter::Fixed(filter) = &self.filter else { return None };
-        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).ok()?;
-        let rate = |keys: u64| usize::try_from(keys).map_or(1.0, |keys| sizing.fpr(keys));
+        let sizing = Sizing::new(filter.n_blocks(), filter.k()).ok()?;
+        let rate = |keys| sizing.fpr(keys);
         let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
         // At 512 keys a bit, every block is full.
         let mut too_many = 512 * 512 * filter.n_blocks() as u64;

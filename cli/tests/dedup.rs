@@ -83,7 +83,7 @@ fn a_full_state_takes_repeats() {
     // By the model, and the thousandth that it may be off; none was dropped.
     let bits_per_key = sizing::bits_per_key(1e-6).unwrap();
     let sizing = Sizing::for_bits_per_key(10_000, bits_per_key).unwrap();
-    let rates = [most, most + 1].map(|lines| sizing.fpr(lines as usize));
+    let rates = [most, most + 1].map(|lines| sizing.fpr(lines));
     assert!(rates[0] <= 1.001e-6 && 1.001e-6 < rates[1], "{most} lines: {rates:?}");
     place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout(lines(0..most));
     place.bloomline(&dedup).write_stdin(lines(0..most)).assert().success().stdout("");
@@ -809,7 +809,7 @@ fn the_rate_holds_where_it_is_high() {
             // Of the lines that keep the rate, the dropped ones are not put in: four standard errors fewer.
             let fpr = fpr.parse().unwrap();
             let sizing = Sizing::for_bits_per_key(n as usize, sizing::bits_per_key(fpr).unwrap()).unwrap();
-            let rate = |lines: usize| sizing.fpr(lines);
+            let rate = |lines: usize| sizing.fpr(lines as u64);
             let enough = (n as usize..).find(|&lines| rate(lines + 1) > 1.001 * fpr).unwrap();
             let dropped =
                 (1..200).step_by(2).map(|i| rate(enough * i / 200)).sum::<f64>() / 100.0 * enough as f64;

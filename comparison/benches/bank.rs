@@ -166,7 +166,7 @@ fn measured(n_filters: usize, kib: usize) -> Row {
     let times = column.values.into_iter().map(|(_, times)| median(times)).collect();
 
     // The last slot of a bank of this size.
-    let sizing = Sizing::with_blocks(kib * 16, K).expect("in range");
+    let sizing = Sizing::new(kib * 16, K).expect("in range");
     let pushes = (0..3).map(|_| {
         bank = FilterBank::with_capacity(sizing, n_filters).expect("enough memory");
         bank.push_all(&filters[1..]).expect("room for them");

@@ -115,7 +115,7 @@ pub fn size_for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<
 
 #[wasm_bindgen]
 pub fn size_of_blocks(blocks: usize, k: u32) -> Result<Vec<usize>, JsError> {
-    Ok(blocks_and_k(Sizing::with_blocks(blocks, k)?))
+    Ok(blocks_and_k(Sizing::new(blocks, k)?))
 }
 
 fn blocks_and_k(sizing: Sizing) -> Vec<usize> {
@@ -125,7 +125,7 @@ fn blocks_and_k(sizing: Sizing) -> Vec<usize> {
 /// The false-positive rate of a size.
 #[wasm_bindgen]
 pub fn fpr(blocks: usize, k: u32, keys: usize) -> Result<f64, JsError> {
-    Ok(Sizing::with_blocks(blocks, k)?.fpr(keys))
+    Ok(Sizing::new(blocks, k)?.fpr(keys as u64))
 }
 
 /// Bytes of a file, while JavaScript writes them.

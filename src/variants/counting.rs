@@ -148,7 +148,7 @@ impl CountingBloomFilter {
     ///
     /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(Sizing::with_blocks(n_blocks, k)?)
+        Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
     /// An empty filter of this size, and four times as much memory for the counters.

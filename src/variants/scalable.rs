@@ -53,8 +53,8 @@ use crate::view::BloomView;
 /// caches close to a core, it takes 2.7 and 7.2 times as long, at 2.2 MB; at 142 MB, 6.2 times by hash, and 3.5 times
 /// with [`contains_batch`](Self::contains_batch). (Zen 4, keys of 16 bytes, two busy cores, 2026-11.)
 ///
-/// Adding a filter takes as long as its allocation: 9 µs at 1 % and 42 µs at 0.01 %, in the median of the steps from
-/// 1,000 keys to 255,000 (Zen 4, two busy cores, 2026-11).
+/// An insert that adds a filter is slow, because it computes the filter's size by the [model](crate::sizing#the-model):
+/// 0.1 ms at 1 % and 1 ms at 0.01 %, whatever the size.
 ///
 /// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
 /// high costs its memory.

@@ -12,7 +12,8 @@ use crate::hash::Seed;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::LANE_BYTES;
-use crate::sizing::{self, StandardProbeCount, StandardSizing};
+use crate::math::power;
+use crate::sizing::standard::StandardSizing;
 use crate::standalone;
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
@@ -67,9 +68,9 @@ const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 // makes the false-positive rate 11 % higher at 1,000 keys and 0.01 %, and 50 % higher at 10,000 keys and one in a
 // million.
 #[inline]
-fn probes(hash: u64, size_bits: u64, k: StandardProbeCount) -> impl Iterator<Item = u64> {
+fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
-    (0..k.get()).map(move |_| {
+    (0..k).map(move |_| {
         let bit = ((u128::from(word) * u128::from(size_bits)) >> 64) as u64;
         word = word.wrapping_add(step);
         step = step.wrapping_add(growth);
@@ -90,7 +91,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::STANDARD_MIN_FPR`] and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be
+    /// allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
@@ -99,20 +101,20 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`], or memory for the filter cannot be
-    /// allocated.
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
+    /// for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
     /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
-    /// [`sizing::STANDARD_MAX_K`].
+    /// [`MAX_K`](crate::sizing::standard::MAX_K).
     ///
     /// # Errors
     ///
     /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
     pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
-        Self::with_sizing(StandardSizing::with_bits(bit_len, k)?)
+        Self::with_sizing(StandardSizing::new(bit_len, k)?)
     }
 
     /// An empty filter of this size.
@@ -153,7 +155,7 @@ impl StandardBloomFilter {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        let probes = probes(hash, self.bit_len(), self.sizing.probe_count());
+        let probes = probes(hash, self.bit_len(), self.k());
         let bytes = self.blocks.as_mut_slice().as_flattened_mut();
         let mut changed = 0;
         for bit in probes {
@@ -187,7 +189,7 @@ impl StandardBloomFilter {
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let bytes = self.bytes();
-        probes(hash, self.bit_len(), self.sizing.probe_count()).all(|bit| {
+        probes(hash, self.bit_len(), self.k()).all(|bit| {
             let (byte, mask) = place(bit);
             bytes[byte] & mask != 0
         })
@@ -255,7 +257,7 @@ impl StandardBloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`sizing::STANDARD_MAX_K`].
+    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`MAX_K`](crate::sizing::standard::MAX_K).
     #[inline]
     pub fn k(&self) -> u32 {
         self.sizing.k()
@@ -323,7 +325,7 @@ impl StandardBloomFilter {
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        sizing::power_of(self.fill_ratio(), self.k())
+        power(self.fill_ratio(), self.k())
     }
 
     fn ones(&self) -> u64 {
@@ -396,7 +398,7 @@ impl StandardBloomFilter {
         let (lanes, footer) = footer::split_filter(bytes, StandaloneKind::Standard)?;
         let bit_len = footer.size;
         footer.check_size(lanes)?;
-        let sizing = footer.probe_count(|k| StandardSizing::with_bits(bit_len, k))?;
+        let sizing = footer.probe_count(|k| StandardSizing::new(bit_len, k))?;
         footer.verify(lanes)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
@@ -439,7 +441,7 @@ impl fmt::Debug for StandardBloomFilter {
 mod tests {
     use super::*;
     use crate::hash::mix;
-    use crate::sizing::exp_of_minus;
+    use crate::math::exp_of_minus;
 
     const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
@@ -487,7 +489,7 @@ mod tests {
 
     /// Returns whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a
     /// bit probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
-    fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: StandardProbeCount) -> bool {
+    fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: u32) -> bool {
         let mut wanted: Vec<u64> = probes(random.next(), size_bits, k).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -502,7 +504,7 @@ mod tests {
                 mean = keys * n_words as f64 / TWO_TO_64;
                 none = exp_of_minus(mean);
             }
-            for probe in 0..k.get() {
+            for probe in 0..k {
                 for _ in 0..random.poisson(mean, none) {
                     let hash = hash_of(first as u64 + random.below(n_words), probe.into());
                     let seen: Vec<(u32, usize)> = (0..)
@@ -529,20 +531,19 @@ mod tests {
             // Also a size that is not a power of two.
             for size_bits in [1 << log2_bits, (1 << log2_bits) + (1 << (log2_bits - 2)) + 12_345] {
                 for (bits_per_key, k, lookups) in [(6, 4, 60_000), (10, 7, 150_000)] {
-                    let k = StandardProbeCount::new(k).unwrap();
                     let keys = size_bits / bits_per_key;
-                    let model = sizing::standard_fpr(size_bits, keys, k.get()).unwrap();
+                    let model = StandardSizing::new(size_bits, k).unwrap().fpr(keys);
                     let mut random = Random(size_bits ^ (bits_per_key << 62));
                     let positives = (0..lookups)
                         .filter(|_| is_false_positive(&mut random, size_bits, keys as f64, k))
                         .count();
                     let ratio = positives as f64 / lookups as f64 / model;
                     #[cfg(feature = "std")]
-                    std::println!("{size_bits} bits, {keys} keys, k {}: {ratio:.4} of the model", k.get());
+                    std::println!("{size_bits} bits, {keys} keys, k {}: {ratio:.4} of the model", k);
                     assert!(
                         (0.95..=1.05).contains(&ratio),
                         "{size_bits} bits, k {}: {ratio:.4} of the model's rate",
-                        k.get()
+                        k
                     );
                 }
             }
@@ -560,7 +561,7 @@ mod tests {
                 assert_eq!(hash_of(word, j), hash);
                 ((u128::from(word) * 1_000_003) >> 64) as u64
             });
-            assert!(probes(hash, 1_000_003, StandardProbeCount::new(64).unwrap()).eq(expected));
+            assert!(probes(hash, 1_000_003, 64).eq(expected));
         }
     }
 }

@@ -70,7 +70,7 @@ struct Model {
 pub fn check(input: Input) {
     let n_blocks = usize::from(input.n_blocks % 5) + 1;
     let k = u32::from(input.k % 16) + 1;
-    let sizing = Sizing::with_blocks(n_blocks, k).expect("in range");
+    let sizing = Sizing::new(n_blocks, k).expect("in range");
     let bank = FilterBank::with_capacity(sizing, input.capacity.into()).expect("enough memory");
     let bank = bank.with_seed(input.seed).expect("no filter yet");
     assert!(bank.capacity() >= input.capacity.into() && bank.slots() == 0);
@@ -87,7 +87,7 @@ impl Model {
     fn filter(&mut self, filters: Filters, index: u64) -> (BloomFilter, BloomFilter) {
         let factor = usize::from(filters.factor % 3) + 1;
         let bank = self.bank.as_view();
-        let sizing = Sizing::with_blocks(factor * bank.n_blocks(), bank.k()).expect("in range");
+        let sizing = Sizing::new(factor * bank.n_blocks(), bank.k()).expect("in range");
         let filter = BloomFilter::with_sizing(sizing).expect("enough memory");
         let mut filter = filter.with_seed(bank.seed()).expect("no key yet");
         let first = u64::from(filters.first) + 300 * index;

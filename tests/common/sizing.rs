@@ -126,7 +126,7 @@ fn fprs_are_kept(keys: usize, fpr: f64) {
         Err(SizingError::Keys { expected_keys, .. }) => assert!(expected_keys == keys && keys > MOST_BLOCKS),
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
-            let rate = sizing.fpr(keys);
+            let rate = sizing.fpr(keys as u64);
             assert!(rate <= fpr * (1.0 + TOLERANCE) + ROUNDING, "{rate}, requested {fpr}");
             let foldable = sizing.foldable();
             let more = foldable.n_blocks() - sizing.n_blocks();
@@ -135,9 +135,9 @@ fn fprs_are_kept(keys: usize, fpr: f64) {
                 "{sizing:?}"
             );
             if sizing.n_blocks() > 1_000 {
-                let smaller = Sizing::with_blocks(sizing.n_blocks() - sizing.n_blocks() / 100, sizing.k())
-                    .expect("smaller");
-                assert!(smaller.fpr(keys) > fpr, "1 % fewer blocks would do");
+                let smaller =
+                    Sizing::new(sizing.n_blocks() - sizing.n_blocks() / 100, sizing.k()).expect("smaller");
+                assert!(smaller.fpr(keys as u64) > fpr, "1 % fewer blocks would do");
             }
         }
     }

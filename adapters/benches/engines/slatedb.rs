@@ -42,7 +42,7 @@ struct Filter {
 }
 
 fn filters() -> Result<Vec<Filter>> {
-    let bits_of_equal_fpr = sizing::bits_per_key(sizing::standard_fpr_approximate(10.0, 6)?)?;
+    let bits_of_equal_fpr = sizing::bits_per_key(sizing::standard::fpr(10.0, 6)?)?;
     let rows: [(_, Vec<Arc<dyn FilterPolicy>>); 5] = [
         ("none".into(), vec![]),
         ("SlateDB's own, 10 bits per key".into(), vec![Arc::new(BloomFilterPolicy::new(10))]),

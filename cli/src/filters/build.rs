@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
     let requested = if arguments.bits_per_key.is_some() { 0.0 } else { arguments.fpr };
     let empty = |keys, sizing: Sizing| {
-        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys))))
+        BloomFilter::with_sizing(sizing).map(|filter| (filter, requested.max(sizing.fpr(keys as u64))))
     };
     let sized = match (&arguments.like, arguments.keys) {
         (Some(path), _) => Some(empty_like(path)?),
@@ -181,9 +181,9 @@ impl Built<'_> {
     fn overfull(&self) -> Option<String> {
         let filter = &self.filter;
         // A small filter's own rate is above the model's by chance half the time.
-        let sizing = Sizing::with_blocks(filter.n_blocks(), filter.k()).expect("a filter's");
+        let sizing = Sizing::new(filter.n_blocks(), filter.k()).expect("a filter's");
         let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_lines);
-        let is_overfull = sizing.fpr(least as usize) > 1.1 * self.rate;
+        let is_overfull = sizing.fpr(least) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
             let rate = match self.requested() {

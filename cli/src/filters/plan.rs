@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bloomline::Sizing;
-use bloomline::sizing::{self, StandardSizing};
+use bloomline::sizing::{self, standard::StandardSizing};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
-            let k = sizing::standard_best_k(clamped_bits(sizing.n_blocks(), keys))?;
-            StandardSizing::with_bits(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
+            let k = sizing::standard::best_k(clamped_bits(sizing.n_blocks(), keys))?;
+            StandardSizing::new(sizing.n_blocks() as u64 * BLOCK_BITS, k)?
         }
     };
     let text = if arguments.json {
@@ -91,13 +91,13 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
         (Some(keys), Some(bits), None) => (keys, Sizing::for_bits_per_key(keys, bits)?.foldable()),
         (Some(keys), None, Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
-            (keys, Sizing::with_blocks(n_blocks, sizing::best_k(clamped_bits(n_blocks, keys))?)?)
+            (keys, Sizing::new(n_blocks, sizing::best_k(clamped_bits(n_blocks, keys))?)?)
         }
         (None, Some(bits), Some(bytes)) => {
             let n_blocks = blocks(bytes)?;
             (
                 ((n_blocks as f64 * BLOCK_BITS as f64 / bits) as usize).max(1),
-                Sizing::with_blocks(n_blocks, sizing::best_k(bits)?)?,
+                Sizing::new(n_blocks, sizing::best_k(bits)?)?,
             )
         }
         _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
@@ -132,7 +132,7 @@ fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Value {
         "bytes": bytes,
         "bits_per_key": bits_per_key(bytes),
         "k": sizing.k(),
-        "false_positive_rate": sizing.fpr(keys),
+        "false_positive_rate": sizing.fpr(keys as u64),
         "standard": {
             "bits": standard.bit_len(),
             "bytes": standard_bytes,
@@ -163,7 +163,7 @@ fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> String {
     row("", String::new(), String::new());
     row("FPR with", String::new(), String::new());
     for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
-        let rates = [sizing.fpr(keys), standard.fpr(keys as u64)];
+        let rates = [sizing.fpr(keys as u64), standard.fpr(keys as u64)];
         let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
         let [ours, theirs] = rates;
         row(&format!("{:>23}", counted(keys as u64, "key")), ours, theirs);
@@ -173,15 +173,15 @@ fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> String {
 
 /// The false-positive rate while the filter fills, up to twice its keys.
 fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> Result<()> {
-    let points = |fpr: &dyn Fn(usize) -> f64| {
+    let points = |fpr: &dyn Fn(u64) -> f64| {
         let point = |i: usize| {
             let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
-            (keys, fpr(keys as usize).log10())
+            (keys, fpr(keys as u64).log10())
         };
         (1..=100).map(point).collect::<Vec<_>>()
     };
     let ours = points(&|keys| sizing.fpr(keys));
-    let theirs = points(&|keys| standard.fpr(keys as u64));
+    let theirs = points(&|keys| standard.fpr(keys));
     if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
         bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
     }
