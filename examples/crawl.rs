@@ -12,7 +12,7 @@
 mod allocations;
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
+use std::fs;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use allocations::kept;
 use anyhow::{Context, Result, bail};
+use bloomline::mix;
 use bloomline::variants::Frontier;
-use bloomline::{ReadError, mix};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::NamedTempFile;
@@ -296,16 +296,15 @@ fn crawl_in_parts(
     empty: impl FnOnce() -> Result<Frontier<String>>,
 ) -> Result<Report> {
     let name = path.display();
-    let mut frontier = match File::open(path) {
+    let mut frontier = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let mut frontier = empty()?;
             frontier.insert(Site::url(0));
             frontier
         }
-        file => {
-            let saved = file.map_err(ReadError::Io).and_then(Frontier::read_standalone);
-            saved.with_context(|| format!("{name}: cannot resume: name another file"))?
-        }
+        Err(error) => Err(error).with_context(|| format!("{name}: cannot be read"))?,
+        Ok(saved) => Frontier::from_standalone(&saved)
+            .with_context(|| format!("{name}: cannot resume: name another file"))?,
     };
     if frontier.iter().any(|url| site.page(url).is_none()) {
         bail!("{name}: belongs to another crawl: pass the same --links, or name another file");

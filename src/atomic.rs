@@ -80,8 +80,6 @@ impl AtomicBloomFilter {
         BloomFilter::from_standalone(bytes).map(Self::from)
     }
 
-    standalone::standalone_io!(read);
-
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
     #[inline]
     #[must_use]
@@ -250,7 +248,7 @@ impl AtomicBloomFilter {
         lanes_len + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other. What is written is what the checksum
     /// is of, whatever other threads insert.

@@ -479,51 +479,6 @@ impl From<OutOfMemory> for SizingError {
     }
 }
 
-/// A filter could not be read. The [`source`](Error::source) says why.
-#[cfg(feature = "std")]
-#[non_exhaustive]
-#[derive(Debug)]
-pub enum ReadError {
-    /// The input could not be read.
-    Io(std::io::Error),
-    /// What was read is not a filter of this type, or is damaged: go back to an older copy, or rebuild the filter.
-    Decode(DecodeError),
-}
-
-#[cfg(feature = "std")]
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Io(_) => "the filter could not be read",
-            Self::Decode(_) => "what was read is not a filter of this type",
-        })
-    }
-}
-
-#[cfg(feature = "std")]
-impl Error for ReadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            Self::Decode(error) => Some(error),
-        }
-    }
-}
-
-#[cfg(feature = "std")]
-impl From<std::io::Error> for ReadError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-#[cfg(feature = "std")]
-impl From<DecodeError> for ReadError {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;

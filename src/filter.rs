@@ -138,8 +138,6 @@ impl BloomFilter {
         Ok(BloomView::from_standalone(bytes)?.copy()?)
     }
 
-    standalone::standalone_io!(read);
-
     /// An empty filter of `n_blocks` blocks with this filter's k, kernel and seed.
     pub(crate) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
         let Self { k, kernel, seed, .. } = *self;
@@ -500,7 +498,7 @@ impl BloomFilter {
         self.compact_len() - 1 + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {

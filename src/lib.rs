@@ -227,8 +227,6 @@ pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
-#[cfg(feature = "std")]
-pub use error::ReadError;
 pub use error::{DecodeError, MismatchError, SizingError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;

@@ -55,10 +55,9 @@ pub(crate) fn append_to(out: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), In
     }
 }
 
-/// The methods that write and read standalone bytes, the same for every filter: by its `encode`, `standalone_len` and
-/// `from_standalone`.
+/// The methods that write standalone bytes, the same for every filter: by its `encode` and `standalone_len`.
 macro_rules! standalone_io {
-    (write) => {
+    () => {
         /// Returns the standalone bytes, with checksums: for a file or a network.
         #[doc(alias = "to_bytes")]
         #[must_use]
@@ -79,25 +78,6 @@ macro_rules! standalone_io {
         pub fn write_standalone(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
             self.encode(|part| out.write_all(part))?;
             out.flush()
-        }
-    };
-    (read) => {
-        /// Reads standalone bytes from a file, a socket or another reader, to its end, and checks them as
-        /// [`from_standalone`](Self::from_standalone) does. Requires the feature `std`.
-        ///
-        /// Takes memory for the bytes, and up to as much spare room, beside the filter. Limit untrusted input with
-        /// [`Read::take`](std::io::Read::take).
-        ///
-        /// # Errors
-        ///
-        /// [`ReadError::Io`](crate::ReadError::Io) if the input cannot be read,
-        /// [`ReadError::Decode`](crate::ReadError::Decode) if `from_standalone` refuses the bytes.
-        #[doc(alias = "load")]
-        #[cfg(feature = "std")]
-        pub fn read_standalone(mut input: impl std::io::Read) -> Result<Self, crate::error::ReadError> {
-            let mut bytes = Vec::new();
-            input.read_to_end(&mut bytes)?;
-            Ok(Self::from_standalone(&bytes)?)
         }
     };
 }

@@ -166,8 +166,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
-    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout, and
-    /// [`set_indices`](crate::set_indices) lists what is set.
+    /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
     ///

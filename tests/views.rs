@@ -301,7 +301,7 @@ fn an_atomic_filter_is_written_while_others_insert() {
             scope.spawn(|| (0..n_blocks as u64 * 30).for_each(|key| _ = atomic.insert(key)));
             for _ in 0..50 {
                 atomic.insert("before");
-                let copy = BloomFilter::read_standalone(&atomic.to_standalone()[..]).unwrap();
+                let copy = BloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
                 assert!(copy.contains("before") && copy.n_blocks() <= n_blocks);
             }
         });

@@ -98,9 +98,7 @@ impl FilterBank {
         Ok(Self::zeroed(view.shape, view.slots())?.filled_from(&view))
     }
 
-    standalone::standalone_io!(read);
-
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Length of the standalone bytes.
     #[must_use]

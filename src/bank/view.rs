@@ -258,7 +258,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         copy
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let stored = self.bytes.as_ref().get(..self.standalone_len());

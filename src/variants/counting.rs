@@ -361,7 +361,7 @@ impl CountingBloomFilter {
         size_of_val(self.counters()) + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -408,8 +408,6 @@ impl CountingBloomFilter {
         let filter = BloomFilter { blocks, k, kernel, seed, keys };
         Ok(Self { filter, counters })
     }
-
-    standalone::standalone_io!(read);
 }
 
 /// The bits of a block: a bit is set if its counter is not zero.

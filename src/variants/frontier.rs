@@ -227,7 +227,7 @@ impl<T: Key> Frontier<T> {
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (mut checksum, mut queue_bytes) = (Xxh64::new(0), 0);
@@ -324,8 +324,6 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
             None => Ok(frontier),
         }
     }
-
-    standalone::standalone_io!(read);
 }
 
 /// `None` if there are fewer than `at` bytes.

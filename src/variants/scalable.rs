@@ -503,7 +503,7 @@ impl ScalableBloomFilter {
         self.filters.iter().map(BloomFilter::standalone_len).sum::<usize>() + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -577,8 +577,6 @@ impl ScalableBloomFilter {
         copies.reverse();
         Ok(Self { filters: copies, plan, room, seed: Seed::new(seed) })
     }
-
-    standalone::standalone_io!(read);
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.

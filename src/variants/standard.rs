@@ -363,7 +363,7 @@ impl StandardBloomFilter {
         self.body().len() + StandaloneFooter::LEN
     }
 
-    standalone::standalone_io!(write);
+    standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
@@ -408,8 +408,6 @@ impl StandardBloomFilter {
         let keys = blocks.known_keys(footer.known_keys);
         Ok(Self { blocks, sizing, seed: Seed::new(footer.seed), keys })
     }
-
-    standalone::standalone_io!(read);
 }
 
 /// Equal if both give the same answers: same size, bits, k and seed.
