@@ -1,4 +1,10 @@
-# Compiled code:
+# Code:
+## circles                     no two files of a crate import each other
+circles() {
+    install python3 python3 || { skip "circles" "Python 3 could not be installed"; return; }
+    git ls-files '*.rs' | grep -oE '^(.*/)?src/' | sort -u | xargs python3 scripts/circles.py
+}
+
 ## asm                         x86-64 kernels have the expected instructions, and no calls, divisions or panics
 asm() {
     [ "$(uname -m)" = x86_64 ] || { skip "the kernels' instructions" "this machine is $(uname -m), not x86_64"; return; }
