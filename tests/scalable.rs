@@ -12,12 +12,13 @@ use bloomline::{
     BloomFilter, BloomView, DecodeError, Kernel, MismatchError, Sizing, SizingError, hash_key, mix,
 };
 use common::allocations::{allocated, kept};
-use common::decode::{forge_footer as forge, scalable_decoder_survives};
+use common::decode::{forge_footer as forge, forge_loads, scalable_decoder_survives};
 use common::errors::error;
 use common::scalable::{Input, scalable, with_growth};
 use proptest::prelude::*;
 
-const FOOTER_BYTES: usize = 64;
+/// With the keys, the capacity and the checksum of one filter.
+const FOOTER_BYTES: usize = 88;
 
 fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
     ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
@@ -253,6 +254,17 @@ fn standalone_bytes_match_the_format() {
         let [read, made] = [read, made].map(|filter| grown(filter, 2_000));
         assert!(read == made);
     }
+    // Keys in two full or half full filters of one series, which has not grown.
+    let golden = include_bytes!("golden/scalable-union.bin");
+    let read = ScalableBloomFilter::from_standalone(golden).unwrap();
+    assert!(read.to_standalone() == golden);
+    assert_eq!((read.filters().len(), read.inserted_keys(), read.fpr()), (2, 27, 0.02));
+    let mut made = filled(with_fpr(20, 0.01), &numbers[..20]);
+    made.union_with(&filled(with_fpr(20, 0.01), &numbers[20..27])).unwrap();
+    assert_eq!(made.filters(), read.filters());
+    assert!(numbers[..27].iter().all(|key| read.contains(key)));
+    assert_eq!(grown(read.clone(), 40).filters().len(), 2);
+    assert_eq!(grown(read, 41).filters(), grown(made, 41).filters());
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
     let magic = error!(DecodeError::Magic { found: *b"\x89bloom\r\n" });
     assert_eq!(ScalableBloomFilter::from_standalone(blocked), magic);
@@ -270,8 +282,15 @@ fn each_check_reports_what_is_wrong() {
     assert_eq!(forged(40, &[3]), error!(DecodeError::Version { found: 3, newest: 2 }));
     assert_eq!(forged(41, &[1]), footer("growth", 1));
     assert_eq!(forged(41, &[17]), footer("growth", 17));
-    assert_eq!(forged(42, &[1]), footer("reserved bytes", 1));
-    assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 40));
+    assert_eq!(forged(42, &[0]), footer("index of the next filter", 0));
+    assert_eq!(forged(43, &[1]), footer("reserved bytes", 1));
+    assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 32));
+    for rate in [0.0, -0.1, f64::INFINITY, f64::NAN] {
+        assert_eq!(
+            forged(8, &rate.to_le_bytes()),
+            footer("false-positive rate of all, in bits,", rate.to_bits())
+        );
+    }
     for fpr in [0.0, 1.0, 1e-7, f64::NAN] {
         assert_eq!(forged(24, &fpr.to_le_bytes()), footer("false-positive rate, in bits,", fpr.to_bits()));
     }
@@ -281,19 +300,37 @@ fn each_check_reports_what_is_wrong() {
             footer("tightening, in bits,", tightening.to_bits())
         );
     }
-    // A lower number of filters leaves bytes over, and a higher one runs out of bytes.
-    for n_filters in [0_u64, 1, 2, 4, u64::MAX] {
-        assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
+    assert_eq!(forged(0, &u64::MAX.to_le_bytes()), footer("number of filters", u64::MAX));
+    for n_filters in [0_u64, 1, 2, 4] {
+        let error = forged(0, &n_filters.to_le_bytes());
+        assert!(matches!(error, DecodeError::BodyChecksum { .. }), "{error}");
     }
-    // The capacity of the newest filter is 240 keys.
+    // Filters left over, and too few: the keys and capacities are those of so many.
+    let loads = |n: usize| {
+        let rows = standalone.len() - FOOTER_BYTES - 2 * 16;
+        let bytes = [&standalone[..rows], &vec![0; 16 * n], &standalone[standalone.len() - 72..]].concat();
+        forge_loads(&forge(&bytes, 0, &(n as u64).to_le_bytes()), n, |loads| loads.fill([1, 1]))
+    };
+    assert!(ScalableBloomFilter::from_standalone(&loads(3)).is_ok());
+    for n_filters in [0, 1, 2, 4] {
+        assert_eq!(open(&loads(n_filters)), footer("number of filters", n_filters as u64));
+    }
+    // The capacity of the largest filter is 240 keys.
     for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
         assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
     }
-    assert_eq!(forged(16, &[12]), footer("number of keys", filter.inserted_keys()));
-    for keys in [0, 179, 421, u64::MAX] {
-        assert_eq!(forged(8, &u64::to_le_bytes(keys)), footer("number of keys", keys));
+    assert_eq!(forged(42, &[4]), footer("initial capacity", 60));
+    assert_eq!(forged(42, &[255]), footer("initial capacity", 60));
+    let with_load = |at: usize, load| forge_loads(&standalone, 3, |loads| loads[at] = load);
+    for (at, load) in [(0, [61, 60]), (2, [241, 240]), (1, [u64::MAX, 120]), (1, [1, 0])] {
+        assert_eq!(open(&with_load(at, load)), footer("number of keys", load[0]));
     }
-    assert!(ScalableBloomFilter::from_standalone(&forge(&standalone, 8, &u64::to_le_bytes(180))).is_ok());
+    for (at, capacity) in [(0, 200), (1, 1_000), (2, u64::MAX)] {
+        assert_eq!(open(&with_load(at, [0, capacity])), footer("capacity of a filter", capacity));
+    }
+    for (at, load) in [(0, [0, 60]), (2, [0, 240]), (2, [240, 240]), (0, [u64::MAX; 2])] {
+        assert!(ScalableBloomFilter::from_standalone(&with_load(at, load)).is_ok(), "{load:?}");
+    }
     let (bytes, _) = allocated(|| ScalableBloomFilter::from_standalone(&standalone));
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
@@ -304,7 +341,7 @@ fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {
         let bytes: Vec<u8> = filters.iter().flat_map(BloomFilter::to_standalone).collect();
         let footer = sample().to_standalone();
-        let bytes = [&bytes[..], &footer[footer.len() - FOOTER_BYTES..]].concat();
+        let bytes = [&bytes[..], &footer[footer.len() - FOOTER_BYTES - 2 * 16..]].concat();
         ScalableBloomFilter::from_standalone(&bytes).map(|_| ())
     };
     let [first, second, third] = [0, 1, 2].map(|at| sample().filters()[at].clone());
@@ -320,7 +357,7 @@ fn filters_with_different_parameters_are_refused() {
         of(&[of_other_seed, second.clone(), third.clone()]),
         error!(DecodeError::Footer { field: "seed", found: 7 })
     );
-    // In reverse order, the next filter would be sized from the first, smallest one.
+    // In reverse order, the first, smallest one would take the keys of the last.
     assert!(of(&[third, second, first]).is_err());
 }
 
@@ -654,8 +691,16 @@ fn filters_that_differ_in_one_property_are_not_equal() {
     assert!(filter == of(2, &numbers()[..9]));
     assert!(filter != of(2, &numbers()[9..18]), "other bits");
     assert!(filter != of(3, &numbers()[..9]), "another growth");
-    let other = ScalableBloomFilter::from_standalone(&forge(&filter.to_standalone(), 8, &[8])).unwrap();
-    assert!(filter != other, "another number of keys");
+    let other = ScalableBloomFilter::from_standalone(&forge_loads(&filter.to_standalone(), 1, |loads| {
+        loads[0][0] = 8
+    }));
+    assert!(filter != other.unwrap(), "another number of keys");
+    for forged in [(42, &[2][..]), (8, &0.11_f64.to_le_bytes())]
+        .map(|(at, bytes)| forge(&of(2, &numbers()[..150]).to_standalone(), at, bytes))
+    {
+        let other = ScalableBloomFilter::from_standalone(&forged).unwrap();
+        assert!(other.inserted_keys() == 150);
+    }
 }
 
 #[test]
@@ -701,6 +746,12 @@ fn the_seed_is_set_before_the_first_key() {
     cleared.clear();
     assert_eq!(cleared, with_fpr(60, 0.1).with_seed(99).unwrap());
     assert_eq!(cleared.with_seed(8).unwrap().seed(), 8);
+    // Whatever the bytes say about the keys.
+    let forged =
+        forge_loads(&sample().to_standalone(), 3, |loads| loads.iter_mut().for_each(|load| load[0] = 0));
+    let forged = ScalableBloomFilter::from_standalone(&forged).unwrap();
+    assert_eq!(forged.inserted_keys(), 0);
+    assert_eq!(forged.with_seed(1).unwrap_err(), error!(SizingError::SeedAfterKeys { seed: 1_u64 }));
 }
 
 #[test]
