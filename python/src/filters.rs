@@ -590,8 +590,8 @@ filter_class! {
             Self::read_file(py, path)
         }
 
-        /// The union of one or more filters of one fpr and seed. Its fpr is the sum of theirs, and a lookup probes the
-        /// parts of all: unite few.
+        /// The union of one or more filters of one fpr and seed. Filters with few keys become one. Full ones stay as
+        /// they are: a lookup then probes the parts of all, and fpr is up to the sum of theirs.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
             union_of(filters, Self::copy, Self::unite)
@@ -603,7 +603,7 @@ filter_class! {
             self.quickly(py, |filter| filter.inserted_keys())
         }
 
-        /// The false-positive rate that was requested.
+        /// The false-positive rate that was requested, or more after `union`.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> f64 {
             self.quickly(py, |filter| filter.fpr())
@@ -624,8 +624,7 @@ filter_class! {
 impl ScalableBloomFilter {
     fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
         combine(py, &self.filter, &other.filter, |ours, theirs| {
-            // A copy of theirs, and the next filter, for about as many keys as both have.
-            check_memory(ours.byte_len() + 2 * theirs.byte_len())?;
+            check_memory(theirs.byte_len())?;
             ours.union_with(theirs).map_err(|error| match error {
                 // Their capacities may differ, and they have no bits_per_key.
                 MismatchError::Probes { .. } => PyValueError::new_err(format!(
