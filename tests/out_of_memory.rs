@@ -297,6 +297,37 @@ fn a_scalable_filter_grows_or_stays() {
     });
     // The list of filters, that of their keys, and two filters.
     assert_eq!((growing.filters().len(), failures), (2, 4));
+    let (copy, failures) = attempts(|| growing.try_clone());
+    assert_eq!((copy, failures), (growing, 4));
+}
+
+/// An item that were seen and not queued would never come out.
+#[test]
+fn a_frontier_queues_an_item_or_has_not_seen_it() {
+    for is_growing in [false, true] {
+        let make =
+            || if is_growing { Frontier::growing(10, 0.1) } else { Frontier::with_fpr(100, 0.1) }.unwrap();
+        let items = || (0_u64..40).map(|i| i as i64);
+        let mut frontier = make();
+        frontier.extend(items());
+        let failures = sweep(
+            || (make(), 0),
+            |(frontier, inserted)| {
+                while let Some(item) = items().nth(*inserted) {
+                    frontier.try_insert(item)?;
+                    *inserted += 1;
+                }
+                Ok::<(), SizingError>(())
+            },
+            |(frontier, inserted)| {
+                let mut same = make();
+                same.extend(items().take(*inserted));
+                assert!(frontier.to_standalone() == same.to_standalone(), "after {inserted}");
+            },
+            |(same, _), ()| assert!(same.to_standalone() == frontier.to_standalone()),
+        );
+        assert!(failures >= if is_growing { 6 } else { 3 }, "{failures}");
+    }
 }
 
 #[test]

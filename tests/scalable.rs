@@ -727,6 +727,13 @@ fn every_kernel_queries_every_filter() {
             numbers()[..300].iter().map(|key| hash_key(key, 99)).chain((0..1000).map(mix)).collect();
         let mut found = vec![false; hashes.len()];
         filter.contains_batch(&hashes, &mut found);
+        // Bits after the last hash are cleared.
+        let mut bitmap = vec![0xff; hashes.len().div_ceil(8)];
+        for n in [hashes.len(), 13] {
+            filter.contains_bitmap(&hashes[..n], &mut bitmap[..n.div_ceil(8)]);
+            let bit = |i: usize| bitmap[i / 8] >> (i % 8) & 1 == 1;
+            assert!((0..n.next_multiple_of(8)).all(|i| bit(i) == (i < n && found[i])), "{kernel}");
+        }
         for (&hash, found) in hashes.iter().zip(found) {
             let expected = filter.filters().iter().any(|filter| filter.contains_hash(hash));
             assert_eq!((found, filter.contains_hash(hash)), (expected, expected), "{kernel}: {hash:#x}");
@@ -764,4 +771,22 @@ fn debug_output_shows_the_shape() {
 #[should_panic(expected = "one answer per hash")]
 fn batches_need_one_answer_per_hash() {
     with_fpr(10, 0.01).contains_batch(&[1, 2], &mut [false]);
+}
+
+#[test]
+#[should_panic(expected = "a byte per eight hashes")]
+fn bitmaps_need_a_byte_per_eight_hashes() {
+    with_fpr(10, 0.01).contains_bitmap(&[1, 2], &mut [0; 2]);
+}
+
+#[test]
+fn a_copy_goes_on_as_its_original() {
+    let mut filter = sample().with_kernel(reference());
+    let mut copy = filter.try_clone().unwrap();
+    assert!(copy == filter && copy.filters().iter().all(|filter| filter.kernel() == reference()));
+    for filter in [&mut copy, &mut filter] {
+        assert!(filter.try_insert("new").unwrap() && !filter.try_insert("new").unwrap());
+        filter.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());
+    }
+    assert!(copy == filter);
 }

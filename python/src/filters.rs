@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::answers::{self, ContainsBitmap as _};
+use crate::answers::{self, OfBits as _};
 use crate::borrowed::BloomView;
 use crate::column::{Inserts, Invalid};
 use crate::errors::{COPY, copy_error, mismatch_error, out_of_memory, sizing_error};
@@ -516,7 +516,7 @@ sized_filter_class! {
         /// Blocks of 512 counters, each with a bit.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.n_blocks())
+            self.quickly(py, |filter| filter.as_filter().n_blocks())
         }
 
         /// Fraction of counters above zero. Reads the whole filter.
@@ -536,7 +536,7 @@ sized_filter_class! {
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.n_blocks(), filter.k()));
+            let (size, k) = self.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
             format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }

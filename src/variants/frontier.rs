@@ -7,6 +7,7 @@ use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
+use crate::blocks::or_abort;
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
 use crate::error::{DecodeError, OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
@@ -139,7 +140,26 @@ impl<T: Key> Frontier<T> {
     /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
     #[doc(alias = "push")]
     pub fn insert(&mut self, item: T) -> bool {
-        let is_new = of_either!(&mut self.filter, |filter| filter.insert(&item));
+        or_abort(self.add(item))
+    }
+
+    /// [`insert`](Self::insert), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the queue, or for a larger filter if the frontier grows, cannot be allocated. The item is not seen
+    /// then.
+    pub fn try_insert(&mut self, item: T) -> Result<bool, SizingError> {
+        Ok(self.add(item)?)
+    }
+
+    fn add(&mut self, item: T) -> Result<bool, OutOfMemory> {
+        // Before the filter has the item: one that is seen and not queued would never come out.
+        reserve_one(&mut self.queue)?;
+        let is_new = match &mut self.filter {
+            Filter::Fixed(filter) => filter.insert(&item),
+            Filter::Growing(filter) => filter.add(filter.hash_key(&item))?,
+        };
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
@@ -153,7 +173,7 @@ impl<T: Key> Frontier<T> {
                 );
             }
         }
-        is_new
+        Ok(is_new)
     }
 
     /// Removes and returns the oldest item in the queue. It stays seen.
@@ -322,6 +342,11 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     }
 
     encoding::standalone_io!(read);
+}
+
+fn reserve_one<T>(queue: &mut VecDeque<T>) -> Result<(), OutOfMemory> {
+    let bytes = (queue.len() + 1).saturating_mul(size_of::<T>());
+    queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })
 }
 
 /// `None` if there are fewer than `at` bytes.

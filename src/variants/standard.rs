@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind};
 use crate::error::{DecodeError, MismatchError, SizingError};
@@ -203,6 +204,17 @@ impl StandardBloomFilter {
         for (found, &hash) in found.iter_mut().zip(hashes) {
             *found = self.contains_hash(hash);
         }
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a bitmap, as
+    /// [`BloomFilter::contains_bitmap`](crate::BloomFilter::contains_bitmap) does.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
+        bitmap::write(hashes, found, |hash| self.contains_hash(hash));
     }
 
     /// Inserts all keys of `other`: bit for bit as if each had been inserted. There is no `|`: filters of two sizes have

@@ -173,6 +173,7 @@ impl ScalableBloomFilter {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
@@ -189,8 +190,8 @@ impl ScalableBloomFilter {
     /// Inserts `key`. Returns whether it was new; if not, [`contains`](Self::contains) was already `true`, and nothing
     /// changes.
     ///
-    /// If the newest filter is full, allocates a larger one. Aborts if out of memory, as `Vec` does;
-    /// [`try_insert_hash`](Self::try_insert_hash) does not.
+    /// If all filters are full, allocates a larger one. Aborts if out of memory, as `Vec` does;
+    /// [`try_insert`](Self::try_insert) does not.
     #[doc(alias("add", "put"))]
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
@@ -203,18 +204,28 @@ impl ScalableBloomFilter {
         or_abort(self.add(hash))
     }
 
-    /// [`insert_hash`](Self::insert_hash), with an error if memory runs out.
+    /// [`insert`](Self::insert), with an error if memory runs out.
     ///
     /// # Errors
     ///
-    /// If the newest filter is full and memory for a larger one cannot be allocated. Nothing is changed then.
+    /// If all filters are full and memory for a larger one cannot be allocated. Nothing is changed then.
+    #[inline]
+    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, SizingError> {
+        self.try_insert_hash(self.seed.hash(key))
+    }
+
+    /// [`try_insert`](Self::try_insert) by hash.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_insert`](Self::try_insert).
     #[inline]
     pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
         Ok(self.add(hash)?)
     }
 
     #[inline]
-    fn add(&mut self, hash: u64) -> Result<bool, OutOfMemory> {
+    pub(in crate::variants) fn add(&mut self, hash: u64) -> Result<bool, OutOfMemory> {
         if self.loads.last().is_none_or(Load::is_full) {
             if self.contains_hash(hash) {
                 return Ok(false);
@@ -240,7 +251,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the newest filter is full and memory for a larger one cannot be allocated. The keys before are inserted then.
+    /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then.
     pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
         Ok(self.add_batch(hashes)?)
     }
@@ -372,12 +383,34 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+        for (found, answer) in found.iter_mut().zip(self.answers(hashes)) {
+            *found = answer;
+        }
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a bitmap, as
+    /// [`BloomFilter::contains_bitmap`] does.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
+        let mut answers = self.answers(hashes);
+        for byte in found {
+            *byte =
+                (0..8).zip(answers.by_ref()).fold(0, |byte, (bit, answer)| byte | u8::from(answer) << bit);
+        }
+    }
+
+    #[inline]
+    fn answers(&self, hashes: &[u64]) -> impl Iterator<Item = bool> {
+        hashes.iter().enumerate().map(|(at, &hash)| {
             if let Some(&later) = hashes.get(at + kernel::AHEAD) {
                 self.prefetch_large(later);
             }
-            *found = self.contains_hash(hash);
-        }
+            self.contains_hash(hash)
+        })
     }
 
     /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
@@ -391,6 +424,22 @@ impl ScalableBloomFilter {
     fn prefetch_large(&self, hash: u64) {
         let is_large = |filter: &&BloomFilter| filter.n_blocks() >= LARGE_BLOCKS;
         self.filters.iter().filter(is_large).for_each(|filter| filter.prefetch(hash));
+    }
+
+    /// A copy, as `clone` makes it, with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, SizingError> {
+        let (mut filters, mut loads) = (Vec::new(), Vec::new());
+        reserve(&mut filters, self.filters.len())?;
+        reserve(&mut loads, self.loads.len())?;
+        for filter in &self.filters {
+            filters.push(filter.as_view().to_filter()?);
+        }
+        loads.extend_from_slice(&self.loads);
+        Ok(Self { filters, loads, ..*self })
     }
 
     /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
