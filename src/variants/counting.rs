@@ -88,24 +88,31 @@ fn count_down(counters: &mut Counters, at: usize) -> bool {
 
 /// Calls `with` for each bit of [`mask`](crate::mask::mask), with the index of its counter.
 // Tried: a walk over the set bits of the mask's lanes. Inserts then take twice as long, because which lanes are empty is
-// unpredictable.
+// unpredictable. As `mask` computes it, probe by probe, inserts are slower by a tenth, and by a quarter for k above 8.
 #[inline(always)]
 fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
     let (first, second) = words(hash);
-    let rotation = (first >> 61) as usize;
-    let counter = |probe: u32, word: u64| {
-        let lane = (rotation + probe as usize) % LANES;
-        64 * lane + (word >> (13 + 6 * lane)) as usize % 64
+    let rotation = first >> 61;
+    // Six bits per lane, rotated so that the lane of the first probe comes first.
+    let in_lanes = |word: u64| {
+        let bits = (word >> 13) & ((1 << 48) - 1);
+        (bits >> (6 * rotation)) | (bits << (48 - 6 * rotation))
     };
+    let (mut first, mut second) = (in_lanes(first), in_lanes(second));
+    let mut difference = first ^ second;
+    let counter =
+        |probe: u32, bit: u64| (rotation as usize + probe as usize) % LANES * 64 + bit as usize % 64;
     for probe in 0..k.min(8) {
         with(counter(probe, first));
+        first >>= 6;
     }
     for probe in 8..k {
         // Both probes of a lane may be the same bit.
-        let (before, at) = (counter(probe, first), counter(probe, second));
-        if at != before {
-            with(at);
+        if difference % 64 != 0 {
+            with(counter(probe, second));
         }
+        second >>= 6;
+        difference >>= 6;
     }
 }
 

@@ -7,12 +7,12 @@ use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
+use super::scalable::ScalableBloomFilter;
 use crate::blocks::or_abort;
 use crate::encoding::{self, LANE_BYTES, StandaloneFooter, StandaloneKind, VERSION};
 use crate::error::{DecodeError, OutOfMemory, SizingError};
 use crate::filter::BloomFilter;
 use crate::key::Key;
-use crate::variants::ScalableBloomFilter;
 
 /// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
 /// extensible Web crawler", 1999).

@@ -39,7 +39,7 @@ impl ScalableBloomFilter {
     ) -> Result<(), E> {
         self.filters.iter().try_for_each(|filter| filter.encode(&mut write))?;
         let mut checksum = Xxh64::new(0);
-        for load in &self.loads {
+        for load in self.loads() {
             let load = [load.keys, load.capacity].map(u64::to_le_bytes);
             checksum.update(load.as_flattened());
             write(load.as_flattened())?;
@@ -117,15 +117,16 @@ impl ScalableBloomFilter {
         let bits_per_key = bits_per_key(most_blocks, series.capacity(newest)).min(MAX_BITS_PER_KEY);
         let is_large = sizing::fpr(bits_per_key, k).is_ok_and(|rate| rate <= series.fpr(newest));
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
-        let (mut copies, mut copied) = (Vec::new(), Vec::new());
+        let (mut copies, mut older) = (Vec::new(), Vec::new());
         reserve(&mut copies, found)?;
-        reserve(&mut copied, found)?;
-        copied.extend(loads());
+        reserve(&mut older, found)?;
         for filter in newest_first(filters) {
             copies.push(filter?.copy()?);
         }
         copies.reverse();
-        Ok(Self { filters: copies, loads: copied, series, next, fpr: of_all, seed: Seed::new(seed) })
+        older.extend(loads());
+        let newest = older.pop().ok_or(wrong("number of filters", n_filters))?;
+        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed: Seed::new(seed) })
     }
 
     encoding::standalone_io!(read);

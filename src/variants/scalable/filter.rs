@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, mem};
 
 use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
 use crate::blocks::{or_abort, reserve};
@@ -44,13 +44,9 @@ use crate::sizing;
 /// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
 /// and 1.81 times at 0.01 %.
 ///
-/// At 1 %, a lookup in seven filters takes 2.1 times as long as in one filter if you look up by key, and 5.8 times if
-/// by hash; at 0.1 %, 2.3 and 3.9 times. That holds for absent and present keys. Where the filters are larger than the
-/// caches close to a core, it takes 2.7 and 7.2 times as long, at 2.2 MB; at 142 MB, 6.2 times by hash, and 3.5 times
-/// with [`contains_batch`](Self::contains_batch). (Zen 4, keys of 16 bytes, two busy cores, 2026-11.)
-///
-/// Adding a filter takes as long as its allocation: 9 µs at 1 % and 42 µs at 0.01 %, in the median of the steps from
-/// 1,000 keys to 255,000 (Zen 4, two busy cores, 2026-11).
+/// A lookup probes all filters, so it costs more the more there are: in seven, two to three times as long as in one if
+/// you look up by key, and four to seven times if by hash, most in large filters.
+/// [`contains_batch`](Self::contains_batch) overlaps the waits for memory.
 ///
 /// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
 /// high costs its memory.
@@ -71,8 +67,10 @@ use crate::sizing;
 pub struct ScalableBloomFilter {
     /// At least one; the last takes new keys. All have the same k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
-    /// Of each filter.
-    pub(super) loads: Vec<Load>,
+    /// Of each filter but the last.
+    pub(super) older: Vec<Load>,
+    /// Of the last, where an insert finds it without another cache line.
+    pub(super) newest: Load,
     pub(super) series: Series,
     /// Index in the series of the filter that is added next, at least 1.
     pub(super) next: usize,
@@ -95,10 +93,12 @@ impl Load {
     }
 }
 
-/// Batches prefetch in filters of this size (128 KiB) or more: a quarter of that of a single filter, because all filters
-/// share the caches. Lookups in seven filters then take 17.6 instead of 19.0 ns a key at 849 KiB together, and 18.5
-/// instead of 21.5 at 2.1 MiB (Zen 4, 2026-11).
-const LARGE_BLOCKS: usize = kernel::LARGE_BLOCKS / 4;
+/// Whether batches prefetch in this filter: from 128 KiB on, a quarter of the size of a single filter, because all filters
+/// share the caches.
+fn is_large(filter: &BloomFilter) -> bool {
+    filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
+}
+
 impl ScalableBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory for
     /// `initial_capacity` keys, and more as they come.
@@ -112,8 +112,8 @@ impl ScalableBloomFilter {
 
     fn with_series(series: Series) -> Result<Self, SizingError> {
         let filters = alloc::vec![BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?];
-        let loads = alloc::vec![Load { keys: 0, capacity: series.capacity(0) }];
-        Ok(Self { filters, loads, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
+        let newest = Load { keys: 0, capacity: series.capacity(0) };
+        Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
     }
 
     /// Continues from a filter of fixed size that holds `keys` distinct keys: new keys go into a second filter, which
@@ -151,12 +151,11 @@ impl ScalableBloomFilter {
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
         let series = Series { k, ..Series::new(keys, of_series, GROWTH, TIGHTENING)? };
         let seed = Seed::new(filter.seed());
-        let (mut filters, mut loads) = (Vec::new(), Vec::new());
+        let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
-        reserve(&mut loads, 2)?;
         filters.push(filter);
-        loads.push(Load { keys, capacity: keys });
-        let mut growing = Self { filters, loads, series, next: 1, fpr, seed };
+        let newest = Load { keys, capacity: keys };
+        let mut growing = Self { filters, older: Vec::new(), newest, series, next: 1, fpr, seed };
         growing.try_grow()?;
         Ok(growing)
     }
@@ -226,7 +225,7 @@ impl ScalableBloomFilter {
 
     #[inline]
     pub(in crate::variants) fn add(&mut self, hash: u64) -> Result<bool, OutOfMemory> {
-        if self.loads.last().is_none_or(Load::is_full) {
+        if self.newest.is_full() {
             if self.contains_hash(hash) {
                 return Ok(false);
             }
@@ -236,9 +235,7 @@ impl ScalableBloomFilter {
             [older @ .., newest] => !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash),
             [] => false,
         };
-        if let Some(load) = self.loads.last_mut() {
-            load.keys += u64::from(is_new);
-        }
+        self.newest.keys += u64::from(is_new);
         Ok(is_new)
     }
 
@@ -269,22 +266,36 @@ impl ScalableBloomFilter {
     /// Puts a filter that is not full last. Only after a union there may be one.
     #[cold]
     fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
-        let Some(at) = self.loads.iter().position(|load| !load.is_full()) else { return self.try_grow() };
-        let last = self.loads.len() - 1;
-        self.loads.swap(at, last);
-        self.filters.swap(at, last);
+        let Some(at) = self.older.iter().position(|load| !load.is_full()) else { return self.try_grow() };
+        let (filter, load) = (self.filters.remove(at), self.older.remove(at));
+        self.put_last(filter, load);
         Ok(())
     }
 
     fn try_grow(&mut self) -> Result<(), OutOfMemory> {
         reserve(&mut self.filters, 1)?;
-        reserve(&mut self.loads, 1)?;
+        reserve(&mut self.older, 1)?;
         // A filter that exceeds the address space is refused as one that exceeds the memory.
         let n_blocks = self.series.n_blocks(self.next).unwrap_or(usize::MAX);
-        self.filters.push(self.filters[0].try_empty(n_blocks)?);
-        self.loads.push(Load { keys: 0, capacity: self.series.capacity(self.next) });
+        let filter = self.filters[0].try_empty(n_blocks)?;
+        self.put_last(filter, Load { keys: 0, capacity: self.series.capacity(self.next) });
         self.next += 1;
         Ok(())
+    }
+
+    /// Puts a filter last, and the one that was last among the older, which are sorted by size.
+    fn put_last(&mut self, filter: BloomFilter, load: Load) {
+        let last = self.older.len();
+        let n_blocks = self.filters[last].n_blocks();
+        let at = self.filters[..last].partition_point(|older| older.n_blocks() <= n_blocks);
+        self.filters[at..].rotate_right(1);
+        self.filters.push(filter);
+        self.older.insert(at, mem::replace(&mut self.newest, load));
+    }
+
+    /// Of each filter.
+    pub(super) fn loads(&self) -> impl Iterator<Item = &Load> {
+        self.older.iter().chain([&self.newest])
     }
 
     /// Adds the keys of `other`: what is possibly present in either is possibly present then. Both must have the same k
@@ -330,20 +341,19 @@ impl ScalableBloomFilter {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
         let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
-        for (filter, load) in other.filters.iter().zip(&other.loads) {
+        for (filter, load) in other.filters.iter().zip(other.loads()) {
             if filter.known_keys() == Some(0) {
                 continue;
             }
             let fits = |(ours, has): (&BloomFilter, &Load)| {
-                let keys = has.keys.saturating_add(load.keys);
-                ours.n_blocks() == filter.n_blocks() && keys <= has.capacity
+                ours.n_blocks() == filter.n_blocks() && load.keys <= has.capacity.saturating_sub(has.keys)
             };
-            if let Some(at) = self.filters.iter().zip(&self.loads).position(fits) {
+            let united = self.filters.iter().zip(self.loads()).position(fits);
+            if let Some(at) = united {
                 self.filters[at].union_with(filter)?;
-                self.loads[at].keys += load.keys;
+                self.older.get_mut(at).unwrap_or(&mut self.newest).keys += load.keys;
             } else {
-                self.filters.push(filter.clone().with_kernel(kernel));
-                self.loads.push(*load);
+                self.put_last(filter.clone().with_kernel(kernel), *load);
             }
         }
         if self.filters.len() > n_filters {
@@ -383,8 +393,12 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for (found, answer) in found.iter_mut().zip(self.answers(hashes)) {
-            *found = answer;
+        let ahead = if self.filters.iter().any(is_large) { kernel::AHEAD } else { hashes.len() };
+        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+            if let Some(&later) = hashes.get(at + ahead) {
+                self.prefetch_large(later);
+            }
+            *found = self.contains_hash(hash);
         }
     }
 
@@ -396,21 +410,14 @@ impl ScalableBloomFilter {
     /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
     pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
         assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
-        let mut answers = self.answers(hashes);
-        for byte in found {
-            *byte =
-                (0..8).zip(answers.by_ref()).fold(0, |byte, (bit, answer)| byte | u8::from(answer) << bit);
-        }
-    }
-
-    #[inline]
-    fn answers(&self, hashes: &[u64]) -> impl Iterator<Item = bool> {
-        hashes.iter().enumerate().map(|(at, &hash)| {
-            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
-                self.prefetch_large(later);
+        let mut answers = [false; 512];
+        for (hashes, found) in hashes.chunks(answers.len()).zip(found.chunks_mut(answers.len() / 8)) {
+            let answers = &mut answers[..hashes.len()];
+            self.contains_batch(hashes, answers);
+            for (byte, answers) in found.iter_mut().zip(answers.chunks(8)) {
+                *byte = answers.iter().rev().fold(0, |byte, answer| byte << 1 | u8::from(*answer));
             }
-            self.contains_hash(hash)
-        })
+        }
     }
 
     /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
@@ -422,8 +429,10 @@ impl ScalableBloomFilter {
     /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
     #[inline]
     fn prefetch_large(&self, hash: u64) {
-        let is_large = |filter: &&BloomFilter| filter.n_blocks() >= LARGE_BLOCKS;
-        self.filters.iter().filter(is_large).for_each(|filter| filter.prefetch(hash));
+        let mut from_newest = self.filters.iter().rev();
+        let newest = from_newest.next().filter(|filter| is_large(filter));
+        let older = from_newest.take_while(|filter| is_large(filter));
+        newest.into_iter().chain(older).for_each(|filter| filter.prefetch(hash));
     }
 
     /// A copy, as `clone` makes it, with an error if memory runs out.
@@ -432,21 +441,21 @@ impl ScalableBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, SizingError> {
-        let (mut filters, mut loads) = (Vec::new(), Vec::new());
+        let (mut filters, mut older) = (Vec::new(), Vec::new());
         reserve(&mut filters, self.filters.len())?;
-        reserve(&mut loads, self.loads.len())?;
+        reserve(&mut older, self.older.len())?;
         for filter in &self.filters {
             filters.push(filter.as_view().to_filter()?);
         }
-        loads.extend_from_slice(&self.loads);
-        Ok(Self { filters, loads, ..*self })
+        older.extend_from_slice(&self.older);
+        Ok(Self { filters, older, ..*self })
     }
 
     /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
     /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
-        self.loads.truncate(1);
+        self.older.clear();
         let n_blocks = self.series.n_blocks(0).unwrap_or(usize::MAX);
         for filter in &mut self.filters {
             filter.clear();
@@ -454,14 +463,14 @@ impl ScalableBloomFilter {
                 *filter = or_abort(filter.try_empty(n_blocks));
             }
         }
-        self.loads[0] = Load { keys: 0, capacity: self.series.capacity(0) };
+        self.newest = Load { keys: 0, capacity: self.series.capacity(0) };
         (self.next, self.fpr) = (1, self.series.fpr);
     }
 
     /// Keys that were new when they were inserted: the distinct keys, less the false positives among them. After
     /// [`union_with`](Self::union_with), keys of both count twice, so it is an upper bound.
     pub fn inserted_keys(&self) -> u64 {
-        self.loads.iter().fold(0, |keys, load| keys.saturating_add(load.keys))
+        self.loads().fold(0, |keys, load| keys.saturating_add(load.keys))
     }
 
     /// Keys that the first filter takes. Each further filter takes twice as many as the one before, or what the bytes say
@@ -470,7 +479,8 @@ impl ScalableBloomFilter {
         self.series.initial_capacity
     }
 
-    /// The filters, oldest first, or in any order after [`union_with`](Self::union_with). New keys go into the last one.
+    /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), but for the last: new keys go
+    /// into that.
     pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
     }
@@ -505,7 +515,7 @@ impl ScalableBloomFilter {
 impl PartialEq for ScalableBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.filters == other.filters
-            && self.loads == other.loads
+            && (&self.older, self.newest) == (&other.older, other.newest)
             && self.series == other.series
             && (self.next, self.fpr) == (other.next, other.fpr)
     }
@@ -543,7 +553,7 @@ mod tests {
             ScalableBloomFilter::with_series(Series::new(1, fpr, 2, tightening).unwrap()).unwrap();
         for number in 0.. {
             filter.insert_hash(mix(number));
-            if filter.filters.len() as u32 == n_filters && filter.loads.iter().all(Load::is_full) {
+            if filter.filters.len() as u32 == n_filters && filter.loads().all(Load::is_full) {
                 break;
             }
         }
