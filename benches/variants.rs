@@ -31,6 +31,7 @@ fn lookups(criterion: &mut Criterion) {
         let atomic = AtomicBloomFilter::from(filter.clone());
         let mut counting = CountingBloomFilter::with_blocks(n_blocks, K).expect("320 MiB");
         counting.insert_batch(&keys);
+        let counting = counting.as_filter();
         let mut standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
         standard.insert_batch(&keys);
         // Grown to a hundred times its initial capacity, to include the cost of the cascade.

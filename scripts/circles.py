@@ -5,7 +5,7 @@ for folder in map(pathlib.Path, sys.argv[1:]):
     files = {tuple(part for part in parts[path] if part not in ("mod", "lib", "main")): path for path in parts}
     imports = {module: set() for module in files}
     for module, path in files.items():
-        code = re.sub(r"//.*|#\[cfg\(test\)\]\nmod tests \{[^\0]*", "", path.read_text())
+        code = re.sub(r"//.*|pub\(in [\w:]+\)|#\[cfg\(test\)\]\nmod tests \{[^\0]*", "", path.read_text())
         for start, names in re.findall(r"((?:\buse \w+|\bcrate|\bsuper|\bself)(?:::\w+)+)(?:::\{([^}]*))?", code):
             first, *rest = start.removeprefix("use ").split("::")
             base = {"crate": (), "self": module, "super": module[:-1]}.get(first, (*module, first))

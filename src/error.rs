@@ -201,15 +201,6 @@ pub enum MismatchError {
         /// Seed of the other.
         theirs: u64,
     },
-    /// Two scalable filters are made of too many filters for their keys: the next would be larger than all of them. Insert
-    /// the keys into a filter with a higher initial capacity.
-    #[non_exhaustive]
-    Filters {
-        /// Filters of both.
-        n_filters: usize,
-        /// Keys in both.
-        keys: u64,
-    },
 }
 
 impl fmt::Display for MismatchError {
@@ -230,11 +221,6 @@ impl fmt::Display for MismatchError {
             Self::Seed { ours, theirs } => write!(
                 f,
                 "filters with seeds {ours:#x} and {theirs:#x} cannot be combined: build both with one seed"
-            ),
-            Self::Filters { n_filters, keys } => write!(
-                f,
-                "{n_filters} filters are too many to combine for {keys} keys: insert the keys into a filter with a \
-                 higher initial capacity"
             ),
         }
     }
@@ -569,11 +555,6 @@ mod tests {
             (
                 MismatchError::Seed { ours: 0, theirs: 9 },
                 "filters with seeds 0x0 and 0x9 cannot be combined: build both with one seed",
-            ),
-            (
-                MismatchError::Filters { n_filters: 17, keys: 9 },
-                "17 filters are too many to combine for 9 keys: insert the keys into a filter with a higher initial \
-                 capacity",
             ),
         ] {
             assert_eq!(error.to_string(), text);

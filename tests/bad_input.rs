@@ -11,7 +11,7 @@ use bloomline::{
     BloomFilter, BloomView, DecodeError, FilterBuilder, Key, OwnedView, StandaloneFooter, StandaloneKind, mix,
 };
 use common::allocations::{allocated, kept};
-use common::decode::{decoders_survive, forge_footer as forge};
+use common::decode::{decoders_survive, forge_footer as forge, forge_loads};
 use common::errors::error;
 use proptest::prelude::*;
 
@@ -216,12 +216,13 @@ fn opening_and_lookups_allocate_nothing() {
     assert!(bytes <= standalone.len(), "{bytes} bytes for a copy of {}", standalone.len());
 }
 
-/// The standalone bytes of a scalable filter made of these filters, oldest first, all but the newest full.
-fn scalable(filters: &[Vec<u8>]) -> Vec<u8> {
+/// The standalone bytes of a scalable filter made of these filters, all full, before the filter of this index is added.
+fn scalable(filters: &[Vec<u8>], next: usize) -> Vec<u8> {
     let written = ScalableBloomFilter::with_fpr(1, 0.5).unwrap().to_standalone();
-    let bytes = [filters.concat(), written[written.len() - 64..].to_vec()].concat();
-    let keys = 1_u64.checked_shl(filters.len() as u32 - 1).unwrap_or(0).wrapping_sub(1);
-    forge(&bytes, 0, [filters.len() as u64, keys].map(u64::to_le_bytes).as_flattened())
+    let (n, tail) = (filters.len(), &written[written.len() - 64 - 8..]);
+    let bytes = [&filters.concat()[..], &vec![0; 16 * n], tail].concat();
+    let bytes = forge(&bytes, 0, &(n as u64).to_le_bytes());
+    forge_loads(&forge(&bytes, 42, &[next as u8]), n, |loads| loads.fill([1, 1]))
 }
 
 /// Forged filters take no memory before they are refused: neither many of them, nor short ones, which take eight times
@@ -239,7 +240,7 @@ fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     assert_eq!(sizes, [8 + 64, 63 * 8 + 64, (1 << 14) + 64]);
 
     let refused = |filters: &[Vec<u8>]| {
-        let bytes = scalable(filters);
+        let bytes = scalable(filters, filters.len());
         let (allocated, refused) = allocated(|| ScalableBloomFilter::from_standalone(&bytes));
         assert_eq!(allocated, 0, "for {} bytes", bytes.len());
         refused.unwrap_err()
@@ -257,12 +258,14 @@ fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     assert_eq!(error, error!(DecodeError::Footer { field: "k", found: u64::from(k) + 1 }));
     assert!(matches!(refused(&[vec![1], newest.clone()]), DecodeError::TooShort { .. }));
 
-    // The most that short filters can take: more than these few would have to be followed by a larger one.
-    let filters = [vec![filter(63, k); 9], vec![newest]].concat();
-    let bytes = scalable(&filters);
-    let (allocated, accepted) = allocated(|| ScalableBloomFilter::from_standalone(&bytes).unwrap());
-    assert_eq!(accepted.byte_len(), 9 * 63 * 64 + (1 << 14));
-    assert!(allocated < bytes.len() + 10 * 4096, "{allocated}");
+    // The most that short filters can take.
+    for (filters, next) in [(vec![filter(63, k); 9], 10), (vec![filter(63, k); 200], 1)] {
+        let n_filters = filters.len();
+        let bytes = scalable(&[filters, vec![newest.clone()]].concat(), next);
+        let (allocated, accepted) = allocated(|| ScalableBloomFilter::from_standalone(&bytes).unwrap());
+        assert_eq!(accepted.byte_len(), n_filters * 63 * 64 + (1 << 14));
+        assert!(allocated < bytes.len() + (n_filters + 1) * 4096, "{allocated}");
+    }
 }
 
 /// An item that takes more memory than most.

@@ -275,7 +275,7 @@ fn a_scalable_filter_grows_or_stays() {
         },
         |(growing, _), ()| assert!(*growing == filter),
     );
-    // Memory for each filter, and for the list of them where it grows.
+    // Memory for each filter, and for the lists of them and of their keys where these grow.
     assert!((5..=8).contains(&failures), "{failures}");
     let in_batch = sweep(
         make,
@@ -290,7 +290,39 @@ fn a_scalable_filter_grows_or_stays() {
         let filter = filter.try_clone()?;
         ScalableBloomFilter::from_filter(filter, 10, 0.01)
     });
-    assert_eq!((growing.filters().len(), failures), (2, 3));
+    // The list of filters, that of their keys, and two filters.
+    assert_eq!((growing.filters().len(), failures), (2, 4));
+    let (copy, failures) = attempts(|| growing.try_clone());
+    assert_eq!((copy, failures), (growing, 4));
+}
+
+/// An item that were seen and not queued would never come out.
+#[test]
+fn a_frontier_queues_an_item_or_has_not_seen_it() {
+    for is_growing in [false, true] {
+        let make =
+            || if is_growing { Frontier::growing(10, 0.1) } else { Frontier::with_fpr(100, 0.1) }.unwrap();
+        let items = || (0_u64..40).map(|i| i as i64);
+        let mut frontier = make();
+        frontier.extend(items());
+        let failures = sweep(
+            || (make(), 0),
+            |(frontier, inserted)| {
+                while let Some(item) = items().nth(*inserted) {
+                    frontier.try_insert(item)?;
+                    *inserted += 1;
+                }
+                Ok::<(), SizingError>(())
+            },
+            |(frontier, inserted)| {
+                let mut same = make();
+                same.extend(items().take(*inserted));
+                assert!(frontier.to_standalone() == same.to_standalone(), "after {inserted}");
+            },
+            |(same, _), ()| assert!(same.to_standalone() == frontier.to_standalone()),
+        );
+        assert!(failures >= if is_growing { 6 } else { 3 }, "{failures}");
+    }
 }
 
 #[test]
@@ -343,7 +375,7 @@ fn every_decoder_reports_that_memory_ran_out() {
     scalable.extend(0..100);
     let bytes = scalable.to_standalone();
     let n_filters = scalable.filters().len();
-    assert_eq!(attempts(|| ScalableBloomFilter::from_standalone(&bytes)), (scalable, 1 + n_filters));
+    assert_eq!(attempts(|| ScalableBloomFilter::from_standalone(&bytes)), (scalable, 2 + n_filters));
 
     for mut frontier in [Frontier::with_fpr(100, 0.01).unwrap(), Frontier::growing(100, 0.01).unwrap()] {
         frontier.extend((0..10).map(|i| i.to_string()));

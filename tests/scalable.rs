@@ -12,12 +12,13 @@ use bloomline::{
     BloomFilter, BloomView, DecodeError, Kernel, MismatchError, Sizing, SizingError, hash_key, mix,
 };
 use common::allocations::{allocated, kept};
-use common::decode::{forge_footer as forge, scalable_decoder_survives};
+use common::decode::{forge_footer as forge, forge_loads, scalable_decoder_survives};
 use common::errors::error;
 use common::scalable::{Input, scalable, with_growth};
 use proptest::prelude::*;
 
-const FOOTER_BYTES: usize = 64;
+/// With the keys, the capacity and the checksum of one filter.
+const FOOTER_BYTES: usize = 88;
 
 fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
     ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range")
@@ -253,6 +254,17 @@ fn standalone_bytes_match_the_format() {
         let [read, made] = [read, made].map(|filter| grown(filter, 2_000));
         assert!(read == made);
     }
+    // Keys in two full or half full filters of one series, which has not grown.
+    let golden = include_bytes!("golden/scalable-union.bin");
+    let read = ScalableBloomFilter::from_standalone(golden).unwrap();
+    assert!(read.to_standalone() == golden);
+    assert_eq!((read.filters().len(), read.inserted_keys(), read.fpr()), (2, 27, 0.02));
+    let mut made = filled(with_fpr(20, 0.01), &numbers[..20]);
+    made.union_with(&filled(with_fpr(20, 0.01), &numbers[20..27])).unwrap();
+    assert_eq!(made.filters(), read.filters());
+    assert!(numbers[..27].iter().all(|key| read.contains(key)));
+    assert_eq!(grown(read.clone(), 40).filters().len(), 2);
+    assert_eq!(grown(read, 41).filters(), grown(made, 41).filters());
     let blocked = include_bytes!("golden/standalone-100-blocks.bin");
     let magic = error!(DecodeError::Magic { found: *b"\x89bloom\r\n" });
     assert_eq!(ScalableBloomFilter::from_standalone(blocked), magic);
@@ -270,8 +282,15 @@ fn each_check_reports_what_is_wrong() {
     assert_eq!(forged(40, &[3]), error!(DecodeError::Version { found: 3, newest: 2 }));
     assert_eq!(forged(41, &[1]), footer("growth", 1));
     assert_eq!(forged(41, &[17]), footer("growth", 17));
-    assert_eq!(forged(42, &[1]), footer("reserved bytes", 1));
-    assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 40));
+    assert_eq!(forged(42, &[0]), footer("index of the next filter", 0));
+    assert_eq!(forged(43, &[1]), footer("reserved bytes", 1));
+    assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 32));
+    for rate in [0.0, -0.1, f64::INFINITY, f64::NAN] {
+        assert_eq!(
+            forged(8, &rate.to_le_bytes()),
+            footer("false-positive rate of all, in bits,", rate.to_bits())
+        );
+    }
     for fpr in [0.0, 1.0, 1e-7, f64::NAN] {
         assert_eq!(forged(24, &fpr.to_le_bytes()), footer("false-positive rate, in bits,", fpr.to_bits()));
     }
@@ -281,19 +300,37 @@ fn each_check_reports_what_is_wrong() {
             footer("tightening, in bits,", tightening.to_bits())
         );
     }
-    // A lower number of filters leaves bytes over, and a higher one runs out of bytes.
-    for n_filters in [0_u64, 1, 2, 4, u64::MAX] {
-        assert_eq!(forged(0, &n_filters.to_le_bytes()), footer("number of filters", n_filters));
+    assert_eq!(forged(0, &u64::MAX.to_le_bytes()), footer("number of filters", u64::MAX));
+    for n_filters in [0_u64, 1, 2, 4] {
+        let error = forged(0, &n_filters.to_le_bytes());
+        assert!(matches!(error, DecodeError::BodyChecksum { .. }), "{error}");
     }
-    // The capacity of the newest filter is 240 keys.
+    // Filters left over, and too few: the keys and capacities are those of so many.
+    let loads = |n: usize| {
+        let rows = standalone.len() - FOOTER_BYTES - 2 * 16;
+        let bytes = [&standalone[..rows], &vec![0; 16 * n], &standalone[standalone.len() - 72..]].concat();
+        forge_loads(&forge(&bytes, 0, &(n as u64).to_le_bytes()), n, |loads| loads.fill([1, 1]))
+    };
+    assert!(ScalableBloomFilter::from_standalone(&loads(3)).is_ok());
+    for n_filters in [0, 1, 2, 4] {
+        assert_eq!(open(&loads(n_filters)), footer("number of filters", n_filters as u64));
+    }
+    // The capacity of the largest filter is 240 keys.
     for initial_capacity in [0, 80, 1_000, 1 << 62, u64::MAX] {
         assert_eq!(forged(16, &initial_capacity.to_le_bytes()), footer("initial capacity", initial_capacity));
     }
-    assert_eq!(forged(16, &[12]), footer("number of keys", filter.inserted_keys()));
-    for keys in [0, 179, 421, u64::MAX] {
-        assert_eq!(forged(8, &u64::to_le_bytes(keys)), footer("number of keys", keys));
+    assert_eq!(forged(42, &[4]), footer("initial capacity", 60));
+    assert_eq!(forged(42, &[255]), footer("initial capacity", 60));
+    let with_load = |at: usize, load| forge_loads(&standalone, 3, |loads| loads[at] = load);
+    for (at, load) in [(0, [61, 60]), (2, [241, 240]), (1, [u64::MAX, 120]), (1, [1, 0])] {
+        assert_eq!(open(&with_load(at, load)), footer("number of keys", load[0]));
     }
-    assert!(ScalableBloomFilter::from_standalone(&forge(&standalone, 8, &u64::to_le_bytes(180))).is_ok());
+    for (at, capacity) in [(0, 200), (1, 1_000), (2, u64::MAX)] {
+        assert_eq!(open(&with_load(at, [0, capacity])), footer("capacity of a filter", capacity));
+    }
+    for (at, load) in [(0, [0, 60]), (2, [0, 240]), (2, [240, 240]), (0, [u64::MAX; 2])] {
+        assert!(ScalableBloomFilter::from_standalone(&with_load(at, load)).is_ok(), "{load:?}");
+    }
     let (bytes, _) = allocated(|| ScalableBloomFilter::from_standalone(&standalone));
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
@@ -304,7 +341,7 @@ fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {
         let bytes: Vec<u8> = filters.iter().flat_map(BloomFilter::to_standalone).collect();
         let footer = sample().to_standalone();
-        let bytes = [&bytes[..], &footer[footer.len() - FOOTER_BYTES..]].concat();
+        let bytes = [&bytes[..], &footer[footer.len() - FOOTER_BYTES - 2 * 16..]].concat();
         ScalableBloomFilter::from_standalone(&bytes).map(|_| ())
     };
     let [first, second, third] = [0, 1, 2].map(|at| sample().filters()[at].clone());
@@ -320,7 +357,7 @@ fn filters_with_different_parameters_are_refused() {
         of(&[of_other_seed, second.clone(), third.clone()]),
         error!(DecodeError::Footer { field: "seed", found: 7 })
     );
-    // In reverse order, the next filter would be sized from the first, smallest one.
+    // In reverse order, the first, smallest one would take the keys of the last.
     assert!(of(&[third, second, first]).is_err());
 }
 
@@ -433,58 +470,149 @@ fn a_filter_that_cannot_go_on_is_refused() {
     }
 }
 
-/// Asserts that the rates of the filters, each with all the keys that it takes, stay at or below the requested rate.
-fn assert_united(filter: &mut ScalableBloomFilter, numbers: std::ops::Range<u64>, requested: f64) {
-    assert!((filter.fpr() / requested - 1.0).abs() < 1e-12, "{}", filter.fpr());
-    assert_holds(filter, numbers.clone());
-    let (first, n_filters) = (numbers.end, filter.filters().len());
-    let more = filter.initial_capacity() << n_filters;
-    filter.insert_batch(&(first..first + more).map(mix).collect::<Vec<_>>());
-    assert!(filter.filters().len() >= n_filters, "{filter:?}");
-    let estimated = filter.estimated_fpr();
-    println!("{n_filters} filters: {:.3} of the requested rate", estimated / requested);
-    assert!(estimated < requested, "{estimated}, requested {requested}");
-    assert_holds(filter, numbers.start..first + more);
+/// `mix` of these numbers, in a filter that grows from `initial_capacity`.
+fn of(initial_capacity: usize, fpr: f64, numbers: std::ops::Range<u64>) -> ScalableBloomFilter {
+    let mut filter = with_fpr(initial_capacity, fpr);
+    filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
+    filter
+}
+
+/// Inserts `mix` of `first` and the numbers after it, until the filter counts `keys` inserted keys. Returns the number
+/// after the last.
+fn filled_up(filter: &mut ScalableBloomFilter, first: u64, keys: u64) -> u64 {
+    let mut number = first;
+    while filter.inserted_keys() < keys {
+        filter.insert_hash(mix(number));
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn a_union_of_filters_with_few_keys_is_one_filter() {
+    let mut filter = of(20_000, 0.01, 0..1);
+    filter.union_with(&of(20_000, 0.01, 1..2)).unwrap();
+    assert_eq!((filter.inserted_keys(), filter.filters().len()), (2, 1));
+    assert_eq!((filter.initial_capacity(), filter.fpr()), (20_000, 0.01));
+    let end = filled_up(&mut filter, 2, 20_000);
+    assert_eq!((filter.filters().len(), filter.byte_len()), (1, with_fpr(20_000, 0.01).byte_len()));
+    assert_holds(&filter, 0..end);
+    // It then grows as one that was never united.
+    filled_up(&mut filter, end, 60_001);
+    let sizes = |filter: &ScalableBloomFilter| -> Vec<usize> {
+        filter.filters().iter().map(BloomFilter::n_blocks).collect()
+    };
+    assert_eq!(sizes(&filter), sizes(&grown(with_fpr(20_000, 0.01), 60_001)));
+}
+
+#[test]
+fn a_hundred_unions_take_the_room_that_there_is() {
+    let mut filter = of(1_000, 0.01, 0..9);
+    for i in 1..100 {
+        filter.union_with(&of(1_000, 0.01, 9 * i..9 * (i + 1))).unwrap();
+    }
+    assert_eq!((filter.inserted_keys(), filter.filters().len(), filter.fpr()), (900, 1, 0.01));
+    assert_holds(&filter, 0..900);
+
+    // Full filters stay apart, and new keys go into one filter behind them.
+    for initial_capacity in [1, 30] {
+        let keys = initial_capacity as u64;
+        let mut filter = of(initial_capacity, 0.01, 0..keys);
+        for i in 1..100 {
+            filter.union_with(&of(initial_capacity, 0.01, keys * i..keys * (i + 1))).unwrap();
+        }
+        assert!(filter.inserted_keys() == 100 * keys && filter.filters().len() == 100, "{filter:?}");
+        assert_holds(&filter, 0..100 * keys);
+        let requested = filter.fpr();
+        assert!((0.01..0.2).contains(&requested) && filter.estimated_fpr() < requested, "{requested}");
+        let more = filled_up(&mut filter, 100 * keys, 102 * keys);
+        assert_eq!(filter.filters().len(), 101);
+        assert!(filter.byte_len() < 100 * with_fpr(initial_capacity, 0.01).byte_len() + 400);
+        assert_holds(&filter, 0..more);
+    }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
-fn a_union_contains_the_keys_of_both_and_keeps_growing() {
-    let of = |initial_capacity, numbers: std::ops::Range<u64>| {
-        let mut filter = with_fpr(initial_capacity, 0.02);
-        filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
-        filter
-    };
-    for (ours, theirs) in [(1_000, 1_000), (1_000, 40), (40, 5_000)] {
-        let mut filter = of(ours, 0..10_000);
-        let other = of(theirs, 10_000..20_000);
+fn a_union_fills_every_filter_before_it_grows() {
+    for (ours, theirs) in [(1_000, 1_000), (1_000, 40), (40, 1_000)] {
+        let mut filter = of(ours, 0.02, 0..600);
+        let other = of(theirs, 0.02, 600..1_200);
+        let room = |capacity: u64| {
+            let takes: u64 = (0..)
+                .map(|i| capacity << i)
+                .scan(0, |sum, takes| {
+                    *sum += takes;
+                    Some(*sum)
+                })
+                .find(|takes| *takes >= 600)
+                .unwrap();
+            takes
+        };
+        let (n_filters, takes) =
+            (filter.filters().len() + other.filters().len(), room(ours as u64) + room(theirs as u64));
         let keys = filter.inserted_keys() + other.inserted_keys();
-        let n_filters = filter.filters().len() + other.filters().len();
         filter.union_with(&other).unwrap();
-        assert_eq!((filter.inserted_keys(), filter.filters().len()), (keys, n_filters + 1));
-        assert!(filter.filters()[..n_filters].is_sorted_by_key(BloomFilter::n_blocks));
-        assert_united(&mut filter, 0..20_000, 0.04);
+        assert_eq!((filter.inserted_keys(), filter.filters().len()), (keys, n_filters));
+        assert_eq!(filter.initial_capacity(), ours as u64);
+        let end = filled_up(&mut filter, 1_200, takes);
+        assert_eq!(filter.filters().len(), n_filters, "{takes} keys");
+        assert_holds(&filter, 0..end);
+        let largest = filter.filters().iter().map(BloomFilter::n_blocks).max();
+        let end = filled_up(&mut filter, end, takes + 1);
+        assert!(
+            filter.filters().len() == n_filters + 1
+                && filter.filters()[n_filters].n_blocks() >= largest.unwrap()
+        );
+        assert_holds(&filter, 0..end);
     }
-    // One after the other: the filter that the previous union added is left out while it is empty.
-    let mut filter = of(2_000, 0..1_000);
-    for i in 1..8 {
-        filter.union_with(&of(2_000, 1_000 * i..1_000 * (i + 1))).unwrap();
-        assert_eq!(filter.filters().len() as u64, i + 2);
+}
+
+/// The rates of all filters, each with all the keys that it takes, add up to at most the rate that the union reports, which is
+/// at most the sum of the rates of both.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn a_union_keeps_the_rate_that_it_reports() {
+    for (ours, theirs) in [(1_000, 1_000), (1_000, 40), (40, 5_000)] {
+        let mut filter = of(ours, 0.02, 0..10_000);
+        filter.union_with(&of(theirs, 0.02, 10_000..20_000)).unwrap();
+        assert!((0.02..0.04).contains(&filter.fpr()), "{}", filter.fpr());
+        assert_holds(&filter, 0..20_000);
+        for keys in [20_000, 40_000, 150_000] {
+            let first = filter.inserted_keys();
+            filled_up(&mut filter, 20_000 + first, keys);
+            let estimated = filter.estimated_fpr();
+            println!(
+                "{ours} and {theirs}, {keys} keys: {:.3} of the reported rate",
+                estimated / filter.fpr()
+            );
+            assert!(estimated < filter.fpr(), "{estimated}, reported {}", filter.fpr());
+        }
     }
-    assert!((7_900..=8_000).contains(&filter.inserted_keys()));
-    assert_united(&mut filter, 0..8_000, 0.16);
     // A filter that had a fixed size, and one of another growth and tightening.
     let old = fixed(0..3_000, 0.02);
     let k = old.k();
     let mut filter = ScalableBloomFilter::from_filter(old, 3_000, 0.05).unwrap();
-    let plan = filter.fpr();
     let theirs = (1..).map(|i| with_growth(100, 0.001 * f64::from(i), 3, 0.7));
     let mut other = theirs.take(900).find(|other| other.filters()[0].k() == k).unwrap();
-    let theirs = other.fpr();
     other.insert_batch(&(3_000..6_000).map(mix).collect::<Vec<_>>());
-    filter.union_with(&other).unwrap();
-    assert_united(&mut filter, 0..6_000, plan + theirs);
-    assert!(filter.estimated_fpr() < 0.05 + theirs);
+    let sum = 0.05 + other.fpr();
+    for [mut a, b] in [[filter.clone(), other.clone()], [other, filter.clone()]] {
+        a.union_with(&b).unwrap();
+        assert!(a.fpr() < sum, "{}", a.fpr());
+        assert_holds(&a, 0..6_000);
+        filled_up(&mut a, 6_000, 50_000);
+        assert!(a.estimated_fpr() < a.fpr(), "{a:?}");
+    }
+    // Rates whose sum no filter can have.
+    let mut sum = 0.0;
+    filter = filled(with_fpr(60, 0.7), &numbers()[..300]);
+    for _ in 0..8 {
+        filter.union_with(&filter.clone()).unwrap();
+        assert!(filter.fpr() < 1.0 && filter.fpr() >= sum);
+        sum = filter.fpr();
+    }
+    assert_holds(&filter, 0..0);
 }
 
 #[test]
@@ -492,43 +620,25 @@ fn a_union_with_an_empty_filter_changes_nothing() {
     let mut filter = sample();
     filter.union_with(&with_fpr(60, 0.1).with_seed(99).unwrap()).unwrap();
     assert_eq!(filter, sample());
+    // Nor is the room of an empty filter lost.
     let mut filter = with_fpr(60, 0.1).with_seed(99).unwrap().with_kernel(reference());
     filter.union_with(&sample()).unwrap();
-    assert_eq!((filter.fpr(), filter.inserted_keys()), (0.2, sample().inserted_keys()));
-    assert_eq!(filter.filters()[..3], *sample().filters());
+    assert_eq!(filter.inserted_keys(), sample().inserted_keys());
+    assert_eq!(filter.filters(), sample().filters());
     assert!(filter.filters().iter().all(|filter| filter.kernel() == reference()));
-    // Rates whose sum no filter can have.
-    let mut filter = filled(with_fpr(60, 0.7), &numbers()[..300]);
-    filter.union_with(&filter.clone()).unwrap();
-    assert!(filter.fpr() < 1.0);
-    assert_holds(&filter, 0..0);
-    // The first of a union may be far too small for the initial capacity.
-    let mut filter = filled(with_fpr(2, 0.1), &numbers()[..1]);
+    assert!((0.1..0.12).contains(&filter.fpr()), "{}", filter.fpr());
+}
+
+#[test]
+fn a_cleared_union_is_as_one_of_no_union() {
+    let mut filter = grown(with_fpr(2, 0.1), 2);
     filter.union_with(&grown(with_fpr(3_000, 0.1), 3_000)).unwrap();
-    assert_eq!(filter.filters()[0].n_blocks(), 1);
     filter.clear();
-    let filter = grown(filter, 1_000);
-    assert!(filter.initial_capacity() == 1_000 && filter.filters().len() == 1, "{filter:?}");
-    assert!(filter.estimated_fpr() < 0.1 && filter.filters()[0].n_blocks() > 10);
-    assert_holds(&filter, 0..1_000);
-}
-
-#[test]
-fn full_filters_are_united_whatever_their_size() {
-    let mut filter = grown(with_fpr(30_000, 0.1), 30_000);
-    filter.union_with(&filter.clone()).unwrap();
-    assert_eq!((filter.initial_capacity(), filter.inserted_keys()), (20_000, 60_000));
-}
-
-#[test]
-fn a_union_goes_on_with_the_lower_tightening() {
-    let of = |tightening| filled(with_growth(60, 0.1, 2, tightening), &numbers()[..9]);
-    for (ours, theirs) in [(0.85, 0.84), (0.84, 0.85)] {
-        let mut filter = of(ours);
-        filter.union_with(&of(theirs)).unwrap();
-        let bytes = filter.to_standalone();
-        assert_eq!(bytes[bytes.len() - 32..][..8], 0.84_f64.to_le_bytes());
-    }
+    assert_eq!(filter, with_fpr(2, 0.1));
+    let mut filter = grown(with_fpr(3_000, 0.1), 3_000);
+    filter.union_with(&grown(with_fpr(2, 0.1), 2)).unwrap();
+    filter.clear();
+    assert_eq!(filter, with_fpr(3_000, 0.1));
 }
 
 #[test]
@@ -545,21 +655,33 @@ fn filters_that_cannot_be_united_stay_as_they_are() {
     assert_eq!(refused(&ours, &theirs), probes);
     let theirs = filled(with_fpr(60, 0.1), &numbers()[..300]);
     assert_eq!(refused(&ours, &theirs), error!(MismatchError::Seed { ours: 99, theirs: 0 }));
+}
 
-    // Each union adds a filter, and so doubles what the next takes.
-    let one = filled(with_fpr(1, 0.1), &numbers()[..1]);
-    let mut filter = one.clone();
-    for _ in 1..16 {
-        filter.union_with(&one).unwrap();
-        assert_holds(&filter, 0..0);
+proptest! {
+    #![proptest_config(ProptestConfig { cases: common::cases(60), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// In any order, of any capacities and numbers of keys, some in both.
+    #[test]
+    fn unions_lose_no_key_and_keep_their_rate(
+        parts in prop::collection::vec((0..200_usize, 0..2_000_u64, 0..400_u64, prop_oneof![Just(0.02), Just(0.021)]), 2..12),
+    ) {
+        let filters: Vec<_> = parts.iter().map(|&(capacity, first, n, fpr)| of(capacity, fpr, first..first + n)).collect();
+        let mut united = filters[0].clone();
+        for other in &filters[1..] {
+            let (ours, theirs) = (united.inserted_keys(), other.inserted_keys());
+            let most = united.filters().len() + other.filters().len();
+            let requested = united.fpr() + other.fpr();
+            united.union_with(other).unwrap();
+            prop_assert_eq!(united.inserted_keys(), ours + theirs);
+            prop_assert!(united.filters().len() <= most && united.fpr() <= requested * (1.0 + 1e-12));
+            assert_holds(&united, 0..0);
+        }
+        let numbers = || parts.iter().flat_map(|&(_, first, n, _)| first..first + n);
+        prop_assert!(numbers().all(|number| united.contains_hash(mix(number))));
+        united.insert_batch(&(10_000..12_000).map(mix).collect::<Vec<_>>());
+        prop_assert!(numbers().chain(10_000..12_000).all(|number| united.contains_hash(mix(number))));
+        assert_holds(&united, 10_000..12_000);
     }
-    assert!(filter.byte_len() < 200_000, "{} bytes", filter.byte_len());
-    let error = refused(&filter, &one);
-    assert_eq!(error, error!(MismatchError::Filters { n_filters: 17, keys: (1 << 16) }));
-    assert_eq!(
-        error.to_string(),
-        "17 filters are too many to combine for 65536 keys: insert the keys into a filter with a higher initial capacity"
-    );
 }
 
 #[test]
@@ -569,8 +691,16 @@ fn filters_that_differ_in_one_property_are_not_equal() {
     assert!(filter == of(2, &numbers()[..9]));
     assert!(filter != of(2, &numbers()[9..18]), "other bits");
     assert!(filter != of(3, &numbers()[..9]), "another growth");
-    let other = ScalableBloomFilter::from_standalone(&forge(&filter.to_standalone(), 8, &[8])).unwrap();
-    assert!(filter != other, "another number of keys");
+    let other = ScalableBloomFilter::from_standalone(&forge_loads(&filter.to_standalone(), 1, |loads| {
+        loads[0][0] = 8
+    }));
+    assert!(filter != other.unwrap(), "another number of keys");
+    for forged in [(42, &[2][..]), (8, &0.11_f64.to_le_bytes())]
+        .map(|(at, bytes)| forge(&of(2, &numbers()[..150]).to_standalone(), at, bytes))
+    {
+        let other = ScalableBloomFilter::from_standalone(&forged).unwrap();
+        assert!(other.inserted_keys() == 150);
+    }
 }
 
 #[test]
@@ -597,6 +727,13 @@ fn every_kernel_queries_every_filter() {
             numbers()[..300].iter().map(|key| hash_key(key, 99)).chain((0..1000).map(mix)).collect();
         let mut found = vec![false; hashes.len()];
         filter.contains_batch(&hashes, &mut found);
+        // Bits after the last hash are cleared.
+        let mut bitmap = vec![0xff; hashes.len().div_ceil(8)];
+        for n in [hashes.len(), 13] {
+            filter.contains_bitmap(&hashes[..n], &mut bitmap[..n.div_ceil(8)]);
+            let bit = |i: usize| bitmap[i / 8] >> (i % 8) & 1 == 1;
+            assert!((0..n.next_multiple_of(8)).all(|i| bit(i) == (i < n && found[i])), "{kernel}");
+        }
         for (&hash, found) in hashes.iter().zip(found) {
             let expected = filter.filters().iter().any(|filter| filter.contains_hash(hash));
             assert_eq!((found, filter.contains_hash(hash)), (expected, expected), "{kernel}: {hash:#x}");
@@ -616,6 +753,12 @@ fn the_seed_is_set_before_the_first_key() {
     cleared.clear();
     assert_eq!(cleared, with_fpr(60, 0.1).with_seed(99).unwrap());
     assert_eq!(cleared.with_seed(8).unwrap().seed(), 8);
+    // Whatever the bytes say about the keys.
+    let forged =
+        forge_loads(&sample().to_standalone(), 3, |loads| loads.iter_mut().for_each(|load| load[0] = 0));
+    let forged = ScalableBloomFilter::from_standalone(&forged).unwrap();
+    assert_eq!(forged.inserted_keys(), 0);
+    assert_eq!(forged.with_seed(1).unwrap_err(), error!(SizingError::SeedAfterKeys { seed: 1_u64 }));
 }
 
 #[test]
@@ -628,4 +771,22 @@ fn debug_output_shows_the_shape() {
 #[should_panic(expected = "one answer per hash")]
 fn batches_need_one_answer_per_hash() {
     with_fpr(10, 0.01).contains_batch(&[1, 2], &mut [false]);
+}
+
+#[test]
+#[should_panic(expected = "a byte per eight hashes")]
+fn bitmaps_need_a_byte_per_eight_hashes() {
+    with_fpr(10, 0.01).contains_bitmap(&[1, 2], &mut [0; 2]);
+}
+
+#[test]
+fn a_copy_goes_on_as_its_original() {
+    let mut filter = sample().with_kernel(reference());
+    let mut copy = filter.try_clone().unwrap();
+    assert!(copy == filter && copy.filters().iter().all(|filter| filter.kernel() == reference()));
+    for filter in [&mut copy, &mut filter] {
+        assert!(filter.try_insert("new").unwrap() && !filter.try_insert("new").unwrap());
+        filter.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());
+    }
+    assert!(copy == filter);
 }

@@ -199,7 +199,7 @@ fn filters_for_a_guessed_number_of_keys_can_be_folded() {
         assert_eq!((filter.n_blocks(), filter.k()), (exact.foldable().n_blocks(), exact.k()));
         let counting = CountingBloomFilter::with_fpr(keys, 0.01).unwrap();
         let shared = AtomicBloomFilter::with_fpr(keys, 0.01).unwrap();
-        assert_eq!([counting.n_blocks(), shared.n_blocks()], [filter.n_blocks(); 2]);
+        assert_eq!([counting.as_filter().n_blocks(), shared.n_blocks()], [filter.n_blocks(); 2]);
         assert_eq!(BloomFilter::with_sizing(exact).unwrap().n_blocks(), exact.n_blocks());
         filter.fold(2).unwrap();
     }

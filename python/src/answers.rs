@@ -1,7 +1,7 @@
 //! Lookups of many keys, and their answers as numpy and Arrow have them.
 #![forbid(unsafe_code)]
 
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::CountingBloomFilter;
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -154,26 +154,28 @@ fn set(bitmap: &mut [u8], i: usize, bit: bool) {
     bitmap[i / 8] = bitmap[i / 8] & !(1 << (i % 8)) | u8::from(bit) << (i % 8);
 }
 
-/// Lookups into a bitmap, for filters that look up into bools only.
-pub trait ContainsBitmap {
+/// What a counting filter has of its bits, as other filters have it of themselves.
+pub trait OfBits {
+    fn k(&self) -> u32;
+    fn seed(&self) -> u64;
+    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
     fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]);
 }
 
-macro_rules! contains_bitmap {
-    ($($Filter:ty)*) => {$(
-        impl ContainsBitmap for $Filter {
-            fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-                let mut bools = [false; 512];
-                for (hashes, bytes) in hashes.chunks(bools.len()).zip(found.chunks_mut(bools.len() / 8)) {
-                    let bools = &mut bools[..hashes.len()];
-                    self.contains_batch(hashes, bools);
-                    for (byte, bools) in bytes.iter_mut().zip(bools.chunks(8)) {
-                        *byte = bools.iter().rev().fold(0, |byte, bool| byte << 1 | u8::from(*bool));
-                    }
-                }
-            }
-        }
-    )*};
-}
+impl OfBits for CountingBloomFilter {
+    fn k(&self) -> u32 {
+        self.as_filter().k()
+    }
 
-contains_bitmap!(CountingBloomFilter ScalableBloomFilter StandardBloomFilter);
+    fn seed(&self) -> u64 {
+        self.as_filter().seed()
+    }
+
+    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.as_filter().contains_batch(hashes, found);
+    }
+
+    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        self.as_filter().contains_bitmap(hashes, found);
+    }
+}

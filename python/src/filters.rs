@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::answers::{self, ContainsBitmap as _};
+use crate::answers::{self, OfBits as _};
 use crate::arguments::{
     self, bits_per_key, expected_keys, factor, fpr, initial_capacity, mmap, nulls, path, seed, verify,
 };
@@ -507,7 +507,7 @@ sized_filter_class! {
         /// Blocks of 512 counters, each with a bit.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.n_blocks())
+            self.quickly(py, |filter| filter.as_filter().n_blocks())
         }
 
         /// Fraction of counters above zero. Reads the whole filter.
@@ -527,7 +527,7 @@ sized_filter_class! {
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.n_blocks(), filter.k()));
+            let (size, k) = self.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
             format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
@@ -581,8 +581,8 @@ filter_class! {
             Self::read_file(py, path)
         }
 
-        /// The union of one or more filters of one fpr and seed. Its fpr is the sum of theirs, and a lookup probes the
-        /// parts of all: unite few.
+        /// The union of one or more filters of one fpr and seed. Filters with few keys become one. Full ones stay as
+        /// they are: a lookup then probes the parts of all, and fpr is up to the sum of theirs.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
             union_of(filters, Self::copy, Self::unite)
@@ -594,7 +594,7 @@ filter_class! {
             self.quickly(py, |filter| filter.inserted_keys())
         }
 
-        /// The false-positive rate that was requested.
+        /// The false-positive rate that was requested, or more after `union`.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> f64 {
             self.quickly(py, |filter| filter.fpr())
@@ -615,8 +615,7 @@ filter_class! {
 impl ScalableBloomFilter {
     fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
         combine(py, &self.filter, &other.filter, |ours, theirs| {
-            // A copy of theirs, and the next filter, for about as many keys as both have.
-            check_memory(ours.byte_len() + 2 * theirs.byte_len())?;
+            check_memory(theirs.byte_len())?;
             ours.union_with(theirs).map_err(|error| match error {
                 // Their capacities may differ, and they have no bits_per_key.
                 MismatchError::Probes { .. } => PyValueError::new_err(format!(

@@ -71,8 +71,8 @@ def test_union_of_scalable_filters():
     f, g, h = scalable(range(1_000)), scalable(range(1_000, 3_000)), scalable(["ant"])
     before = [x.to_bytes() for x in (f, g, h)]
     united = ScalableBloomFilter.union(x for x in (f, g, h))
-    assert united.contains_many(range(3_000)).all() and "ant" in united and united.fpr == pytest.approx(0.03)
-    assert united.contains_many(range(10_000, 110_000)).mean() < 0.03
+    assert united.contains_many(range(3_000)).all() and "ant" in united and 0.01 < united.fpr < 0.03
+    assert united.contains_many(range(10_000, 110_000)).mean() < united.fpr
     assert [x.to_bytes() for x in (f, g, h)] == before
     assert ScalableBloomFilter.union([f]) == f and ScalableBloomFilter.union([f]) is not f
     united.update(range(3_000, 9_000))

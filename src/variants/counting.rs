@@ -89,8 +89,8 @@ fn count_down(counters: &mut Counters, at: usize) -> bool {
 }
 
 /// Calls `with` for each bit of [`mask`](crate::mask::mask), with the index of its counter.
-// Tried: a walk over the set bits of the mask's lanes. An insert then takes 26 ns instead of 13, because which lanes
-// are empty is unpredictable (16 KiB, k = 6; Zen 5, 2026-11).
+// Tried: a walk over the set bits of the mask's lanes. Inserts then take twice as long, because which lanes are empty is
+// unpredictable. As `mask` computes it, probe by probe, inserts are slower by a tenth, and by a quarter for k above 8.
 #[inline(always)]
 fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
     let (first, second) = words(hash);
@@ -173,6 +173,7 @@ impl CountingBloomFilter {
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. Bits and counters stay the same.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { filter: self.filter.with_kernel(kernel), ..self }
@@ -217,7 +218,7 @@ impl CountingBloomFilter {
 
     #[inline]
     fn raise_counters(&mut self, hash: u64) {
-        let (k, counters) = (self.k(), self.counters_of_mut(hash));
+        let (k, counters) = (self.filter.k(), self.counters_of_mut(hash));
         for_each_bit(hash, k, |at| count_up(counters, at));
     }
 
@@ -236,7 +237,7 @@ impl CountingBloomFilter {
         if !self.contains_hash(hash) {
             return false;
         }
-        let (k, counters) = (self.k(), self.counters_of_mut(hash));
+        let (k, counters) = (self.filter.k(), self.counters_of_mut(hash));
         let mut unused = [0; LANES];
         for_each_bit(hash, k, |at| unused[at / 64] |= u64::from(count_down(counters, at)) << (at % 64));
         self.filter.clear_bits(hash, unused);
@@ -260,7 +261,7 @@ impl CountingBloomFilter {
     pub fn count_hash(&self, hash: u64) -> u32 {
         let counters = self.counters_of(hash);
         let mut least = SATURATED;
-        for_each_bit(hash, self.k(), |at| least = least.min(counter(counters, at)));
+        for_each_bit(hash, self.filter.k(), |at| least = least.min(counter(counters, at)));
         least.into()
     }
 
@@ -283,18 +284,8 @@ impl CountingBloomFilter {
         self.filter.contains_hash(hash)
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
-    /// single lookups from about eight keys on.
-    ///
-    /// # Panics
-    ///
-    /// If the slices differ in length.
-    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.filter.contains_batch(hashes, found);
-    }
-
-    /// Borrows the bits as a plain filter: for estimates, for lookups by other code, and to write bytes of a fifth of
-    /// the size where keys need not be removed any more.
+    /// Borrows the bits as a plain filter: for its size, k and seed, for estimates, for lookups in batches or by other
+    /// code, and to write bytes of a fifth of the size where keys need not be removed any more.
     #[inline]
     pub fn as_filter(&self) -> &BloomFilter {
         &self.filter
@@ -314,28 +305,10 @@ impl CountingBloomFilter {
         halves.map(|count| u64::from(count == SATURATED)).sum()
     }
 
-    /// Probes per key, 1 to 16.
-    #[inline]
-    pub fn k(&self) -> u32 {
-        self.filter.k()
-    }
-
-    /// Blocks of 64 bytes; each has 256 bytes of counters.
-    #[inline]
-    pub fn n_blocks(&self) -> usize {
-        self.filter.n_blocks()
-    }
-
     /// Bytes of memory that bits and counters take.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.filter.byte_len() + size_of_val(self.counters())
-    }
-
-    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
-    #[inline]
-    pub fn seed(&self) -> u64 {
-        self.filter.seed()
     }
 
     #[inline]
@@ -345,12 +318,12 @@ impl CountingBloomFilter {
 
     #[inline]
     fn counters_of(&self, hash: u64) -> &Counters {
-        &self.counters()[block_index(hash, self.n_blocks())]
+        &self.counters()[block_index(hash, self.filter.n_blocks())]
     }
 
     #[inline]
     fn counters_of_mut(&mut self, hash: u64) -> &mut Counters {
-        let index = block_index(hash, self.n_blocks());
+        let index = block_index(hash, self.filter.n_blocks());
         let (counters, _) = self.counters.as_mut_slice().as_flattened_mut().as_chunks_mut();
         &mut counters[index]
     }
@@ -366,8 +339,8 @@ impl CountingBloomFilter {
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
-        let (n_blocks, keys) = (self.n_blocks() as u64, self.filter.known_keys());
-        let (k, seed, checksum) = (self.k(), self.seed(), footer::checksum(counters));
+        let (n_blocks, keys) = (self.filter.n_blocks() as u64, self.filter.known_keys());
+        let (k, seed, checksum) = (self.filter.k(), self.filter.seed(), footer::checksum(counters));
         let footer = StandaloneFooter::new(StandaloneKind::Counting, n_blocks, k, seed, keys, checksum);
         write(counters)?;
         write(&footer.to_bytes())
@@ -429,7 +402,9 @@ impl From<CountingBloomFilter> for BloomFilter {
 /// Equal if both give the same answers, and will after the same inserts and removes: same blocks, counters, k and seed.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.k() == other.k() && self.seed() == other.seed() && self.counters() == other.counters()
+        self.filter.k() == other.filter.k()
+            && self.filter.seed() == other.filter.seed()
+            && self.counters() == other.counters()
     }
 }
 
@@ -444,9 +419,9 @@ impl<K: Key> Extend<K> for CountingBloomFilter {
 impl fmt::Debug for CountingBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CountingBloomFilter")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
+            .field("n_blocks", &self.filter.n_blocks())
+            .field("k", &self.filter.k())
+            .field("seed", &self.filter.seed())
             .field("kernel", &self.filter.kernel())
             .finish_non_exhaustive()
     }

@@ -7,15 +7,15 @@ use core::fmt;
 
 use xxhash_rust::xxh64::Xxh64;
 
+use super::scalable::ScalableBloomFilter;
 use crate::error::{DecodeError, SizingError};
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::LANE_BYTES;
-use crate::memory::OutOfMemory;
+use crate::memory::{OutOfMemory, or_abort};
 use crate::standalone;
-use crate::variants::ScalableBloomFilter;
 
 /// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
 /// extensible Web crawler", 1999).
@@ -143,7 +143,26 @@ impl<T: Key> Frontier<T> {
     /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
     #[doc(alias = "push")]
     pub fn insert(&mut self, item: T) -> bool {
-        let is_new = of_either!(&mut self.filter, |filter| filter.insert(&item));
+        or_abort(self.add(item))
+    }
+
+    /// [`insert`](Self::insert), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the queue, or for a larger filter if the frontier grows, cannot be allocated. The item is not seen
+    /// then.
+    pub fn try_insert(&mut self, item: T) -> Result<bool, SizingError> {
+        Ok(self.add(item)?)
+    }
+
+    fn add(&mut self, item: T) -> Result<bool, OutOfMemory> {
+        // Before the filter has the item: one that is seen and not queued would never come out.
+        reserve_one(&mut self.queue)?;
+        let is_new = match &mut self.filter {
+            Filter::Fixed(filter) => filter.insert(&item),
+            Filter::Growing(filter) => filter.add(filter.hash_key(&item))?,
+        };
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
@@ -157,7 +176,7 @@ impl<T: Key> Frontier<T> {
                 );
             }
         }
-        is_new
+        Ok(is_new)
     }
 
     /// Removes and returns the oldest item in the queue. It stays seen.
@@ -324,6 +343,11 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
             None => Ok(frontier),
         }
     }
+}
+
+fn reserve_one<T>(queue: &mut VecDeque<T>) -> Result<(), OutOfMemory> {
+    let bytes = (queue.len() + 1).saturating_mul(size_of::<T>());
+    queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })
 }
 
 /// `None` if there are fewer than `at` bytes.

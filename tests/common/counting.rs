@@ -75,7 +75,7 @@ pub fn counting(input: Input<'_>) {
 
 impl Model {
     fn run(&mut self, operation: &Operation<'_>) {
-        let seed = self.filter.seed();
+        let seed = self.filter.as_filter().seed();
         match operation {
             Operation::Insert(number) => self.insert(mix((*number).into()), CountingBloomFilter::insert_hash),
             Operation::InsertKey(key) => self.insert(hash_key(key, seed), |filter, _| filter.insert(key)),
@@ -127,8 +127,8 @@ impl Model {
 
     /// The indices of the counters of a hash, one for each bit of its mask.
     fn counters_of(&self, hash: u64) -> Vec<usize> {
-        let block = ((u128::from(hash) * self.filter.n_blocks() as u128) >> 64) as usize;
-        let lanes = mask(hash, self.filter.k());
+        let block = ((u128::from(hash) * self.filter.as_filter().n_blocks() as u128) >> 64) as usize;
+        let lanes = mask(hash, self.filter.as_filter().k());
         (0..512).filter(|bit| lanes[bit / 64] >> (bit % 64) & 1 == 1).map(|bit| 512 * block + bit).collect()
     }
 
@@ -177,7 +177,7 @@ impl Model {
     /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
     fn check(&mut self) {
         let Self { filter, hashes, counters, .. } = self;
-        let (n_blocks, k) = (filter.n_blocks(), filter.k());
+        let (n_blocks, k) = (filter.as_filter().n_blocks(), filter.as_filter().k());
         let saturated = counters.iter().filter(|&&count| count == SATURATED).count();
         assert_eq!(filter.saturated_counters(), saturated as u64);
         assert_eq!(filter.byte_len(), 320 * n_blocks);
@@ -190,15 +190,17 @@ impl Model {
         assert_eq!(copy.as_filter().known_keys(), filter.as_filter().known_keys());
 
         let present: Vec<u64> = hashes.keys().copied().collect();
-        let mut fresh =
-            BloomFilter::with_blocks(n_blocks, k).expect("in range").with_seed(filter.seed()).unwrap();
+        let mut fresh = BloomFilter::with_blocks(n_blocks, k)
+            .expect("in range")
+            .with_seed(filter.as_filter().seed())
+            .unwrap();
         fresh.insert_batch(&present);
         if self.removes_are_valid {
             if saturated == 0 {
                 assert!(fresh == *filter.as_filter(), "wrong bits for its keys");
             }
             let mut found = vec![false; present.len()];
-            filter.contains_batch(&present, &mut found);
+            filter.as_filter().contains_batch(&present, &mut found);
             assert!(found.iter().all(|&found| found), "a key was lost: batch");
             for (&hash, &times) in hashes.iter() {
                 assert!(filter.contains_hash(hash), "a key was lost");

@@ -144,15 +144,36 @@ fn forge_counting(bytes: &mut [u8]) {
     sign(footer);
 }
 
-/// The filters, followed by the footer of a scalable filter in which `key` flips bits.
-fn forge_scalable(filters: &[u8], key: &[u8]) -> Vec<u8> {
-    let written = include_bytes!("../golden/scalable-empty.bin").last_chunk::<64>().expect("a footer");
-    let mut footer = *written;
-    footer[16] = 1;
-    footer.iter_mut().zip(key).for_each(|(byte, change)| *byte ^= change);
-    footer[56..].copy_from_slice(&written[56..]);
-    sign(&mut footer);
-    [filters, &footer].concat()
+/// The filter, followed by its keys and capacity and the footer of a scalable filter in which `key` flips bits.
+fn forge_scalable(filter: &[u8], key: &[u8]) -> Vec<u8> {
+    let written = include_bytes!("../golden/scalable-empty.bin").last_chunk::<88>().expect("a footer");
+    let mut forged = *written;
+    forged[..16].copy_from_slice(&[1_u64, 1].map(u64::to_le_bytes).concat());
+    forged[24 + 16] = 1;
+    let changed =
+        forged.iter_mut().enumerate().filter(|(at, _)| !(16..24).contains(at)).map(|(_, byte)| byte);
+    changed.zip(key).for_each(|(byte, change)| *byte ^= change);
+    forged[80..].copy_from_slice(&written[80..]);
+    forge_loads(&[filter, &forged].concat(), 1, |_| ())
+}
+
+/// The keys and the capacity of each filter in the bytes of a scalable one.
+pub fn loads_of(scalable: &[u8], n_filters: usize) -> Vec<[u64; 2]> {
+    let mut loads = Vec::new();
+    forge_loads(scalable, n_filters, |found| loads = found.to_vec());
+    loads
+}
+
+/// `scalable` with other keys and capacities, and their checksum and the footer's corrected.
+pub fn forge_loads(scalable: &[u8], n_filters: usize, change: impl FnOnce(&mut [[u64; 2]])) -> Vec<u8> {
+    let end = scalable.len() - 64 - 8;
+    let (filters, loads) = scalable[..end].split_at(end - 16 * n_filters);
+    let words: Vec<u64> = loads.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
+    let mut loads = words.as_chunks().0.to_vec();
+    change(&mut loads);
+    let loads: Vec<u8> = loads.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect();
+    let checksum = xxh64(&loads, 0).to_le_bytes();
+    forge_footer(&[filters, &loads, &checksum, &scalable[end + 8..]].concat(), 0, &[])
 }
 
 /// Corrects the checksum of a footer.
@@ -260,14 +281,15 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         return;
     };
     let n_filters = filter.filters().len();
-    // The blocks, the padding that aligns them to a cache line, and the list of filters, which has room for four at least.
+    // The blocks, the padding that aligns them to a cache line, and the lists of filters and of their keys, which have room
+    // for four at least.
     assert!(
-        allocated < filter.byte_len() + 192 * n_filters.max(4),
+        allocated < filter.byte_len() + 208 * n_filters.max(4),
         "{allocated} bytes for {}",
         filter.byte_len()
     );
     // Lanes that the blocks of short filters share are stored up to eight times.
-    assert!(n_filters <= 64 && filter.byte_len() < bytes.len() + n_filters * 4096);
+    assert!(n_filters * 88 <= bytes.len() && filter.byte_len() < bytes.len() + n_filters * 4096);
     let again = filter.to_standalone();
     assert!(again.len() <= bytes.len());
     assert!(ScalableBloomFilter::from_standalone(&again).expect("our own bytes") == filter);

@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, Kernel, mix};
 
-use super::decode::{forge_footer, scalable_decoder_survives};
+use super::decode::{forge_footer, loads_of, scalable_decoder_survives};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -53,8 +53,13 @@ struct Model {
     initial_capacity: u64,
     growth: u64,
     tightening: f64,
-    /// A union, and a filter that was of fixed size, have a filter more than their keys need.
-    least_filters: usize,
+    /// That of the series.
+    fpr: f64,
+    n_filters: usize,
+    /// How many more keys the filters take.
+    room: u64,
+    /// Whether it has filters of its own series alone, each of them from the first on.
+    is_series: bool,
 }
 
 /// An empty filter whose filters each take `growth` times the keys of the one before, at `tightening` times its
@@ -64,7 +69,7 @@ pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f6
     let (mut n_blocks, k) = (filter.filters()[0].n_blocks(), filter.filters()[0].k());
     loop {
         let first = BloomFilter::with_blocks(n_blocks, k).expect("enough memory").to_standalone();
-        let bytes = [&first[..], filter.to_standalone().last_chunk::<64>().expect("a footer")].concat();
+        let bytes = [&first[..], filter.to_standalone().last_chunk::<88>().expect("a footer")].concat();
         let bytes = forge_footer(&forge_footer(&bytes, 41, &[growth]), 32, &tightening.to_le_bytes());
         match ScalableBloomFilter::from_standalone(&bytes) {
             Ok(filter) => return filter,
@@ -72,6 +77,13 @@ pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f6
             Err(_) => n_blocks += n_blocks / 20 + 1,
         }
     }
+}
+
+/// How many more keys the filters take.
+fn room_of(filter: &ScalableBloomFilter) -> u64 {
+    let loads = loads_of(&filter.to_standalone(), filter.filters().len());
+    assert_eq!(loads.iter().map(|[keys, _]| keys).sum::<u64>(), filter.inserted_keys());
+    loads.iter().map(|[keys, capacity]| capacity - keys).sum()
 }
 
 pub fn scalable(input: Input<'_>) {
@@ -89,7 +101,10 @@ pub fn scalable(input: Input<'_>) {
         initial_capacity: initial_capacity.max(1) as u64,
         growth: growth.into(),
         tightening,
-        least_filters: 1,
+        fpr,
+        n_filters: 1,
+        room: initial_capacity.max(1) as u64,
+        is_series: true,
     };
     assert_eq!((model.filter.fpr(), model.filter.seed()), (fpr, input.seed));
     for operation in input.operations.iter().take(MOST_OPERATIONS) {
@@ -120,7 +135,9 @@ impl Model {
                 let first = self.filter.filters()[0].n_blocks();
                 self.filter.clear();
                 self.hashes.clear();
-                (self.new, self.least_filters) = (0, 1);
+                (self.new, self.n_filters, self.is_series) = (0, 1, true);
+                (self.initial_capacity, self.room) =
+                    (self.filter.initial_capacity(), self.filter.initial_capacity());
                 assert!(self.filter.filters().len() == 1 && self.filter.filters()[0].n_blocks() >= first);
                 assert_eq!(self.filter.estimated_fpr(), 0.0);
             }
@@ -143,8 +160,8 @@ impl Model {
                 self.filter = self.filter.clone().with_kernel(kernel);
             }
             Operation::Union(initial_capacity, growth, first, count) => {
-                let (capacity, fpr) = (usize::from(*initial_capacity), self.filter.fpr());
-                let other = with_growth(capacity, fpr, growth % 15 + 2, self.tightening);
+                let capacity = usize::from(*initial_capacity);
+                let other = with_growth(capacity, self.fpr, growth % 15 + 2, self.tightening);
                 let mut other = other.with_seed(self.filter.seed()).unwrap();
                 let first = u64::from(*first);
                 let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
@@ -154,9 +171,16 @@ impl Model {
                     Ok(()) if hashes.is_empty() => assert!(self.filter == before),
                     Ok(()) => {
                         self.hashes.extend(hashes);
+                        let (n_filters, initial_capacity) =
+                            (self.filter.filters().len(), self.initial_capacity);
                         self.continue_with(self.filter.clone());
-                        assert!(self.new >= keys && (self.new == keys || self.new < 1 << 16));
-                        assert!(self.filter.fpr() <= 2.0 * fpr && self.filter.fpr() >= fpr);
+                        assert_eq!((self.new, self.initial_capacity), (keys, initial_capacity));
+                        assert!(n_filters <= before.filters().len() + other.filters().len());
+                        let most = before.fpr() + other.fpr();
+                        assert!(
+                            self.filter.fpr() <= most
+                                && (n_filters > before.filters().len() || self.filter.fpr() == before.fpr())
+                        );
                     }
                     Err(_) => assert!(self.filter == before),
                 }
@@ -168,10 +192,10 @@ impl Model {
                 let hashes: Vec<u64> =
                     (0..=u64::from(*n_blocks)).map(|i| mix(u64::from(*first) + i)).collect();
                 filter.insert_batch(&hashes);
-                let (kernel, fpr) = (self.filter.filters()[0].kernel(), self.filter.fpr());
+                let (kernel, fpr) = (self.filter.filters()[0].kernel(), self.fpr);
                 let keys = hashes.len() as u64;
                 if let Ok(filter) = ScalableBloomFilter::from_filter(filter.with_kernel(kernel), keys, fpr) {
-                    assert!(filter.fpr() <= fpr && filter.inserted_keys() == keys);
+                    assert!(filter.fpr() == fpr && filter.inserted_keys() == keys);
                     (self.growth, self.tightening) = (2, 0.85);
                     self.hashes = hashes.into_iter().collect();
                     self.continue_with(filter);
@@ -182,7 +206,8 @@ impl Model {
 
     /// Takes the shape of a filter that did not grow key by key.
     fn continue_with(&mut self, filter: ScalableBloomFilter) {
-        self.least_filters = filter.filters().len();
+        (self.n_filters, self.is_series) = (filter.filters().len(), false);
+        self.room = room_of(&filter);
         (self.new, self.initial_capacity) = (filter.inserted_keys(), filter.initial_capacity());
         self.filter = filter;
         self.check();
@@ -210,19 +235,28 @@ impl Model {
         assert!(self.filter.contains_hash(hash), "a key was lost");
         self.hashes.insert(hash);
         self.new += u64::from(!was_in);
+        if !was_in && self.room == 0 {
+            self.n_filters += 1;
+            self.room = room_of(&self.filter);
+        } else {
+            self.room -= u64::from(!was_in);
+        }
     }
 
-    /// Checks that there are as many filters as the keys need: all full, except that the newest may have room.
+    /// Checks that a filter was added only when all were full.
     fn check_shape(&self) {
         let filters = self.filter.filters();
-        let (mut capacity, mut total, mut n_filters) = (self.initial_capacity, self.initial_capacity, 1);
-        while total < self.new {
-            capacity *= self.growth;
-            total += capacity;
-            n_filters += 1;
+        assert_eq!((self.filter.inserted_keys(), filters.len()), (self.new, self.n_filters));
+        assert_eq!(room_of(&self.filter), self.room);
+        if self.is_series {
+            let (mut capacity, mut total, mut n_filters) = (self.initial_capacity, self.initial_capacity, 1);
+            while total < self.new {
+                capacity *= self.growth;
+                total += capacity;
+                n_filters += 1;
+            }
+            assert_eq!((filters.len(), self.room), (n_filters, total - self.new));
         }
-        let n_filters = n_filters.max(self.least_filters);
-        assert_eq!((self.filter.inserted_keys(), filters.len()), (self.new, n_filters));
         assert_eq!(self.filter.initial_capacity(), self.initial_capacity);
         assert!(filters.iter().all(|filter| filter.k() == filters[0].k()));
         assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));

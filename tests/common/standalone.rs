@@ -50,7 +50,10 @@ pub fn check<F: Standalone>(filter: F) {
     assert_eq!(filter.seeded(1).unwrap_err(), refused);
     match F::read(&forge_footer(&standalone, 8, &[0; 8])) {
         Ok(forged) => assert_eq!(forged.seeded(1).unwrap_err(), refused),
-        Err(error) => assert_eq!(error, error!(DecodeError::Footer { field: "number of keys", found: 0 })),
+        Err(error) => assert_eq!(
+            error,
+            error!(DecodeError::Footer { field: "false-positive rate of all, in bits,", found: 0 })
+        ),
     }
 }
 

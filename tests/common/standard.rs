@@ -66,6 +66,12 @@ pub fn standard(input: Input<'_>) {
                 hashes.iter().for_each(|&hash| first.add(hash));
                 let mut found = vec![false; hashes.len()];
                 first.filter.contains_batch(&hashes, &mut found);
+                let mut bitmap = vec![0xff; hashes.len().div_ceil(8)];
+                first.filter.contains_bitmap(&hashes, &mut bitmap);
+                let bits = (0..8 * bitmap.len()).map(|i| bitmap[i / 8] >> (i % 8) & 1 == 1);
+                assert!(
+                    bits.eq(found.iter().copied().chain(std::iter::repeat(false)).take(8 * bitmap.len()))
+                );
                 assert!(found.iter().all(|found| *found), "a key was lost");
             }
             Operation::ContainsHash(hash) => {

@@ -266,23 +266,37 @@ def is_in(lanes, n_blocks, k, hash_):
 
 def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
     """`sizes`, in blocks, are the sizes of the filters, which the writer chooses."""
-    filters, capacity, room, inserted = [[0] * (8 * sizes[0])], initial_capacity, initial_capacity, 0
+    filters, counts, capacities = [[0] * (8 * sizes[0])], [0], [initial_capacity]
     for key in keys:
         hash_ = hash_key(key, seed)
         if any(is_in(lanes, len(lanes) // 8, k, hash_) for lanes in filters):
             continue
-        if room == 0:
-            capacity = room = growth * capacity
+        if counts[-1] == capacities[-1]:
             filters.append([0] * (8 * sizes[len(filters)]))
+            counts.append(0)
+            capacities.append(growth * capacities[-1])
         lanes = filters[-1]
         block = block_of(hash_, len(lanes) // 8)
         for i, bits in enumerate(mask(hash_, k)):
             lanes[8 * block + i] |= bits
-        room, inserted = room - 1, inserted + 1
+        counts[-1] += 1
     assert len(filters) == len(sizes)
+    return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
+
+
+def scalable_union(parts, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
+    """Each part is a filter's keys, all of which are new, its number of blocks and its capacity."""
+    filters = [build(keys, n_blocks, k, seed) for keys, n_blocks, _ in parts]
+    counts, capacities = [len(keys) for keys, _, _ in parts], [capacity for _, _, capacity in parts]
+    return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed)
+
+
+def scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
     body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in filters)
-    footer = struct.pack("<QQQddBB6x", len(filters), inserted, initial_capacity, fpr, tightening, VERSION, growth)
-    return body + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
+    rows = b"".join(struct.pack("<QQ", *row) for row in zip(counts, capacities))
+    fields = (len(filters), fpr_of_all, initial_capacity, fpr, tightening, VERSION, growth, next_)
+    footer = struct.pack("<QdQddBBB5x", *fields)
+    return body + rows + xxh64(rows).to_bytes(8, "little") + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
 
 
 # Section 10: frontiers.
@@ -398,6 +412,8 @@ def binary_files():
         "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
+        "scalable-union.bin": scalable_union(
+            [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
         "bank-3-slots.bin": worked_bank_file(),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }

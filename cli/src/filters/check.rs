@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
+use bloomline::BloomFilter;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -82,7 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let filter: (u64, Lookup) = match content {
         Content::Blocked(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::Standard(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
-        Content::Counting(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
+        Content::Counting(it) => {
+            let it = BloomFilter::from(it);
+            (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
+        }
         Content::Scalable(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::State(State { filter, .. }) => match filter {
             Filter::Fixed(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),

@@ -169,15 +169,15 @@ impl<'a> About<'a> {
                 about.bits(filter.fill_ratio(), filter.known_keys(), filter.estimated_keys());
             }
             Content::Counting(filter) => {
-                let n_blocks = filter.n_blocks() as u64;
+                let bits = filter.as_filter();
+                let n_blocks = bits.n_blocks() as u64;
                 about.set("blocks", n_blocks);
                 let blocks = counted(n_blocks, "block");
-                about.shape(format!("{blocks} of 64 bytes and 256 of counters"), filter.k());
+                about.shape(format!("{blocks} of 64 bytes and 256 of counters"), bits.k());
                 about.footer(bytes)?;
                 let saturated = filter.saturated_counters();
                 let text = format!("{} of {} counters", grouped(saturated), grouped(512 * n_blocks));
                 about.fact("saturated", text, "saturated_counters", saturated);
-                let bits = filter.as_filter();
                 about.bits(bits.fill_ratio(), bits.known_keys(), bits.estimated_keys());
             }
             Content::Scalable(filter) => {

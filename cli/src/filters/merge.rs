@@ -118,11 +118,8 @@ impl Merged {
             (Filter::Growing(ours), Part::Growing(view)) => {
                 let failed = |error| anyhow!("{name}: not merged with {first}: {error} (or keep both)");
                 ours.union_with(view).map_err(failed)?;
-                // As in the filter: nothing comes with an empty one, and a rate is below 1.
-                if let Some(theirs) = theirs.filter(|theirs| theirs.keys > 0) {
-                    made.keys = made.keys.saturating_add(theirs.keys);
-                    made.fpr = (made.fpr + theirs.fpr).min(1.0 - f64::EPSILON);
-                }
+                made.keys = made.keys.saturating_add(theirs.map_or(0, |theirs| theirs.keys));
+                made.fpr = made.fpr.max(ours.fpr());
             }
             (ours, _) => {
                 let is_fixed = matches!(ours, Filter::Fixed(_));

@@ -1,0 +1,158 @@
+//! The standalone bytes of a growing filter.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::{iter, mem};
+
+use xxhash_rust::xxh64::Xxh64;
+
+use super::filter::{Load, ScalableBloomFilter};
+use super::series::Series;
+use crate::blocks::BLOCK_BYTES;
+use crate::error::DecodeError;
+use crate::filter::BloomFilter;
+use crate::footer::{self, StandaloneFooter, VERSION};
+use crate::hash::Seed;
+use crate::kind::StandaloneKind;
+use crate::limits::MAX_BITS_PER_KEY;
+use crate::mask::ProbeCount;
+use crate::memory::reserve;
+use crate::sizing;
+use crate::standalone;
+use crate::view::BloomView;
+
+/// Keys and capacity of a filter.
+const LOAD_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 8;
+
+impl ScalableBloomFilter {
+    /// Length of the standalone bytes: the filters', 16 bytes for each with its keys and its capacity, their checksum, and a
+    /// footer of 64 bytes.
+    pub(crate) fn standalone_len(&self) -> usize {
+        let of_each = |filter: &BloomFilter| filter.standalone_len() + LOAD_BYTES;
+        self.filters.iter().map(of_each).sum::<usize>() + CHECKSUM_BYTES + StandaloneFooter::LEN
+    }
+
+    standalone::standalone_io!();
+
+    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    pub(in crate::variants) fn encode<E>(
+        &self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.filters.iter().try_for_each(|filter| filter.encode(&mut write))?;
+        let mut checksum = Xxh64::new(0);
+        for load in self.loads() {
+            let load = [load.keys, load.capacity].map(u64::to_le_bytes);
+            checksum.update(load.as_flattened());
+            write(load.as_flattened())?;
+        }
+        write(&checksum.digest().to_le_bytes())?;
+        let Series { initial_capacity, fpr, growth, tightening, .. } = self.series;
+        let last = u64::from_le_bytes([VERSION, growth, self.next as u8, 0, 0, 0, 0, 0]);
+        let rates = [self.fpr, fpr, tightening].map(f64::to_bits);
+        let fields = [self.filters.len() as u64, rates[0], initial_capacity, rates[1], rates[2], last];
+        write(&footer::seal(fields, StandaloneKind::Scalable))
+    }
+
+    /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares all checksums. The
+    /// filter keeps growing as if it had never been written.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
+    /// build's, or if memory cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut filter = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.insert("user4291");
+    /// let bytes = filter.to_standalone();
+    /// assert!(ScalableBloomFilter::from_standalone(&bytes)?.contains("user4291"));
+    /// assert!(ScalableBloomFilter::from_standalone(&bytes[1..]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let wrong = |field, found| DecodeError::Footer { field, found };
+        let check = |is_right: bool, field, found| is_right.then_some(()).ok_or(wrong(field, found));
+        let (body, fields) = footer::split(bytes, StandaloneKind::Scalable)?;
+        let [n_filters, of_all, initial_capacity, fpr, tightening, last] = fields;
+        let [of_all, fpr, tightening] = [of_all, fpr, tightening].map(f64::from_bits);
+        let [_, growth, next, reserved @ ..] = last.to_le_bytes();
+        check(reserved == [0; 5], "reserved bytes", last >> 24)?;
+        check((2..=16).contains(&growth), "growth", growth.into())?;
+        check(next > 0, "index of the next filter", 0)?;
+        check((0.5..1.0).contains(&tightening), "tightening, in bits,", tightening.to_bits())?;
+        check(of_all > 0.0 && of_all.is_finite(), "false-positive rate of all, in bits,", of_all.to_bits())?;
+        let mut series = Series::new(initial_capacity, fpr, growth, tightening)
+            .map_err(|_| wrong("false-positive rate, in bits,", fpr.to_bits()))?;
+        let (filters, loads) = split_loads(body, n_filters).ok_or(wrong("number of filters", n_filters))?;
+        let (loads, checksum) = loads.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
+        footer::verify(loads, u64::from_le_bytes(*checksum))?;
+        let loads = || loads.as_chunks::<LOAD_BYTES>().0.iter().map(load_of);
+        // Everything is checked before memory is allocated for the first filter.
+        let last = newest_first(filters).next().unwrap_or(Err(wrong("number of filters", n_filters)))?;
+        // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
+        let (k, seed) = (last.k(), last.seed());
+        series.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
+        let bits_per_key =
+            |n_blocks: usize, keys: u64| 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
+        let enough = sizing::bits_per_key_of(of_all.clamp(sizing::lowest_fpr(series.k), 0.5), series.k);
+        let (mut found, mut most_blocks) = (0, 0);
+        for (filter, load) in newest_first(filters).zip(loads().rev().map(Some).chain(iter::repeat(None))) {
+            let filter = filter?;
+            let load = load.ok_or(wrong("number of filters", n_filters))?;
+            check(filter.k() == k, "k", filter.k().into())?;
+            check(filter.seed() == seed, "seed", filter.seed())?;
+            check(load.keys <= load.capacity, "number of keys", load.keys)?;
+            let is_large = load.is_full() || bits_per_key(filter.n_blocks(), load.capacity) >= enough;
+            check(is_large, "capacity of a filter", load.capacity)?;
+            filter.verify()?;
+            found += 1;
+            most_blocks = most_blocks.max(filter.n_blocks());
+        }
+        check(found as u64 == n_filters, "number of filters", n_filters)?;
+        // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
+        let (next, newest) = (usize::from(next), usize::from(next) - 1);
+        let bits_per_key = bits_per_key(most_blocks, series.capacity(newest)).min(MAX_BITS_PER_KEY);
+        let is_large = sizing::fpr(bits_per_key, k).is_ok_and(|rate| rate <= series.fpr(newest));
+        check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
+        let (mut copies, mut older) = (Vec::new(), Vec::new());
+        reserve(&mut copies, found)?;
+        reserve(&mut older, found)?;
+        for filter in newest_first(filters) {
+            copies.push(filter?.copy()?);
+        }
+        copies.reverse();
+        older.extend(loads());
+        let newest = older.pop().ok_or(wrong("number of filters", n_filters))?;
+        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed: Seed::new(seed) })
+    }
+}
+
+/// The filters before the keys and capacities of so many filters, and these, with their checksum. `None` if there are fewer
+/// bytes.
+fn split_loads(body: &[u8], n_filters: u64) -> Option<(&[u8], &[u8])> {
+    let len = usize::try_from(n_filters).ok()?.checked_mul(LOAD_BYTES)?.checked_add(CHECKSUM_BYTES)?;
+    body.split_at_checked(body.len().checked_sub(len)?)
+}
+
+fn load_of(bytes: &[u8; LOAD_BYTES]) -> Load {
+    let [keys, capacity] = bytemuck::cast::<_, [[u8; 8]; 2]>(*bytes).map(u64::from_le_bytes);
+    Load { keys, capacity }
+}
+
+/// The filters in these bytes, last first, up to the first that cannot be read.
+fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, DecodeError>> {
+    iter::from_fn(move || {
+        let all = mem::take(&mut bytes);
+        (!all.is_empty()).then(|| {
+            let (before, last) = standalone::split_last_standalone(all)?;
+            bytes = before;
+            BloomView::from_standalone_unverified(last)
+        })
+    })
+}

@@ -1,0 +1,603 @@
+//! `ScalableBloomFilter`: filters, of which the last takes new keys.
+#![forbid(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::{fmt, mem};
+
+use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
+use crate::error::{MismatchError, SizingError};
+use crate::filter::BloomFilter;
+use crate::hash::Seed;
+use crate::kernel::{self, Kernel};
+use crate::key::Key;
+use crate::limits::MIN_FPR;
+use crate::mask::ProbeCount;
+use crate::memory::{OutOfMemory, or_abort, reserve};
+use crate::sizing;
+
+/// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
+///
+/// It is a series of [`BloomFilter`]s: when one holds the keys that it was sized for, the next is added, twice as large
+/// and with 0.85 times the false-positive rate. These rates form a geometric series whose sum is the requested rate
+/// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom filters", 2007). The sum is an upper bound of the
+/// false-positive rate of all filters together, 1 − Π(1 − rate). A lookup hashes the key once and probes all filters
+/// with one mask.
+///
+/// # Or one filter, folded
+///
+/// If you know the most keys that may come, size a [`BloomFilter`] for them and
+/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best: it folds to any
+/// smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
+/// filter is folded. At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate
+/// (FPR) relative to the requested one:
+///
+/// | keys, as a multiple of the initial capacity | 1 | 10 | 100 |
+/// |---|---|---|---|
+/// | scalable: filters, that is cache lines per lookup | 1 | 4 | 7 |
+/// | scalable: memory | 1.46 | 2.35 | 2.14 |
+/// | scalable: FPR | 0.15 | 0.38 | 0.61 |
+/// | one filter, sized for 100 times the initial capacity: memory | 100 | 10 | 1 |
+/// | the same with a power of two blocks, then folded: memory | 1.3 | 1.1 | 1.7 |
+/// | the same with a power of two blocks, then folded: FPR | 0.31 | 0.79 | 0.10 |
+///
+/// A scalable filter takes the most memory just after it has grown: 4.5 times that of one filter with one key over the
+/// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
+/// and 1.81 times at 0.01 %.
+///
+/// A lookup probes all filters, so it costs more the more there are: in seven, two to three times as long as in one if
+/// you look up by key, and four to seven times if by hash, most in large filters.
+/// [`contains_batch`](Self::contains_batch) overlaps the waits for memory.
+///
+/// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
+/// high costs its memory.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::variants::ScalableBloomFilter;
+///
+/// let mut seen = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
+/// seen.extend(0..100_000);
+/// assert_eq!(seen.filters().len(), 7);
+/// assert!(seen.contains(99_999));
+/// assert!(seen.estimated_fpr() < 0.01);
+/// # Ok::<(), bloomline::SizingError>(())
+/// ```
+#[derive(Clone)]
+pub struct ScalableBloomFilter {
+    /// At least one; the last takes new keys. All have the same k, kernel and seed.
+    pub(super) filters: Vec<BloomFilter>,
+    /// Of each filter but the last.
+    pub(super) older: Vec<Load>,
+    /// Of the last, where an insert finds it without another cache line.
+    pub(super) newest: Load,
+    pub(super) series: Series,
+    /// Index in the series of the filter that is added next, at least 1.
+    pub(super) next: usize,
+    /// What all filters together keep, those to come included. Without filters of another series, `series.fpr`.
+    pub(super) fpr: f64,
+    pub(super) seed: Seed,
+}
+
+/// How many keys a filter has, and how many it takes.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Load {
+    pub(super) keys: u64,
+    pub(super) capacity: u64,
+}
+
+impl Load {
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.keys >= self.capacity
+    }
+}
+
+/// Whether batches prefetch in this filter: from 128 KiB on, a quarter of the size of a single filter, because all filters
+/// share the caches.
+fn is_large(filter: &BloomFilter) -> bool {
+    filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
+}
+
+impl ScalableBloomFilter {
+    /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory for
+    /// `initial_capacity` keys, and more as they come.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be allocated.
+    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
+        Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
+    }
+
+    fn with_series(series: Series) -> Result<Self, SizingError> {
+        let filters = alloc::vec![BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?];
+        let newest = Load { keys: 0, capacity: series.capacity(0) };
+        Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
+    }
+
+    /// Continues from a filter of fixed size that holds `keys` distinct keys: new keys go into a second filter, which
+    /// takes twice as many and is allocated here, and so on. All filters together keep a false-positive rate of at most
+    /// `fpr`. k and seed are taken from `filter`.
+    ///
+    /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
+    /// filter's rate: twice that, say. Reads `filter` once.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not between 0 and 1, or too close to the filter's [`estimated_fpr`](BloomFilter::estimated_fpr) or
+    /// below it, or if memory for the second filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// filter.extend(0..1_000);
+    /// let mut growing = ScalableBloomFilter::from_filter(filter, 1_000, 0.02)?;
+    /// growing.extend(0..100_000);
+    /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
+    /// # Ok::<(), bloomline::SizingError>(())
+    /// ```
+    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, SizingError> {
+        sizing::checked_fpr(fpr, 0.0)?;
+        let k = ProbeCount::new(filter.k())?;
+        let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
+        sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
+        // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
+        let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
+        let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
+        let series = Series { k, ..Series::new(keys, of_series, GROWTH, TIGHTENING)? };
+        let seed = Seed::new(filter.seed());
+        let mut filters = Vec::new();
+        reserve(&mut filters, 2)?;
+        filters.push(filter);
+        let newest = Load { keys, capacity: keys };
+        let mut growing = Self { filters, older: Vec::new(), newest, series, next: 1, fpr, seed };
+        growing.try_grow()?;
+        Ok(growing)
+    }
+
+    /// Sets the seed that keys are hashed with, 0 by default. See [`BloomFilter::with_seed`].
+    ///
+    /// # Errors
+    ///
+    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+        let filters =
+            self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
+        Ok(Self { filters, seed: Seed::new(seed), ..self })
+    }
+
+    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
+        Self { filters, ..self }
+    }
+
+    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
+    #[inline]
+    #[must_use]
+    pub fn hash_key(&self, key: impl Key) -> u64 {
+        self.seed.hash(key)
+    }
+
+    /// Inserts `key`. Returns whether it was new; if not, [`contains`](Self::contains) was already `true`, and nothing
+    /// changes.
+    ///
+    /// If all filters are full, allocates a larger one. Aborts if out of memory, as `Vec` does;
+    /// [`try_insert`](Self::try_insert) does not.
+    #[doc(alias("add", "put"))]
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        self.insert_hash(self.seed.hash(key))
+    }
+
+    /// [`insert`](Self::insert) by hash.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        or_abort(self.add(hash))
+    }
+
+    /// [`insert`](Self::insert), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If all filters are full and memory for a larger one cannot be allocated. Nothing is changed then.
+    #[inline]
+    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, SizingError> {
+        self.try_insert_hash(self.seed.hash(key))
+    }
+
+    /// [`try_insert`](Self::try_insert) by hash.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_insert`](Self::try_insert).
+    #[inline]
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
+        Ok(self.add(hash)?)
+    }
+
+    #[inline]
+    pub(in crate::variants) fn add(&mut self, hash: u64) -> Result<bool, OutOfMemory> {
+        if self.newest.is_full() {
+            if self.contains_hash(hash) {
+                return Ok(false);
+            }
+            self.try_make_room()?;
+        }
+        let is_new = match &mut self.filters[..] {
+            [older @ .., newest] => !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash),
+            [] => false,
+        };
+        self.newest.keys += u64::from(is_new);
+        Ok(is_new)
+    }
+
+    /// Inserts many keys by hash. Faster than single inserts once the filters are large.
+    pub fn insert_batch(&mut self, hashes: &[u64]) {
+        or_abort(self.add_batch(hashes));
+    }
+
+    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then.
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+        Ok(self.add_batch(hashes)?)
+    }
+
+    fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
+        for (at, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
+                self.prefetch_large(later);
+            }
+            self.add(hash)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a filter that is not full last. Only after a union there may be one.
+    #[cold]
+    fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
+        let Some(at) = self.older.iter().position(|load| !load.is_full()) else { return self.try_grow() };
+        let (filter, load) = (self.filters.remove(at), self.older.remove(at));
+        self.put_last(filter, load);
+        Ok(())
+    }
+
+    fn try_grow(&mut self) -> Result<(), OutOfMemory> {
+        reserve(&mut self.filters, 1)?;
+        reserve(&mut self.older, 1)?;
+        // A filter that exceeds the address space is refused as one that exceeds the memory.
+        let n_blocks = self.series.n_blocks(self.next).unwrap_or(usize::MAX);
+        let filter = self.filters[0].try_empty(n_blocks)?;
+        self.put_last(filter, Load { keys: 0, capacity: self.series.capacity(self.next) });
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Puts a filter last, and the one that was last among the older, which are sorted by size.
+    fn put_last(&mut self, filter: BloomFilter, load: Load) {
+        let last = self.older.len();
+        let n_blocks = self.filters[last].n_blocks();
+        let at = self.filters[..last].partition_point(|older| older.n_blocks() <= n_blocks);
+        self.filters[at..].rotate_right(1);
+        self.filters.push(filter);
+        self.older.insert(at, mem::replace(&mut self.newest, load));
+    }
+
+    /// Of each filter.
+    pub(super) fn loads(&self) -> impl Iterator<Item = &Load> {
+        self.older.iter().chain([&self.newest])
+    }
+
+    /// Adds the keys of `other`: what is possibly present in either is possibly present then. Both must have the same k
+    /// and seed, as filters made with the same arguments have.
+    ///
+    /// A filter of `other` is united with one of the same size here, if that has room for its keys. Any other is added,
+    /// and makes lookups slower: no filter can take over the keys of a full one. So filters with few keys, for their
+    /// initial capacity, unite to one filter, and ten full ones to ten. New keys go into whatever has room, then into
+    /// filters of the series that this filter was made for, from the first that is larger than any there is.
+    ///
+    /// If a filter is added, [`fpr`](Self::fpr) rises by its rate, to at most the sum of the rates of both. Keys inserted
+    /// into both count twice in [`inserted_keys`](Self::inserted_keys). Copies the filters that it adds. Aborts if out of
+    /// memory, as `Vec` does.
+    ///
+    /// # Errors
+    ///
+    /// If the filters differ in k or seed. Nothing is changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut monday = ScalableBloomFilter::with_fpr(1_000, 0.01)?;
+    /// let mut tuesday = monday.clone();
+    /// monday.insert("ant");
+    /// tuesday.insert("bee");
+    /// monday.union_with(&tuesday)?;
+    /// assert!(monday.contains("ant") && monday.contains("bee"));
+    /// assert_eq!((monday.filters().len(), monday.fpr()), (1, 0.01));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    // Why `fpr` is kept: it is at least the rates of all filters, each with all keys that it takes, and of those to come.
+    // A filter that is united has the rate that its capacity allowed before. The filters that are added have at most
+    // what `other` keeps without its filters to come. An index that is skipped has no filter, and so no rate.
+    #[doc(alias = "merge")]
+    pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
+        let (ours, theirs) = (self.series.k.get(), other.series.k.get());
+        if ours != theirs {
+            return Err(MismatchError::Probes { ours, theirs });
+        }
+        if self.seed != other.seed {
+            return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
+        }
+        let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
+        for (filter, load) in other.filters.iter().zip(other.loads()) {
+            if filter.known_keys() == Some(0) {
+                continue;
+            }
+            let fits = |(ours, has): (&BloomFilter, &Load)| {
+                ours.n_blocks() == filter.n_blocks() && load.keys <= has.capacity.saturating_sub(has.keys)
+            };
+            let united = self.filters.iter().zip(self.loads()).position(fits);
+            if let Some(at) = united {
+                self.filters[at].union_with(filter)?;
+                self.older.get_mut(at).unwrap_or(&mut self.newest).keys += load.keys;
+            } else {
+                self.put_last(filter.clone().with_kernel(kernel), *load);
+            }
+        }
+        if self.filters.len() > n_filters {
+            self.fpr += other.fpr - other.series.rate_from(other.next);
+            let largest = self.filters.iter().map(BloomFilter::n_blocks).max();
+            while self.series.n_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
+                self.fpr -= self.series.fpr(self.next);
+                self.next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether `key` is possibly present. `false` means definitely absent.
+    ///
+    /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
+    /// and reads one cache line of each filter; does not allocate.
+    #[doc(alias("might_contain", "may_contain"))]
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_hash(self.seed.hash(key))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline(always)]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        BloomFilter::any_contains_hash(&self.filters, hash)
+    }
+
+    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
+    /// single lookups once the filters are large.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length.
+    pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "one answer per hash");
+        let ahead = if self.filters.iter().any(is_large) { kernel::AHEAD } else { hashes.len() };
+        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+            if let Some(&later) = hashes.get(at + ahead) {
+                self.prefetch_large(later);
+            }
+            *found = self.contains_hash(hash);
+        }
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a bitmap, as
+    /// [`BloomFilter::contains_bitmap`] does.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
+        let mut answers = [false; 512];
+        for (hashes, found) in hashes.chunks(answers.len()).zip(found.chunks_mut(answers.len() / 8)) {
+            let answers = &mut answers[..hashes.len()];
+            self.contains_batch(hashes, answers);
+            for (byte, answers) in found.iter_mut().zip(answers.chunks(8)) {
+                *byte = answers.iter().rev().fold(0, |byte, answer| byte << 1 | u8::from(*answer));
+            }
+        }
+    }
+
+    /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.filters.iter().for_each(|filter| filter.prefetch(hash));
+    }
+
+    /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
+    #[inline]
+    fn prefetch_large(&self, hash: u64) {
+        let mut from_newest = self.filters.iter().rev();
+        let newest = from_newest.next().filter(|filter| is_large(filter));
+        let older = from_newest.take_while(|filter| is_large(filter));
+        newest.into_iter().chain(older).for_each(|filter| filter.prefetch(hash));
+    }
+
+    /// A copy, as `clone` makes it, with an error if memory runs out.
+    ///
+    /// # Errors
+    ///
+    /// If memory for the copy cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self, SizingError> {
+        let (mut filters, mut older) = (Vec::new(), Vec::new());
+        reserve(&mut filters, self.filters.len())?;
+        reserve(&mut older, self.older.len())?;
+        for filter in &self.filters {
+            filters.push(filter.as_view().to_filter()?);
+        }
+        older.extend_from_slice(&self.older);
+        Ok(Self { filters, older, ..*self })
+    }
+
+    /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
+    /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
+    pub fn clear(&mut self) {
+        self.filters.truncate(1);
+        self.older.clear();
+        let n_blocks = self.series.n_blocks(0).unwrap_or(usize::MAX);
+        for filter in &mut self.filters {
+            filter.clear();
+            if filter.n_blocks() < n_blocks {
+                *filter = or_abort(filter.try_empty(n_blocks));
+            }
+        }
+        self.newest = Load { keys: 0, capacity: self.series.capacity(0) };
+        (self.next, self.fpr) = (1, self.series.fpr);
+    }
+
+    /// Keys that were new when they were inserted: the distinct keys, less the false positives among them. After
+    /// [`union_with`](Self::union_with), keys of both count twice, so it is an upper bound.
+    pub fn inserted_keys(&self) -> u64 {
+        self.loads().fold(0, |keys, load| keys.saturating_add(load.keys))
+    }
+
+    /// Keys that the first filter takes. Each further filter takes twice as many as the one before, or what the bytes say
+    /// that it was read from.
+    pub fn initial_capacity(&self) -> u64 {
+        self.series.initial_capacity
+    }
+
+    /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), but for the last: new keys go
+    /// into that.
+    pub fn filters(&self) -> &[BloomFilter] {
+        &self.filters
+    }
+
+    /// Bytes of memory that the blocks of all filters take.
+    pub fn byte_len(&self) -> usize {
+        self.filters.iter().map(BloomFilter::byte_len).sum()
+    }
+
+    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.seed.get()
+    }
+
+    /// The false-positive rate that the filter keeps, however many keys come: the requested one, or more after
+    /// [`union_with`](Self::union_with).
+    pub fn fpr(&self) -> f64 {
+        // A rate is below 1, but a sum of rates may not be.
+        self.fpr.min(1.0 - f64::EPSILON)
+    }
+
+    /// The probability that a lookup of a key never inserted returns `true`: 1 − Π(1 −
+    /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
+    #[must_use]
+    pub fn estimated_fpr(&self) -> f64 {
+        1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
+    }
+}
+
+/// Equal if both give the same answers and grow alike: same filters, number of keys and requested parameters.
+impl PartialEq for ScalableBloomFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.filters == other.filters
+            && (&self.older, self.newest) == (&other.older, other.newest)
+            && self.series == other.series
+            && (self.next, self.fpr) == (other.next, other.fpr)
+    }
+}
+
+/// No float in it is NaN.
+impl Eq for ScalableBloomFilter {}
+
+impl<K: Key> Extend<K> for ScalableBloomFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| _ = self.insert(key));
+    }
+}
+
+impl fmt::Debug for ScalableBloomFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScalableBloomFilter")
+            .field("n_filters", &self.filters.len())
+            .field("inserted_keys", &self.inserted_keys())
+            .field("fpr", &self.fpr())
+            .field("seed", &self.seed())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+    use crate::limits::SCALABLE_MIN_FPR;
+
+    /// All full, so that a union adds all.
+    fn with_filters(n_filters: u32, fpr: f64, tightening: f64) -> ScalableBloomFilter {
+        let mut filter =
+            ScalableBloomFilter::with_series(Series::new(1, fpr, 2, tightening).unwrap()).unwrap();
+        for number in 0.. {
+            filter.insert_hash(mix(number));
+            if filter.filters.len() as u32 == n_filters && filter.loads().all(Load::is_full) {
+                break;
+            }
+        }
+        filter
+    }
+
+    /// The rates of the existing filters, and of all that a process can have.
+    #[test]
+    fn the_rates_of_a_union_add_up_to_the_reported_rate_at_most() {
+        let mut united = 0;
+        for rates in [[0.6, 0.3], [0.02, 0.01], [0.01, 0.01], [1e-5, 1.1e-5], [SCALABLE_MIN_FPR; 2]] {
+            for tightenings in [[0.5, 0.5], [0.85, 0.85], [0.5, 0.85], [0.85, 0.8], [0.98, 0.999]] {
+                for numbers in [[1, 1], [1, 5], [5, 1], [3, 4]] {
+                    let [mut filter, other] =
+                        [0, 1].map(|i| with_filters(numbers[i], rates[i], tightenings[i]));
+                    let existing = [&filter, &other].map(|filter| -> f64 {
+                        (0..filter.next).map(|index| filter.series.fpr(index)).sum()
+                    });
+                    if filter.union_with(&other).is_ok() {
+                        let all = existing.iter().sum::<f64>() + filter.series.rate_from(filter.next);
+                        assert!(
+                            all <= filter.fpr * (1.0 + 1e-12) && filter.fpr <= rates[0] + rates[1],
+                            "{rates:?}, {tightenings:?}, {numbers:?}: {all} of {}",
+                            filter.fpr
+                        );
+                        united += 1;
+                    }
+                }
+            }
+        }
+        assert!(united >= 60, "{united}");
+    }
+
+    #[test]
+    fn the_rates_after_a_fixed_filter_add_up_to_the_requested_rate_at_most() {
+        // With a k of 2, the lowest rates of 64 filters are a large part of the whole.
+        for (k, keys, more) in [(2, 1_000, 0.09), (6, 500, 0.01), (16, 500, 1e-5)] {
+            let mut filter = BloomFilter::with_blocks(10, k).unwrap();
+            filter.insert_batch(&(0..keys).map(mix).collect::<Vec<_>>());
+            let (taken, fpr) = (filter.estimated_fpr(), filter.estimated_fpr() + more);
+            let growing = ScalableBloomFilter::from_filter(filter, keys, fpr).unwrap();
+            assert!(growing.series.fpr < fpr, "k {k}: the filter takes {taken}");
+            let all = taken + (1..64).map(|index| growing.series.fpr(index)).sum::<f64>();
+            assert!((0.99 * fpr..=fpr * (1.0 + 1e-12)).contains(&all), "k {k}: {all}, requested {fpr}");
+        }
+    }
+}
