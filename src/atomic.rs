@@ -242,7 +242,7 @@ impl AtomicBloomFilter {
     }
 
     /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
-    pub(crate) fn standalone_len(&self) -> usize {
+    pub fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN

@@ -330,7 +330,7 @@ impl CountingBloomFilter {
 
     /// Length of the standalone bytes: the counters, 256 bytes per block, and a footer of 64 bytes with version, size, k,
     /// seed and checksums. The bits follow from the counters.
-    pub(crate) fn standalone_len(&self) -> usize {
+    pub fn standalone_len(&self) -> usize {
         size_of_val(self.counters()) + StandaloneFooter::LEN
     }
 

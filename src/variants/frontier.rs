@@ -241,7 +241,7 @@ impl<T: Key> Frontier<T> {
     }
 
     /// Length of the standalone bytes: queue, filter and a footer of 64 bytes.
-    pub(crate) fn standalone_len(&self) -> usize {
+    pub fn standalone_len(&self) -> usize {
         let queue: usize = self.queue.iter().map(|item| LENGTH_BYTES + item.key_bytes().as_ref().len()).sum();
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
     }

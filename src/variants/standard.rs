@@ -369,7 +369,7 @@ impl StandardBloomFilter {
 
     /// Length of the standalone bytes: the bits in lanes of 8 bytes, and a footer of 64 bytes with version, size, k,
     /// seed, number of keys if known, and checksums.
-    pub(crate) fn standalone_len(&self) -> usize {
+    pub fn standalone_len(&self) -> usize {
         self.body().len() + StandaloneFooter::LEN
     }
 

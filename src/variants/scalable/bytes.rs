@@ -28,7 +28,7 @@ const CHECKSUM_BYTES: usize = 8;
 impl ScalableBloomFilter {
     /// Length of the standalone bytes: the filters', 16 bytes for each with its keys and its capacity, their checksum, and a
     /// footer of 64 bytes.
-    pub(crate) fn standalone_len(&self) -> usize {
+    pub fn standalone_len(&self) -> usize {
         let of_each = |filter: &BloomFilter| filter.standalone_len() + LOAD_BYTES;
         self.filters.iter().map(of_each).sum::<usize>() + CHECKSUM_BYTES + StandaloneFooter::LEN
     }
