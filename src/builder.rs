@@ -55,7 +55,7 @@ pub struct FilterBuilder {
     kernel: Kernel,
 }
 
-/// A vector with room for this many hashes, 64 KiB, no longer grows.
+/// Hashes per piece. A full piece is kept, and a new one begun.
 const PIECE: usize = 8192;
 
 impl FilterBuilder {
@@ -105,8 +105,7 @@ impl FilterBuilder {
     }
 
     /// Reserves memory for `keys` more keys, or for the first of them. Without it, a new builder grows step by step,
-    /// which is a third of the cost of a filter of 20 to 34 keys (Zen 4, 2026-11). A builder that is used again keeps
-    /// its memory.
+    /// which is a third of the cost of a filter of few keys. A builder that is used again keeps its memory.
     ///
     /// # Errors
     ///

@@ -15,9 +15,8 @@ const SECRET: [u64; 4] =
 
 /// wyhash final version 3: section 1 of the format, where the names are explained.
 ///
-/// Keys of up to 64 bytes take no loop, whose end a CPU often mispredicts where lengths vary: with the lengths of URLs, a
-/// hash and a lookup take 4 % less, with 20 to 80 bytes 1 to 8 % (Zen 4, 2026-11). Choosing between 17 to 32 and 33 to 48
-/// bytes without a branch as well gains little there, and costs keys of 24 bytes 20 to 30 %.
+/// Keys of up to 64 bytes are hashed without a loop, because a CPU often mispredicts the end of one where lengths vary.
+/// Choosing between 17 to 32 and 33 to 48 bytes without a branch gains little there, and costs keys of 24 bytes a fifth.
 #[inline]
 const fn wyhash(key: &[u8], seed: u64) -> u64 {
     let len = key.len();
@@ -55,8 +54,8 @@ const fn wyhash(key: &[u8], seed: u64) -> u64 {
     mum(SECRET[1] ^ len as u64, mum(a ^ SECRET[1], b ^ s))
 }
 
-/// All rounds of a key of more than 64 bytes. Out of line, because its loops need registers that a caller would save for
-/// every key.
+/// All rounds of a key of more than 64 bytes. Not inlined, because callers would then save the loops' registers even for
+/// short keys.
 #[inline(never)]
 const fn rounds(key: &[u8], mut s: u64) -> u64 {
     let mut rest = key;
@@ -118,8 +117,7 @@ const fn high_word_by_halves(a: u64, b: u64) -> u64 {
 
 #[inline]
 const fn mum(a: u64, b: u64) -> u64 {
-    // WebAssembly has no such product. LLVM calls a function for it, with which hashes of text take 1.7 times as long (Zen
-    // 5, 2026-11).
+    // WebAssembly has no such product, and the function that LLVM calls for it is slower than half words.
     #[cfg(target_arch = "wasm32")]
     return high_word_by_halves(a, b) ^ a.wrapping_mul(b);
     #[cfg(not(target_arch = "wasm32"))]
@@ -184,8 +182,8 @@ impl Seed {
 /// under another seed, lookups miss keys that were inserted, with no error. The `hash_key` method of a filter, view or
 /// builder takes the right one.
 ///
-/// Takes about 4 ns for keys of up to 64 bytes. Does not resist attackers who choose the keys, even if the seed is
-/// secret: some keys have the same hash under every seed.
+/// Does not resist attackers who choose the keys, even if the seed is secret, because some keys have the same hash under
+/// every seed.
 ///
 /// # Examples
 ///
@@ -205,7 +203,7 @@ pub fn hash_key(key: impl Key, seed: u64) -> u64 {
 ///
 /// These methods need 64 well-mixed bits, and the high bits pick the block: identity hashes or zero-extended 32-bit
 /// hashes would put every key into one block. Different inputs give different outputs. One step of SplitMix64 (Steele,
-/// Lea and Flood, "Fast splittable pseudorandom number generators", 2014); takes about 1 ns.
+/// Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 ///
 /// Not for integer keys: `insert(42)` and `insert_hash(mix(42))` set different bits, and filters of mixed integers are
 /// useless to Python, SQL and the command line, which hash integers as [`hash_key`] does.
