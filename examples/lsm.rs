@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use bloomline::bank::{FilterBank, SlotBitmap};
-use bloomline::{BloomFilter, SizingError};
+use bloomline::{BloomFilter, BuildError};
 
 const BITS_PER_KEY: usize = 10;
 const GETS: usize = 16 * 1024;
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             Ok(filter)
         })
-        .collect::<Result<_, SizingError>>()?;
+        .collect::<Result<_, BuildError>>()?;
     let bank = FilterBank::from_filters(&tables)?;
 
     let mut times = [const { Vec::new() }; WAYS.len()];

@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::memory::OutOfMemory;
 
 /// Owned bytes that start at a multiple of 64, so that each block of a filter in them is one cache line: for a cache of
@@ -43,7 +43,7 @@ impl AlignedBytes {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn zeroed(len: usize) -> Result<Self, SizingError> {
+    pub fn zeroed(len: usize) -> Result<Self, BuildError> {
         Ok(Self::try_zeroed(len)?)
     }
 
@@ -56,7 +56,7 @@ impl AlignedBytes {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn copy_of(bytes: &[u8]) -> Result<Self, SizingError> {
+    pub fn copy_of(bytes: &[u8]) -> Result<Self, BuildError> {
         Ok(Self { blocks: Blocks::try_from_bytes(bytes)?, len: bytes.len() })
     }
 }

@@ -9,7 +9,7 @@ use xxhash_rust::xxh64::Xxh64;
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
 use crate::compact;
-use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::footer::StandaloneFooter;
@@ -67,7 +67,7 @@ impl AtomicBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
     }
 
@@ -173,7 +173,7 @@ impl AtomicBloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
+    pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
         let Self { ref blocks, k, kernel, seed } = *self;
         Ok(BloomFilter { blocks: blocks.try_copy()?, k, kernel, seed, keys: None })
     }

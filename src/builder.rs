@@ -6,7 +6,7 @@ use core::{fmt, mem};
 
 use crate::blocks::{Blocks, LANES};
 use crate::compact;
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::Kernel;
@@ -65,7 +65,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`].
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
         let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
         let (pieces, hashes) = (Vec::new(), Vec::new());
         Ok(Self {
@@ -83,7 +83,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`] and 1.
-    pub fn with_fpr(fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
         Self::with_bits_per_key(sizing::bits_per_key(fpr)?)
     }
 
@@ -91,8 +91,8 @@ impl FilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         let seed = Seed::of_empty(seed, self.is_empty())?;
         Ok(Self { seed, ..self })
     }
@@ -110,7 +110,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If memory cannot be allocated.
-    pub fn reserve(&mut self, keys: usize) -> Result<(), SizingError> {
+    pub fn reserve(&mut self, keys: usize) -> Result<(), BuildError> {
         Ok(self.make_room(keys)?)
     }
 
@@ -139,7 +139,7 @@ impl FilterBuilder {
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_insert(&mut self, key: impl Key) -> Result<(), SizingError> {
+    pub fn try_insert(&mut self, key: impl Key) -> Result<(), BuildError> {
         self.try_insert_hash(self.seed.hash(key))
     }
 
@@ -156,7 +156,7 @@ impl FilterBuilder {
     ///
     /// If memory for the hash cannot be allocated.
     #[inline]
-    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), SizingError> {
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<(), BuildError> {
         Ok(self.push(hash)?)
     }
 
@@ -170,7 +170,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// If memory for the hashes cannot be allocated. The first of them may be inserted then.
-    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
         hashes.iter().try_for_each(|&hash| self.try_insert_hash(hash))
     }
 
@@ -225,7 +225,7 @@ impl FilterBuilder {
     ///
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
-    pub fn finish(&mut self) -> Result<BloomFilter, SizingError> {
+    pub fn finish(&mut self) -> Result<BloomFilter, BuildError> {
         let Built { blocks, k, keys, .. } = self.build_sized(|keys, bits_per_key| {
             let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
             (sizing.n_blocks() * LANES, sizing.probe_count())
@@ -245,7 +245,7 @@ impl FilterBuilder {
     /// # Errors
     ///
     /// As [`finish`](Self::finish), or if `out` cannot grow. The builder then keeps its keys, and `out` its bytes.
-    pub fn finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), SizingError> {
+    pub fn finish_compact(&mut self, out: &mut Vec<u8>) -> Result<(), BuildError> {
         Ok(self.write_compact(out)?)
     }
 

@@ -12,7 +12,7 @@ use crate::memory::OutOfMemory;
 /// What was requested cannot be built.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SizingError {
+pub enum BuildError {
     /// Bits per key must be above 0 and at most 64.
     #[non_exhaustive]
     BitsPerKey {
@@ -109,7 +109,7 @@ pub enum SizingError {
     },
 }
 
-impl fmt::Display for SizingError {
+impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::BitsPerKey { value } => {
@@ -168,7 +168,7 @@ impl fmt::Display for SizingError {
     }
 }
 
-impl Error for SizingError {}
+impl Error for BuildError {}
 
 /// Two filters cannot be combined, mostly because they place keys differently. Both are unchanged.
 #[non_exhaustive]
@@ -459,7 +459,7 @@ impl From<OutOfMemory> for DecodeError {
     }
 }
 
-impl From<OutOfMemory> for SizingError {
+impl From<OutOfMemory> for BuildError {
     fn from(OutOfMemory { bytes }: OutOfMemory) -> Self {
         Self::OutOfMemory { bytes }
     }
@@ -474,60 +474,60 @@ mod tests {
     #[test]
     fn impossible_sizes_are_explained() {
         for (error, text) in [
-            (SizingError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
+            (BuildError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
             (
-                SizingError::BitsPerKey { value: f64::NAN },
+                BuildError::BitsPerKey { value: f64::NAN },
                 "bits per key must be above 0 and at most 64, not NaN",
             ),
             (
-                SizingError::Fpr { value: 1.5, lowest: 1.263e-8 },
+                BuildError::Fpr { value: 1.5, lowest: 1.263e-8 },
                 "a false-positive rate must be between 0 and 1, both excluded, not 1.5",
             ),
             (
-                SizingError::Fpr { value: 0.0, lowest: 1.263e-8 },
+                BuildError::Fpr { value: 0.0, lowest: 1.263e-8 },
                 "a false-positive rate must be between 0 and 1, both excluded, not 0",
             ),
             (
-                SizingError::Fpr { value: 1e-12, lowest: 1.263e-8 },
+                BuildError::Fpr { value: 1e-12, lowest: 1.263e-8 },
                 "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, or use an exact structure",
             ),
-            (SizingError::Probes { k: 17, most: 16 }, "probes per key must be 1 to 16, not 17"),
+            (BuildError::Probes { k: 17, most: 16 }, "probes per key must be 1 to 16, not 17"),
             (
-                SizingError::Blocks { n_blocks: 0, most: 9 },
+                BuildError::Blocks { n_blocks: 0, most: 9 },
                 "a filter has 1 to 9 blocks of 64 bytes on this machine, not 0",
             ),
             (
-                SizingError::Bits { bit_len: 0, most: 9 },
+                BuildError::Bits { bit_len: 0, most: 9 },
                 "a standard filter has 1 to 9 bits on this machine, not 0",
             ),
             (
-                SizingError::Keys { expected_keys: 10, bits_per_key: 9.933 },
+                BuildError::Keys { expected_keys: 10, bits_per_key: 9.933 },
                 "10 keys of 9.933 bits each exceed this machine's address space: split the keys over several filters",
             ),
             (
-                SizingError::FoldFactor { factor: 3, n_blocks: 10 },
+                BuildError::FoldFactor { factor: 3, n_blocks: 10 },
                 "10 blocks cannot be folded by 3: use a factor that divides 10",
             ),
             (
-                SizingError::SeedAfterKeys { seed: 9 },
+                BuildError::SeedAfterKeys { seed: 9 },
                 "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
             ),
-            (SizingError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
+            (BuildError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
             (
-                SizingError::KeyOrder { at: 3 },
+                BuildError::KeyOrder { at: 3 },
                 "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
                  instead of partitions",
             ),
             (
-                SizingError::FilterEnd { offset: u64::MAX, bytes: 9 },
+                BuildError::FilterEnd { offset: u64::MAX, bytes: 9 },
                 "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
             ),
             (
-                SizingError::FilterBlock { bytes: 1 << 32 },
+                BuildError::FilterBlock { bytes: 1 << 32 },
                 "the filters take 4294967296 bytes, the limit is 4294967295: make smaller tables, or partition the \
                  filters",
             ),
-            (SizingError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
+            (BuildError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
         ] {
             assert_eq!(error.to_string(), text);
         }

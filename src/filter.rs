@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::blocks::{Block, Blocks, LANES, block_from_lanes, combined, lanes};
 use crate::compact;
-use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
 use crate::footer::StandaloneFooter;
 use crate::hash::Seed;
@@ -36,7 +36,7 @@ use crate::view::{BloomView, check_match};
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct BloomFilter {
@@ -59,7 +59,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
@@ -70,7 +70,7 @@ impl BloomFilter {
     ///
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for the filter cannot be
     /// allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
@@ -79,7 +79,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
@@ -88,7 +88,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If memory for the filter cannot be allocated.
-    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
         let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
         Ok(Self { blocks, k, kernel: Kernel::active(), seed: Seed::DEFAULT, keys: Some(0) })
     }
@@ -149,7 +149,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, SizingError> {
+    pub fn try_clone(&self) -> Result<Self, BuildError> {
         self.as_view().to_filter()
     }
 
@@ -158,16 +158,16 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
+    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
     ///
     /// # Examples
     ///
     /// ```
     /// let filter = bloomline::BloomFilter::with_fpr(1_000, 0.01)?.with_seed(0x5eed)?;
     /// assert_eq!(filter.seed(), 0x5eed);
-    /// # Ok::<(), bloomline::SizingError>(())
+    /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         let seed = Seed::of_empty(seed, self.keys == Some(0))?;
         Ok(Self { seed, ..self })
     }

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::blocks::{Block, BlockSlice, Blocks, combined, lanes};
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::filter::BloomFilter;
 use crate::kernel;
 use crate::lanes::Lanes;
@@ -33,9 +33,9 @@ impl BloomFilter {
     /// }
     /// large.fold(4)?;
     /// assert!(large == small);
-    /// # Ok::<(), bloomline::SizingError>(())
+    /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn fold(&mut self, factor: usize) -> Result<(), SizingError> {
+    pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
         if factor != 1 {
             *self = self.as_view().to_folded(factor)?;
         }
@@ -49,7 +49,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Nothing is changed then.
-    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), SizingError> {
+    pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();
         let mut factors = Vec::new();
@@ -78,7 +78,7 @@ impl BloomView<'_> {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn to_filter(&self) -> Result<BloomFilter, SizingError> {
+    pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
         Ok(self.copy()?)
     }
 
@@ -105,10 +105,10 @@ impl BloomView<'_> {
     /// assert!(folded.n_blocks() == 100 && folded.contains("ant"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, SizingError> {
+    pub fn to_folded(&self, factor: usize) -> Result<BloomFilter, BuildError> {
         let n_blocks = self.n_blocks();
         if factor == 0 || !n_blocks.is_multiple_of(factor) {
-            return Err(SizingError::FoldFactor { factor, n_blocks });
+            return Err(BuildError::FoldFactor { factor, n_blocks });
         }
         let mut folded = Blocks::zeroed(n_blocks / factor)?;
         self.lanes.with_blocks(|blocks| {

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::hash::{self, Seed};
 use crate::kernel::Kernel;
 use crate::key::Key;
@@ -185,7 +185,7 @@ impl StandaloneFooter {
     /// The stored k, if `new` accepts it.
     pub(crate) fn probe_count<K>(
         &self,
-        new: impl FnOnce(u32) -> Result<K, SizingError>,
+        new: impl FnOnce(u32) -> Result<K, BuildError>,
     ) -> Result<K, DecodeError> {
         new(self.k).map_err(|_| DecodeError::Footer { field: "k", found: self.k.into() })
     }

@@ -11,7 +11,7 @@
 //! seen.insert("user4291");
 //! assert!(seen.contains("user4291")); // possibly present
 //! assert!(!seen.contains("user4292")); // definitely absent
-//! # Ok::<(), bloomline::SizingError>(())
+//! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
 //! # Choose a type
@@ -42,7 +42,7 @@
 //!
 //! let hash = filter.hash_key(42); // hash once, look up in many filters with the same seed
 //! assert!(filter.contains_hash(hash));
-//! # Ok::<(), bloomline::SizingError>(())
+//! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
 //! Methods that end in `_hash` or `_batch` take 64-bit hashes: from `hash_key`, or your own hashes if all their bits
@@ -63,7 +63,7 @@
 //! filter.shrink_to_fpr(0.01)?;
 //! assert_eq!(filter.n_blocks(), 512);
 //! assert!(filter.estimated_fpr() < 0.01);
-//! # Ok::<(), bloomline::SizingError>(())
+//! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
 //! # Build a filter while writing an SSTable
@@ -100,7 +100,7 @@
 //! tables.iter().for_each(|filter| filter.prefetch(hash));
 //! let possibly_in = tables.iter().filter(|filter| filter.contains_hash(hash));
 //! # assert_eq!(possibly_in.count(), 0);
-//! # Ok::<(), bloomline::SizingError>(())
+//! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
 //! Dozens of filters of one size answer much faster in a [`bank::FilterBank`].
@@ -114,7 +114,7 @@
 //! let mut found = [false; 3];
 //! filter.contains_batch(&hashes, &mut found); // overlaps the waits for memory
 //! # assert_eq!(found, [false; 3]);
-//! # Ok::<(), bloomline::SizingError>(())
+//! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
 //! If lookups are slow, see [`tuning`].
@@ -227,7 +227,7 @@ pub use aligned_bytes::AlignedBytes;
 #[cfg(target_has_atomic = "64")]
 pub use atomic::AtomicBloomFilter;
 pub use builder::FilterBuilder;
-pub use error::{DecodeError, MismatchError, SizingError};
+pub use error::{BuildError, DecodeError, MismatchError};
 pub use estimate::KeyEstimate;
 pub use filter::BloomFilter;
 pub use footer::StandaloneFooter;

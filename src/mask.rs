@@ -4,7 +4,7 @@
 //! [`mask`], so that no bug can be in both.
 #![forbid(unsafe_code)]
 
-use crate::error::SizingError;
+use crate::error::BuildError;
 
 /// Multiplier of the first word: 2^64 ÷ the golden ratio, made odd.
 const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -16,8 +16,8 @@ const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 pub(crate) struct ProbeCount(u8);
 
 impl ProbeCount {
-    pub(crate) fn new(k: u32) -> Result<Self, SizingError> {
-        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(SizingError::Probes { k, most: 16 }) }
+    pub(crate) fn new(k: u32) -> Result<Self, BuildError> {
+        if (1..=16).contains(&k) { Ok(Self(k as u8)) } else { Err(BuildError::Probes { k, most: 16 }) }
     }
 
     /// From the four lowest bits, which are k − 1.

@@ -6,7 +6,7 @@ mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, DecodeError, Kernel, Key, SizingError, mix, sizing};
+use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Kernel, Key, mix, sizing};
 use common::allocations::allocated;
 use common::counting::{Input, counting};
 use common::decode::{counting_decoder_survives, forge_footer as forge};
@@ -154,7 +154,7 @@ fn the_seed_of_a_filter_that_had_keys_cannot_be_changed() {
     let mut filter = sample();
     assert!(["ant", "ant", "bee", "cat"].iter().all(|key| filter.remove(key)));
     assert!(filter == with_blocks(2, 6).with_seed(99).unwrap());
-    assert_eq!(filter.with_seed(1), error!(SizingError::SeedAfterKeys { seed: 1_u64 }));
+    assert_eq!(filter.with_seed(1), error!(BuildError::SeedAfterKeys { seed: 1_u64 }));
 }
 
 #[test]
@@ -275,10 +275,10 @@ fn shapes_are_those_requested() {
     assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
-        assert_eq!(CountingBloomFilter::with_blocks(1, k), error!(SizingError::Probes { k, most: 16 }));
+        assert_eq!(CountingBloomFilter::with_blocks(1, k), error!(BuildError::Probes { k, most: 16 }));
     }
     for n_blocks in [0, usize::MAX] {
         let error = CountingBloomFilter::with_blocks(n_blocks, 6).unwrap_err();
-        assert!(matches!(error, SizingError::Blocks { n_blocks: found, .. } if found == n_blocks as u64));
+        assert!(matches!(error, BuildError::Blocks { n_blocks: found, .. } if found == n_blocks as u64));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{Frontier, ScalableBloomFilter};
-use bloomline::{BloomFilter, BloomView, DecodeError, Key, SizingError, mix};
+use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Key, mix};
 use common::allocations::{allocated, kept};
 use common::decode::{
     every_change_and_truncation_is_detected, forge_footer, forge_frontier, frontier_decoder_survives,
@@ -80,9 +80,9 @@ fn the_filter_has_the_requested_size() {
         let frontier = Frontier::<String>::growing(expected_items, fpr).unwrap();
         assert_eq!((frontier.byte_len(), frontier.estimated_fpr()), (filter.byte_len(), 0.0));
     }
-    assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(SizingError::Fpr { .. })));
+    assert!(matches!(Frontier::<String>::growing(10, 1e-9), Err(BuildError::Fpr { .. })));
     let error = Frontier::<String>::with_fpr(10, 1.0).unwrap_err();
-    assert_eq!(error, error!(SizingError::Fpr { value: 1.0, lowest: 1.263e-8 }));
+    assert_eq!(error, error!(BuildError::Fpr { value: 1.0, lowest: 1.263e-8 }));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_frontier_reports_that_it_is_over_capacity() {
 
 #[test]
 fn frontiers_with_different_seeds_drop_different_items() {
-    let skipped = |frontier: Result<Frontier<String>, SizingError>, seed| {
+    let skipped = |frontier: Result<Frontier<String>, BuildError>, seed| {
         let mut frontier = frontier.unwrap().with_seed(seed).unwrap();
         (0..3_000).filter(|i: &u32| !frontier.insert(i.to_string())).collect::<HashSet<_>>()
     };
@@ -128,7 +128,7 @@ fn a_frontier_returns_its_seed() {
 
 #[test]
 fn the_seed_of_a_frontier_with_items_cannot_be_changed() {
-    assert!(matches!(sample().with_seed(1), Err(SizingError::SeedAfterKeys { seed: 1, .. })));
+    assert!(matches!(sample().with_seed(1), Err(BuildError::SeedAfterKeys { seed: 1, .. })));
 }
 
 /// A URL without spare capacity, so that the memory of a set of them is not overstated.
@@ -139,7 +139,7 @@ fn url(i: u64) -> String {
 
 /// Pushes `distinct` URLs, each followed by a repeat of a pushed one. Checks that the number of skipped URLs matches
 /// the false-positive rate computed from the filter's bits, and that the filter takes less memory than a set.
-fn crawl(make: impl FnOnce() -> Result<Frontier<String>, SizingError>, distinct: u64, fpr: f64) {
+fn crawl(make: impl FnOnce() -> Result<Frontier<String>, BuildError>, distinct: u64, fpr: f64) {
     let mut set = HashSet::new();
     let set_bytes = kept(|| (0..distinct).for_each(|i| _ = set.insert(url(i))));
     let mut frontier = None;

@@ -4,8 +4,8 @@ mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Kernel, MismatchError, OwnedView,
-    SizingError, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, FilterBuilder, Kernel,
+    MismatchError, OwnedView, mix,
 };
 use common::errors::error;
 
@@ -135,7 +135,7 @@ fn a_folded_filter_equals_one_built_at_that_size() {
         let mut filter = filter_of([5], n_blocks, 6);
         let before = filter.clone();
         for factor in [0, n_blocks + 1, 2 * n_blocks, usize::MAX] {
-            assert_eq!(filter.fold(factor), error!(SizingError::FoldFactor { factor, n_blocks }));
+            assert_eq!(filter.fold(factor), error!(BuildError::FoldFactor { factor, n_blocks }));
         }
         assert!(filter == before);
     }
@@ -177,7 +177,7 @@ fn a_shrunk_filter_keeps_its_keys_and_its_fpr() {
     let mut filter = filter_of((0..100).map(mix), 64, 6);
     for bad in [0.0, 1.0, -0.5, 2.0, f64::NAN, f64::INFINITY] {
         assert!(
-            matches!(filter.shrink_to_fpr(bad), Err(SizingError::Fpr { value, .. }) if value.to_bits() == bad.to_bits())
+            matches!(filter.shrink_to_fpr(bad), Err(BuildError::Fpr { value, .. }) if value.to_bits() == bad.to_bits())
         );
     }
 }
@@ -194,7 +194,7 @@ fn a_cleared_filter_equals_a_new_one() {
 
 #[test]
 fn the_seed_of_a_filter_with_keys_cannot_be_changed() {
-    let too_late = error!(SizingError::SeedAfterKeys { seed: 3_u64 });
+    let too_late = error!(BuildError::SeedAfterKeys { seed: 3_u64 });
     assert_eq!(filter_of([1], 5, 6).with_seed(3), too_late);
     let shared = AtomicBloomFilter::from(filter_of([1], 5, 6));
     assert_eq!(BloomFilter::from(shared).with_seed(3), too_late);

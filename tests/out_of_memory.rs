@@ -10,7 +10,7 @@ use bloomline::bank::{BankError, BankView, FilterBank};
 use bloomline::sstable::{Ended, FilterPolicy, PartitionedFilterBuilder};
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, SizingError, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder, mix,
 };
 
 thread_local! {
@@ -58,7 +58,7 @@ trait Refused: Debug {
     fn is_out_of_memory(&self) -> bool;
 }
 
-impl Refused for SizingError {
+impl Refused for BuildError {
     fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::OutOfMemory { bytes: 1.., .. })
     }
@@ -156,7 +156,7 @@ fn partition(
     key: Option<&Vec<u8>>,
     filters: &mut Vec<u8>,
     allowed: usize,
-) -> Result<Option<Vec<u8>>, SizingError> {
+) -> Result<Option<Vec<u8>>, BuildError> {
     ALLOWED.set(allowed);
     let result = match key {
         Some(key) => builder.insert(key, filters),
@@ -266,7 +266,7 @@ fn a_scalable_filter_grows_or_stays() {
                 growing.try_insert_hash(hash)?;
                 *inserted += 1;
             }
-            Ok::<(), SizingError>(())
+            Ok::<(), BuildError>(())
         },
         |(growing, inserted)| {
             let mut same = make();
@@ -312,7 +312,7 @@ fn a_frontier_queues_an_item_or_has_not_seen_it() {
                     frontier.try_insert(item)?;
                     *inserted += 1;
                 }
-                Ok::<(), SizingError>(())
+                Ok::<(), BuildError>(())
             },
             |(frontier, inserted)| {
                 let mut same = make();

@@ -9,7 +9,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sizing::{self, SCALABLE_MIN_FPR};
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{
-    BloomFilter, BloomView, DecodeError, Kernel, MismatchError, Sizing, SizingError, hash_key, mix,
+    BloomFilter, BloomView, BuildError, DecodeError, Kernel, MismatchError, Sizing, hash_key, mix,
 };
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, forge_loads, scalable_decoder_survives};
@@ -197,10 +197,10 @@ fn memory_is_at_most_the_documented_figures() {
 fn bad_numbers_are_refused() {
     for value in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
         let error = ScalableBloomFilter::with_fpr(10, value).unwrap_err();
-        assert!(matches!(error, SizingError::Fpr { .. }), "{error}");
+        assert!(matches!(error, BuildError::Fpr { .. }), "{error}");
     }
     let error = ScalableBloomFilter::with_fpr(10, 1e-7).unwrap_err();
-    assert_eq!(error, error!(SizingError::Fpr { value: 1e-7, lowest: SCALABLE_MIN_FPR }));
+    assert_eq!(error, error!(BuildError::Fpr { value: 1e-7, lowest: SCALABLE_MIN_FPR }));
     assert!(ScalableBloomFilter::with_fpr(10, SCALABLE_MIN_FPR).is_ok());
     let open = |at, bytes: &[u8]| {
         let forged = forge(&with_fpr(10, 0.01).to_standalone(), at, bytes);
@@ -218,7 +218,7 @@ fn bad_numbers_are_refused() {
     assert!(made.iter().all(|filter| filter.inserted_keys() == 0));
     assert!(matches!(
         ScalableBloomFilter::with_fpr(usize::MAX, 0.01),
-        Err(SizingError::Keys { .. } | SizingError::OutOfMemory { .. })
+        Err(BuildError::Keys { .. } | BuildError::OutOfMemory { .. })
     ));
 }
 
@@ -454,17 +454,17 @@ fn a_filter_that_cannot_go_on_is_refused() {
     let taken = filter.estimated_fpr();
     let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 1_000, fpr).map(|filter| filter.fpr());
     for value in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(grow(value), Err(SizingError::Fpr { .. })), "{value}");
+        assert!(matches!(grow(value), Err(BuildError::Fpr { .. })), "{value}");
     }
-    let Err(SizingError::Fpr { value, lowest, .. }) = grow(taken) else { panic!("{taken} is taken") };
+    let Err(BuildError::Fpr { value, lowest, .. }) = grow(taken) else { panic!("{taken} is taken") };
     assert!(value == taken && lowest > taken && lowest < 1.03 * taken, "{lowest}");
     let just_below = f64::from_bits(lowest.to_bits() - 1);
-    assert_eq!(grow(just_below), error!(SizingError::Fpr { value: just_below, lowest }));
+    assert_eq!(grow(just_below), error!(BuildError::Fpr { value: just_below, lowest }));
     assert!(grow(lowest).unwrap() >= SCALABLE_MIN_FPR);
     for k in 1..=16 {
         let filter = BloomFilter::with_blocks(100, k).unwrap();
         let grow = |fpr| ScalableBloomFilter::from_filter(filter.clone(), 100, fpr);
-        let Err(SizingError::Fpr { lowest, .. }) = grow(1e-9) else { panic!("k {k}") };
+        let Err(BuildError::Fpr { lowest, .. }) = grow(1e-9) else { panic!("k {k}") };
         assert!((SCALABLE_MIN_FPR..1.0).contains(&lowest), "k {k}: {lowest}");
         assert_holds(&grown(grow(lowest).unwrap(), 150), 0..0);
     }
@@ -758,7 +758,7 @@ fn the_seed_is_set_before_the_first_key() {
         forge_loads(&sample().to_standalone(), 3, |loads| loads.iter_mut().for_each(|load| load[0] = 0));
     let forged = ScalableBloomFilter::from_standalone(&forged).unwrap();
     assert_eq!(forged.inserted_keys(), 0);
-    assert_eq!(forged.with_seed(1).unwrap_err(), error!(SizingError::SeedAfterKeys { seed: 1_u64 }));
+    assert_eq!(forged.with_seed(1).unwrap_err(), error!(BuildError::SeedAfterKeys { seed: 1_u64 }));
 }
 
 #[test]

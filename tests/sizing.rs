@@ -4,7 +4,7 @@ mod common;
 
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::CountingBloomFilter;
-use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Sizing, SizingError, mix, sizing};
+use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, BuildError, FilterBuilder, Sizing, mix, sizing};
 use common::errors::error;
 
 /// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
@@ -213,8 +213,8 @@ fn filters_for_a_guessed_number_of_keys_can_be_folded() {
 fn invalid_bits_per_key_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -10.0, 64.1, 1e300, f64::MAX];
     for value in values {
-        let refused = |error: SizingError| match error {
-            SizingError::BitsPerKey { value: found, .. } => assert_eq!(found.to_bits(), value.to_bits()),
+        let refused = |error: BuildError| match error {
+            BuildError::BitsPerKey { value: found, .. } => assert_eq!(found.to_bits(), value.to_bits()),
             other => panic!("{value}: {other}"),
         };
         refused(BloomFilter::with_bits_per_key(100, value).unwrap_err());
@@ -230,8 +230,8 @@ fn invalid_bits_per_key_are_refused() {
 fn invalid_fprs_are_refused() {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -0.01, 1.0, 1.01, 1e300];
     for value in values {
-        let refused = |error: SizingError| match error {
-            SizingError::Fpr { value: found, .. } => assert_eq!(found.to_bits(), value.to_bits()),
+        let refused = |error: BuildError| match error {
+            BuildError::Fpr { value: found, .. } => assert_eq!(found.to_bits(), value.to_bits()),
             other => panic!("{value}: {other}"),
         };
         refused(BloomFilter::with_fpr(100, value).unwrap_err());
@@ -241,7 +241,7 @@ fn invalid_fprs_are_refused() {
         refused(sizing::bits_per_key(value).unwrap_err());
     }
     for value in [f64::MIN_POSITIVE, 5e-324, 1e-12, 1.2e-8] {
-        let error = error!(SizingError::Fpr { value, lowest: sizing::MIN_FPR });
+        let error = error!(BuildError::Fpr { value, lowest: sizing::MIN_FPR });
         assert_eq!(BloomFilter::with_fpr(100, value).unwrap_err(), error);
         assert_eq!(sizing::bits_per_key(value).unwrap_err(), error);
     }
@@ -264,26 +264,26 @@ fn degenerate_sizes_are_small_filters_or_errors() {
         assert!(sizing::fpr(bits_per_key, 1).unwrap() <= 1.0);
     }
     for k in [0, 17, 18, 256, 257, u32::MAX] {
-        assert_eq!(BloomFilter::with_blocks(1, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
-        assert_eq!(sizing::fpr(10.0, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
-        assert_eq!(Sizing::new(1, k).unwrap_err(), error!(SizingError::Probes { k, most: 16 }));
+        assert_eq!(BloomFilter::with_blocks(1, k).unwrap_err(), error!(BuildError::Probes { k, most: 16 }));
+        assert_eq!(sizing::fpr(10.0, k).unwrap_err(), error!(BuildError::Probes { k, most: 16 }));
+        assert_eq!(Sizing::new(1, k).unwrap_err(), error!(BuildError::Probes { k, most: 16 }));
     }
     let most = (isize::MAX as u64 - 120) / 64;
     for n_blocks in [0, most as usize + 1, usize::MAX / 64, usize::MAX] {
-        let error = error!(SizingError::Blocks { n_blocks: n_blocks as u64, most });
+        let error = error!(BuildError::Blocks { n_blocks: n_blocks as u64, most });
         assert_eq!(BloomFilter::with_blocks(n_blocks, 6).unwrap_err(), error);
         assert_eq!(Sizing::new(n_blocks, 6).unwrap_err(), error);
     }
     // With a 32-bit address space, allocating half of it may succeed.
     if cfg!(target_pointer_width = "64") {
-        assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(SizingError::OutOfMemory { .. })));
+        assert!(matches!(BloomFilter::with_blocks(most as usize, 6), Err(BuildError::OutOfMemory { .. })));
     }
     for bits_per_key in [10.0, 64.0] {
         let error = BloomFilter::with_bits_per_key(usize::MAX, bits_per_key).unwrap_err();
         assert!(
             matches!(
                 error,
-                SizingError::Keys { expected_keys: usize::MAX, .. } | SizingError::OutOfMemory { .. }
+                BuildError::Keys { expected_keys: usize::MAX, .. } | BuildError::OutOfMemory { .. }
             ),
             "{error}"
         );

@@ -12,7 +12,7 @@ use bloomline::sstable::{
     Ended, FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
     PartitionedFilterBuilder,
 };
-use bloomline::{BloomView, DecodeError, SizingError};
+use bloomline::{BloomView, BuildError, DecodeError};
 use common::errors::error;
 use proptest::prelude::*;
 
@@ -438,10 +438,10 @@ fn partitions_out_of_order_are_an_error_and_change_nothing() {
     index.add("", 0, 9).unwrap();
     index.add("bc", 9, 9).unwrap();
     for (key, at) in [("", 0), ("a", 0), ("b", 1), ("ba", 1), ("bc", 2)] {
-        assert_eq!(index.add(key, 18, 9), error!(SizingError::KeyOrder { at }), "{key}");
+        assert_eq!(index.add(key, 18, 9), error!(BuildError::KeyOrder { at }), "{key}");
     }
     let (offset, bytes) = (u64::MAX - 8, 9);
-    assert_eq!(index.add("c", offset, bytes), error!(SizingError::FilterEnd { offset, bytes }));
+    assert_eq!(index.add("c", offset, bytes), error!(BuildError::FilterEnd { offset, bytes }));
     index.add("c", offset, 8).unwrap();
 
     let mut same = PartitionIndexBuilder::new();
@@ -470,7 +470,7 @@ fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
         ("elk", &[("doG", 2)]),
     ] {
         for &(wrong, at) in wrong {
-            assert_eq!(builder.insert(wrong, &mut buffer), error!(SizingError::KeyOrder { at }), "{wrong}");
+            assert_eq!(builder.insert(wrong, &mut buffer), error!(BuildError::KeyOrder { at }), "{wrong}");
         }
         ended(builder.insert(key, &mut buffer).unwrap());
     }
@@ -482,7 +482,7 @@ fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
 #[test]
 fn a_partition_needs_a_key() {
     let error = PartitionedFilterBuilder::new(&policy(), 0).map(|_| ());
-    assert_eq!(error, error!(SizingError::KeysPerPartition { value: 0 }));
+    assert_eq!(error, error!(BuildError::KeysPerPartition { value: 0 }));
 }
 
 proptest! {

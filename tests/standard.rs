@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use bloomline::sizing::standard::{self, MAX_K, MIN_FPR, StandardSizing};
 use bloomline::sizing::{self, MAX_BITS_PER_KEY};
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{BloomView, DecodeError, Key, MismatchError, SizingError, mix};
+use bloomline::{BloomView, BuildError, DecodeError, Key, MismatchError, mix};
 use common::allocations::allocated;
 use common::decode::{forge_footer as forge, standard_decoder_survives};
 use common::errors::error;
@@ -24,7 +24,7 @@ fn with_bits(size_bits: u64, k: u32) -> StandardBloomFilter {
 }
 
 /// The rate by the formula of finite m and n, not by its limit.
-fn exact_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, SizingError> {
+fn exact_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, BuildError> {
     StandardSizing::new(bit_len, k).map(|sizing| sizing.fpr(keys))
 }
 
@@ -466,38 +466,37 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     for value in [f64::NAN, 0.0, -1.0, 1.0, 2.0, f64::INFINITY] {
-        let refused = |error: SizingError| {
-            let SizingError::Fpr { value: found, .. } = error else { panic!("{value}: {error}") };
+        let refused = |error: BuildError| {
+            let BuildError::Fpr { value: found, .. } = error else { panic!("{value}: {error}") };
             assert_eq!(found.to_bits(), value.to_bits());
         };
         refused(StandardBloomFilter::with_fpr(10, value).unwrap_err());
         refused(StandardSizing::for_fpr(10, value).unwrap_err());
     }
     for value in [f64::NAN, 0.0, -1.0, 64.1, f64::INFINITY] {
-        let refused =
-            |error: SizingError| assert!(matches!(error, SizingError::BitsPerKey { .. }), "{error}");
+        let refused = |error: BuildError| assert!(matches!(error, BuildError::BitsPerKey { .. }), "{error}");
         refused(StandardBloomFilter::with_bits_per_key(10, value).unwrap_err());
         refused(standard::fpr(value, 7).unwrap_err());
         refused(standard::best_k(value).unwrap_err());
     }
     for k in [0, 65, u32::MAX] {
         let error = StandardBloomFilter::with_bits(10, k).unwrap_err();
-        assert_eq!(error, error!(SizingError::Probes { k, most: 64 }));
+        assert_eq!(error, error!(BuildError::Probes { k, most: 64 }));
         assert_eq!(exact_fpr(10, 10, k), Err(error));
         assert_eq!(standard::fpr(10.0, k), Err(error));
     }
     let no_bits = StandardBloomFilter::with_bits(0, 7).unwrap_err();
     assert_eq!(Err(no_bits), exact_fpr(0, 7, 7));
-    assert!(matches!(no_bits, SizingError::Bits { bit_len: 0, .. }));
+    assert!(matches!(no_bits, BuildError::Bits { bit_len: 0, .. }));
     assert!(matches!(
         StandardBloomFilter::with_bits(u64::MAX, 7),
-        Err(SizingError::OutOfMemory { .. } | SizingError::Bits { .. })
+        Err(BuildError::OutOfMemory { .. } | BuildError::Bits { .. })
     ));
     let most = StandardSizing::for_fpr(usize::MAX, 0.9);
-    assert!(most.is_ok() || matches!(most, Err(SizingError::Keys { .. } | SizingError::Fpr { .. })));
+    assert!(most.is_ok() || matches!(most, Err(BuildError::Keys { .. } | BuildError::Fpr { .. })));
     let error = StandardSizing::for_bits_per_key(usize::MAX, 64.0).unwrap_err();
     if cfg!(target_pointer_width = "64") {
-        assert_eq!(error, error!(SizingError::Keys { expected_keys: usize::MAX, bits_per_key: 64.0 }));
+        assert_eq!(error, error!(BuildError::Keys { expected_keys: usize::MAX, bits_per_key: 64.0 }));
     }
 }
 
@@ -508,7 +507,7 @@ fn fprs_below_the_chance_of_equal_hashes_are_refused() {
     let billion = 1_000_000_000;
     assert!(matches!(
         StandardSizing::for_fpr(billion, 5e-11),
-        Err(SizingError::Fpr { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
+        Err(BuildError::Fpr { lowest, .. }) if (5.42e-11..5.43e-11).contains(&lowest)
     ));
     let sizing = StandardSizing::for_fpr(billion, 6e-11).unwrap();
     assert!(sizing.fpr(billion as u64) < 6e-12, "the FPR that remains for the bits");

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, FilterBuilder, MismatchError,
-    OwnedView, SharedSlice, SizingError, mix,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder,
+    MismatchError, OwnedView, SharedSlice, mix,
 };
 use common::allocations::allocated;
 
@@ -62,7 +62,7 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
             folds += 1;
         }
         for factor in [0, view.n_blocks() + 1, usize::MAX] {
-            let error = error!(SizingError::FoldFactor { factor, n_blocks: view.n_blocks() });
+            let error = error!(BuildError::FoldFactor { factor, n_blocks: view.n_blocks() });
             assert_eq!(view.to_folded(factor), error);
         }
     }
@@ -207,7 +207,7 @@ fn aligned_bytes_start_at_a_cache_line() {
         }
     }
     for len in [usize::MAX, isize::MAX as usize] {
-        assert!(matches!(AlignedBytes::zeroed(len), Err(SizingError::OutOfMemory { .. })));
+        assert!(matches!(AlignedBytes::zeroed(len), Err(BuildError::OutOfMemory { .. })));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{AlignedBytes, FilterBuilder, OwnedView, SizingError, StandaloneFooter};
+use bloomline::{AlignedBytes, BuildError, FilterBuilder, OwnedView, StandaloneFooter};
 use bytes::{BufMut, Bytes};
 use slatedb::{Filter, FilterQuery, FilterTarget, PrefixExtractor, PrefixTarget, RowEntry};
 
@@ -208,7 +208,7 @@ impl BloomlineStandard {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most 64.
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
         let policy = Bloomline::with_bits_per_key(bits_per_key)?;
         Ok(Self(Bloomline { entries: Entries::whole_keys(Self::NAME), ..policy }))
     }

@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 use std::io;
 use std::path::PathBuf;
 
-use bloomline_core::{DecodeError, MismatchError, SizingError};
+use bloomline_core::{BuildError, DecodeError, MismatchError};
 
 /// The result of a call.
 #[repr(i32)]
@@ -38,7 +38,7 @@ pub(crate) enum Error {
     TooLong(&'static str),
     Misaligned(&'static str),
     NotEmpty,
-    Sizing(SizingError),
+    Sizing(BuildError),
     Mismatch(MismatchError),
     Decode(DecodeError),
     OutOfMemory { bytes: usize },
@@ -52,7 +52,7 @@ impl Error {
         match self {
             Self::Null(_) | Self::TooLong(_) | Self::Misaligned(_) => Status::BLOOMLINE_INVALID_ARGUMENT,
             Self::NotEmpty => Status::BLOOMLINE_NOT_EMPTY,
-            Self::Sizing(SizingError::OutOfMemory { .. })
+            Self::Sizing(BuildError::OutOfMemory { .. })
             | Self::Decode(DecodeError::OutOfMemory { .. })
             | Self::OutOfMemory { .. } => Status::BLOOMLINE_OUT_OF_MEMORY,
             Self::Sizing(_) => Status::BLOOMLINE_SIZING,
@@ -93,8 +93,8 @@ impl From<io::Error> for Error {
     }
 }
 
-impl From<SizingError> for Error {
-    fn from(error: SizingError) -> Self {
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
         Self::Sizing(error)
     }
 }

@@ -35,7 +35,7 @@ use std::io::{self, IsTerminal};
 use std::process::{self, ExitCode};
 
 use anyhow::{Error, Result, anyhow};
-use bloomline::{DecodeError, SizingError};
+use bloomline::{BuildError, DecodeError};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -117,7 +117,7 @@ fn arguments() -> Result<Arguments> {
 
 /// For errors of any command that do not say what to do.
 fn remedy(error: &Error) -> &'static str {
-    let is_sizing = matches!(error.downcast_ref(), Some(SizingError::OutOfMemory { .. }));
+    let is_sizing = matches!(error.downcast_ref(), Some(BuildError::OutOfMemory { .. }));
     let is_decoding = matches!(error.downcast_ref(), Some(DecodeError::OutOfMemory { .. }));
     if is_sizing || is_decoding { " (free some memory, or use a smaller filter)" } else { "" }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, DecodeError, Sizing, SizingError, StandaloneKind};
+use bloomline::{BloomFilter, BuildError, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::input::KeyRule;
@@ -144,7 +144,7 @@ impl State {
         // The lowest for an empty filter is in the error for too low a rate.
         let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
         let lowest = match ScalableBloomFilter::from_filter(empty, 1, f64::MIN_POSITIVE) {
-            Err(SizingError::Fpr { lowest, .. }) => rate + lowest,
+            Err(BuildError::Fpr { lowest, .. }) => rate + lowest,
             _ => rate,
         };
         let is_enough = rate <= 0.15 * self.fpr && lowest <= self.fpr;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::arguments::{bits_per_key, fpr, seed};
 use crate::column::Inserts;
-use crate::errors::{not_grown, sizing_error};
+use crate::errors::{build_error, not_grown};
 use crate::filters::BloomFilter;
 use crate::keys;
 use crate::kinds::Kinds;
@@ -35,11 +35,11 @@ pub struct FilterBuilder {
 
 impl FilterBuilder {
     fn new_with(
-        builder: Result<bloomline::FilterBuilder, bloomline::SizingError>,
+        builder: Result<bloomline::FilterBuilder, bloomline::BuildError>,
         fpr: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(sizing_error)?;
+        let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(build_error)?;
         Ok(Self { builder: Mutex::new(builder), seed, fpr, kinds: Kinds::new(0) })
     }
 
@@ -110,7 +110,7 @@ impl FilterBuilder {
             let mut builder = self.lock();
             builder.finish().map(|filter| (filter, self.kinds.take()))
         });
-        let (filter, kinds) = finished.map_err(sizing_error)?;
+        let (filter, kinds) = finished.map_err(build_error)?;
         let keys = filter.known_keys().and_then(|keys| usize::try_from(keys).ok());
         Ok(BloomFilter::new_for(filter, keys, self.fpr, kinds))
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bloomline::{SizingError, hash_key};
+use bloomline::{BuildError, hash_key};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -132,13 +132,13 @@ pub struct Inserts<F> {
     pub kinds: u8,
 }
 
-impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Inserts<F> {
+impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Inserts<F> {
     pub fn new(insert: F) -> Self {
         Self { insert, kinds: 0 }
     }
 }
 
-impl<F: FnMut(&[u64], u8) -> Result<(), SizingError> + Send> Sink for Inserts<F> {
+impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);

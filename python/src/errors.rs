@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use bloomline::bank::BankError;
-use bloomline::{MismatchError, SizingError, StandaloneFooter, StandaloneKind};
+use bloomline::{BuildError, MismatchError, StandaloneFooter, StandaloneKind};
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -18,14 +18,14 @@ pyo3::create_exception!(
 );
 
 /// For constructors, with the name of the argument that is out of range.
-pub fn sizing_error(error: SizingError) -> PyErr {
+pub fn build_error(error: BuildError) -> PyErr {
     let name = match error {
-        SizingError::OutOfMemory { bytes, .. } => {
+        BuildError::OutOfMemory { bytes, .. } => {
             return out_of_memory(bytes, "expect fewer keys, or allow a higher fpr");
         }
-        SizingError::BitsPerKey { .. } => "bits_per_key: ",
-        SizingError::Fpr { .. } => "fpr: ",
-        SizingError::Keys { .. } => "expected_keys: ",
+        BuildError::BitsPerKey { .. } => "bits_per_key: ",
+        BuildError::Fpr { .. } => "fpr: ",
+        BuildError::Keys { .. } => "expected_keys: ",
         _ => "",
     };
     PyValueError::new_err(format!("{name}{error}"))
@@ -35,10 +35,10 @@ pub fn sizing_error(error: SizingError) -> PyErr {
 pub const COPY: &str = "a copy takes as much memory as the filter";
 
 /// For copies, which only memory can prevent.
-pub fn copy_error(error: SizingError) -> PyErr {
+pub fn copy_error(error: BuildError) -> PyErr {
     match error {
-        SizingError::OutOfMemory { bytes, .. } => out_of_memory(bytes, COPY),
-        _ => sizing_error(error),
+        BuildError::OutOfMemory { bytes, .. } => out_of_memory(bytes, COPY),
+        _ => build_error(error),
     }
 }
 
@@ -140,7 +140,7 @@ pub fn no_room(bytes: usize) -> PyErr {
 }
 
 /// For keys that a filter has no memory for.
-pub fn not_grown(error: SizingError) -> PyErr {
+pub fn not_grown(error: BuildError) -> PyErr {
     PyMemoryError::new_err(format!("{error}: the filter keeps the keys before"))
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{KeyEstimate, MismatchError, SizingError, StandaloneFooter, variants};
+use bloomline::{BuildError, KeyEstimate, MismatchError, StandaloneFooter, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,24 +17,24 @@ use crate::arguments::{
 };
 use crate::borrowed::BloomView;
 use crate::column::Inserts;
-use crate::errors::{COPY, class_of, copy_error, mismatch_error, not_grown, out_of_memory, sizing_error};
+use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::{files, keys};
 
 /// Inserts as the scalable filter has them, for filters that take no memory for them.
 trait TryInsert {
-    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError>;
-    fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError>;
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
+    fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError>;
 }
 
 macro_rules! try_insert {
     ($($Filter:ty),*) => {$(
         impl TryInsert for $Filter {
-            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
                 Ok(self.insert_hash(hash))
             }
 
-            fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+            fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
                 self.insert_batch(hashes);
                 Ok(())
             }
@@ -300,7 +300,7 @@ macro_rules! sized_filter_class {
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_fpr(expected_keys, fpr);
-                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
@@ -313,7 +313,7 @@ macro_rules! sized_filter_class {
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
                     let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
-                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(sizing_error)?;
+                    let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
 
@@ -450,12 +450,12 @@ uniting_filter_class! {
         /// Divides the size by `factor`, which must divide n_blocks. The bits are those of a filter that was made in
         /// the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
-            py.detach(|| self.write().fold(factor)).map_err(sizing_error)
+            py.detach(|| self.write().fold(factor)).map_err(build_error)
         }
 
         /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`.
         fn shrink_to_fpr(&self, py: Python<'_>, #[pyo3(from_py_with = fpr)] fpr: f64) -> PyResult<()> {
-            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(sizing_error)
+            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(build_error)
         }
 
         /// Blocks of 64 bytes.
@@ -569,8 +569,8 @@ filter_class! {
         ) -> PyResult<Self> {
             let filter = variants::ScalableBloomFilter::with_fpr(initial_capacity, fpr);
             let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(|error| match error {
-                SizingError::Keys { .. } => PyValueError::new_err(format!("initial_capacity: {error}")),
-                _ => sizing_error(error),
+                BuildError::Keys { .. } => PyValueError::new_err(format!("initial_capacity: {error}")),
+                _ => build_error(error),
             })?;
             Ok(Self::new_with(filter, None, 0))
         }

@@ -9,7 +9,7 @@ use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
 use super::view::BankView;
 use crate::aligned_bytes::AlignedBytes;
 use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::footer;
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS, Square};
@@ -141,8 +141,8 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if the bank has filters.
-    pub fn with_seed(mut self, seed: u64) -> Result<Self, SizingError> {
+    /// [`BuildError::SeedAfterKeys`] if the bank has filters.
+    pub fn with_seed(mut self, seed: u64) -> Result<Self, BuildError> {
         self.view.shape.seed = Seed::of_empty(seed, self.view.shape.slots == 0)?;
         Ok(self)
     }

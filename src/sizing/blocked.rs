@@ -7,7 +7,7 @@ use core::{array, iter};
 use super::checks::{checked_bits_per_key, checked_fpr};
 use super::search::least_bits_per_key;
 use crate::blocks::{BLOCK_BYTES, LANES, MAX_BLOCKS};
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::lanes::MOST_LANES;
 use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR};
 use crate::mask::ProbeCount;
@@ -33,7 +33,7 @@ const ONE_MORE_PROBE: [f64; 15] = [
 /// assert_eq!((sizing.n_blocks(), sizing.k()), (19_402, 6));
 /// let filter = BloomFilter::with_sizing(sizing)?;
 /// assert_eq!((filter.byte_len(), sizing.byte_len()), (1_241_728, 1_241_728));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
@@ -47,11 +47,11 @@ impl Sizing {
     /// # Errors
     ///
     /// If `n_blocks` is 0, the filter is larger than the address space, or `k` is not 1 to 16.
-    pub fn new(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+    pub fn new(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         let k = ProbeCount::new(k)?;
         match n_blocks {
             1..=MAX_BLOCKS => Ok(Self { n_blocks, k }),
-            _ => Err(SizingError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 }),
+            _ => Err(BuildError::Blocks { n_blocks: n_blocks as u64, most: MAX_BLOCKS as u64 }),
         }
     }
 
@@ -77,7 +77,7 @@ impl Sizing {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`] and 1, or the filter is larger than the address space.
-    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::for_bits_per_key(expected_keys, bits_per_key(fpr)?)
     }
 
@@ -90,8 +90,8 @@ impl Sizing {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the
     /// address space.
-    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
-        let too_many = SizingError::Keys { expected_keys, bits_per_key };
+    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
+        let too_many = BuildError::Keys { expected_keys, bits_per_key };
         let bits_per_key = checked_bits_per_key(bits_per_key)?;
         // At most 2^64 keys of 64 bits, which is 2^61 blocks, so a u64 cannot overflow.
         let n_blocks = ceil(expected_keys as f64 * bits_per_key / BLOCK_BITS).max(1);
@@ -118,7 +118,7 @@ impl Sizing {
     /// assert_eq!(sizing.foldable().n_blocks(), 97_200);
     /// let mut filter = BloomFilter::with_sizing(sizing.foldable())?;
     /// filter.fold(9)?;
-    /// # Ok::<(), bloomline::SizingError>(())
+    /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     #[must_use]
     pub fn foldable(self) -> Self {
@@ -175,9 +175,9 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 /// ```
 /// let fpr = bloomline::sizing::fpr(10.0, 6)?;
 /// assert!((0.0097..0.0098).contains(&fpr));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
+pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
     Ok(model(checked_bits_per_key(bits_per_key)?, ProbeCount::new(k)?))
 }
 
@@ -188,7 +188,7 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
 /// # Errors
 ///
 /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
+pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
     Ok(best_probe_count(checked_bits_per_key(bits_per_key)?).get())
 }
 
@@ -200,7 +200,7 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 /// # Errors
 ///
 /// If `fpr` is not between [`MIN_FPR`] and 1.
-pub fn bits_per_key(fpr: f64) -> Result<f64, SizingError> {
+pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
     let fpr = checked_fpr(fpr, MIN_FPR)?;
     Ok(least_bits_per_key(fpr, |bits| model(bits, best_probe_count(bits))))
 }

@@ -7,7 +7,7 @@ use core::f64::consts::LN_2;
 use super::checks::{checked_bits_per_key, checked_fpr};
 use super::search::least_bits_per_key;
 use crate::blocks::{BLOCK_BYTES, MAX_BLOCKS};
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
 
@@ -27,7 +27,7 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// # Errors
 ///
 /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`].
-pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
+pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
     checked_bits_per_key(bits_per_key).map(rounded_k)
 }
 
@@ -47,9 +47,9 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, SizingError> {
 /// let many_keys = standard::fpr(20.0, 10)?;
 /// let a_million = StandardSizing::new(20_000_000, 10)?.fpr(1_000_000);
 /// assert_eq!((format!("{many_keys:.7}"), format!("{a_million:.7}")), ("0.0000889".into(), "0.0000889".into()));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
-pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, SizingError> {
+pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
     Ok(of_many_keys(checked_bits_per_key(bits_per_key)?, checked_k(k)?))
 }
 
@@ -66,7 +66,7 @@ const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 5
 ///
 /// let sizing = StandardSizing::for_fpr(1_000_000, 0.01)?;
 /// assert_eq!((sizing.bit_len(), sizing.k()), (9_592_956, 7));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandardSizing {
@@ -80,11 +80,11 @@ impl StandardSizing {
     /// # Errors
     ///
     /// If `bit_len` is 0, the filter is larger than the address space, or `k` is not 1 to [`MAX_K`].
-    pub fn new(bit_len: u64, k: u32) -> Result<Self, SizingError> {
+    pub fn new(bit_len: u64, k: u32) -> Result<Self, BuildError> {
         let k = checked_k(k)?;
         match bit_len {
             1..=MAX_BITS => Ok(Self { bit_len, k }),
-            _ => Err(SizingError::Bits { bit_len, most: MAX_BITS }),
+            _ => Err(BuildError::Bits { bit_len, most: MAX_BITS }),
         }
     }
 
@@ -108,7 +108,7 @@ impl StandardSizing {
     ///
     /// If `fpr` is below [`MIN_FPR`] + `expected_keys` ÷ 2^64 or not below 1, or the filter is larger than the
     /// address space.
-    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         let keys = expected_keys.max(1) as u64;
         let same_hash = keys as f64 / TWO_TO_64;
         let fpr = checked_fpr(fpr, MIN_FPR + same_hash)?;
@@ -134,8 +134,8 @@ impl StandardSizing {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`], or the filter is larger than the address
     /// space.
-    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
-        let too_many = SizingError::Keys { expected_keys, bits_per_key };
+    pub fn for_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
+        let too_many = BuildError::Keys { expected_keys, bits_per_key };
         let keys = expected_keys.max(1) as u64;
         let bits = keys as f64 * checked_bits_per_key(bits_per_key)?;
         if bits >= MAX_BITS as f64 {
@@ -144,7 +144,7 @@ impl StandardSizing {
         Self::for_keys(ceil(bits).max(1), keys)
     }
 
-    fn for_keys(bit_len: u64, keys: u64) -> Result<Self, SizingError> {
+    fn for_keys(bit_len: u64, keys: u64) -> Result<Self, BuildError> {
         Self::new(bit_len, rounded_k((bit_len as f64 / keys as f64).min(MAX_BITS_PER_KEY)))
     }
 
@@ -169,8 +169,8 @@ impl StandardSizing {
     }
 }
 
-fn checked_k(k: u32) -> Result<u32, SizingError> {
-    if (1..=MAX_K).contains(&k) { Ok(k) } else { Err(SizingError::Probes { k, most: MAX_K }) }
+fn checked_k(k: u32) -> Result<u32, BuildError> {
+    if (1..=MAX_K).contains(&k) { Ok(k) } else { Err(BuildError::Probes { k, most: MAX_K }) }
 }
 
 fn rounded_k(bits_per_key: f64) -> u32 {

@@ -7,7 +7,7 @@ use core::{fmt, mem};
 use super::FilterPolicy;
 use super::policy::compact_contains;
 use crate::builder::FilterBuilder;
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::key::Key;
 use crate::memory::or_abort;
 
@@ -94,13 +94,13 @@ impl FilterBlockBuilder {
     ///
     /// # Errors
     ///
-    /// [`SizingError::FilterBlock`] if the filters take 4 GiB or more.
-    pub fn finish(&mut self) -> Result<Vec<u8>, SizingError> {
+    /// [`BuildError::FilterBlock`] if the filters take 4 GiB or more.
+    pub fn finish(&mut self) -> Result<Vec<u8>, BuildError> {
         if !self.keys.is_empty() {
             self.make_filter();
         }
         let bytes = self.filters.len() as u64;
-        let end = u32::try_from(bytes).map_err(|_| SizingError::FilterBlock { bytes })?;
+        let end = u32::try_from(bytes).map_err(|_| BuildError::FilterBlock { bytes })?;
         let mut block = mem::take(&mut self.filters);
         block.extend(self.starts.drain(..).chain([end]).flat_map(u32::to_le_bytes));
         block.push(BASE_LOG2);

@@ -11,7 +11,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::FilterPolicy;
 use crate::builder::FilterBuilder;
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::memory::{OutOfMemory, reserve};
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
@@ -69,9 +69,9 @@ impl PartitionedFilterBuilder {
     /// # Errors
     ///
     /// If `keys_per_partition` is 0.
-    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Result<Self, SizingError> {
+    pub fn new(policy: &FilterPolicy, keys_per_partition: usize) -> Result<Self, BuildError> {
         if keys_per_partition == 0 {
-            return Err(SizingError::KeysPerPartition { value: keys_per_partition });
+            return Err(BuildError::KeysPerPartition { value: keys_per_partition });
         }
         let [first_key, last_key, finished] = [const { Vec::new() }; 3];
         Ok(Self { keys_per_partition, keys: policy.builder(), n_keys: 0, first_key, last_key, finished })
@@ -90,7 +90,7 @@ impl PartitionedFilterBuilder {
     /// runs out. The key is then not inserted, so these filters would hide it: write the table without them. The keys
     /// inserted before, and the bytes of `filter`, stay.
     #[doc(alias = "add_key")]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Result<Ended<'_>, SizingError> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Result<Ended<'_>, BuildError> {
         let key = key.as_ref();
         if self.n_keys > 0 {
             match self.last_key.as_slice().cmp(key) {
@@ -140,7 +140,7 @@ impl PartitionedFilterBuilder {
     /// # Errors
     ///
     /// If memory runs out. The builder then keeps its keys, and `filter` its bytes.
-    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, SizingError> {
+    pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, BuildError> {
         if self.n_keys == 0 {
             return Ok(Ended::Nothing);
         }
@@ -169,8 +169,8 @@ impl fmt::Debug for PartitionedFilterBuilder {
 }
 
 #[cold]
-fn out_of_order(previous: &[u8], key: &[u8]) -> SizingError {
-    SizingError::KeyOrder {
+fn out_of_order(previous: &[u8], key: &[u8]) -> BuildError {
+    BuildError::KeyOrder {
         at: previous.iter().zip(key).take_while(|(previous, key)| previous == key).count(),
     }
 }
@@ -224,11 +224,11 @@ impl PartitionIndexBuilder {
         first_key: impl AsRef<[u8]>,
         filter_offset: u64,
         filter_bytes: u64,
-    ) -> Result<(), SizingError> {
+    ) -> Result<(), BuildError> {
         let first_key = first_key.as_ref();
         let filter_end = filter_offset
             .checked_add(filter_bytes)
-            .ok_or(SizingError::FilterEnd { offset: filter_offset, bytes: filter_bytes })?;
+            .ok_or(BuildError::FilterEnd { offset: filter_offset, bytes: filter_bytes })?;
         let last_start = self.entries.iter().nth_back(1).map_or(0, |[key_end, ..]| *key_end as usize);
         let last_key = &self.keys[last_start..];
         if !self.entries.is_empty() && last_key >= first_key {

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::builder::FilterBuilder;
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::hash::hash_key;
 use crate::key::Key;
 use crate::memory::or_abort;
@@ -25,7 +25,7 @@ use crate::view::BloomView;
 /// policy.create_filter(["ant", "bee", "bee"], &mut table);
 /// assert!(policy.key_may_match("bee", &table));
 /// assert!(!policy.key_may_match("elk", &table));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct FilterPolicy {
@@ -43,7 +43,7 @@ impl FilterPolicy {
     /// # Errors
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
-    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
         FilterBuilder::with_bits_per_key(bits_per_key).map(|builder| Self { builder })
     }
 
@@ -52,7 +52,7 @@ impl FilterPolicy {
     /// # Errors
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1.
-    pub fn with_fpr(fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
         FilterBuilder::with_fpr(fpr).map(|builder| Self { builder })
     }
 
@@ -74,7 +74,7 @@ impl FilterPolicy {
     /// let data_end = table.len();
     /// filter.finish_compact(&mut table)?;
     /// assert!(policy.key_may_match("cat", &table[data_end..]));
-    /// # Ok::<(), bloomline::SizingError>(())
+    /// # Ok::<(), bloomline::BuildError>(())
     /// ```
     pub fn builder(&self) -> FilterBuilder {
         self.builder.clone()

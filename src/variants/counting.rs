@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::blocks::{BLOCK_BYTES, Block, Blocks, LANES};
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
@@ -50,7 +50,7 @@ use crate::standalone;
 /// assert!(open.remove("session 17"));
 /// assert!(!open.contains("session 17") && open.contains("session 18"));
 /// assert!(!open.remove("session 17"), "definitely absent, so nothing changed");
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct CountingBloomFilter {
@@ -126,7 +126,7 @@ impl CountingBloomFilter {
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for bits and counters cannot be
     /// allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
@@ -137,7 +137,7 @@ impl CountingBloomFilter {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
     /// for bits and counters cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
@@ -147,7 +147,7 @@ impl CountingBloomFilter {
     /// # Errors
     ///
     /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be allocated.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, SizingError> {
+    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
@@ -156,7 +156,7 @@ impl CountingBloomFilter {
     /// # Errors
     ///
     /// If memory for bits and counters cannot be allocated.
-    pub fn with_sizing(sizing: Sizing) -> Result<Self, SizingError> {
+    pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
         let counters = Blocks::zeroed(sizing.n_blocks().saturating_mul(COUNTER_BLOCKS))?;
         Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
     }
@@ -166,9 +166,9 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted since the filter was created or cleared, even if they
+    /// [`BuildError::SeedAfterKeys`] if keys have been inserted since the filter was created or cleared, even if they
     /// have been removed again.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         Ok(Self { filter: self.filter.with_seed(seed)?, ..self })
     }
 

@@ -8,7 +8,7 @@ use core::fmt;
 use xxhash_rust::xxh64::Xxh64;
 
 use super::scalable::ScalableBloomFilter;
-use crate::error::{DecodeError, SizingError};
+use crate::error::{BuildError, DecodeError};
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::key::Key;
@@ -60,7 +60,7 @@ use crate::standalone;
 ///     }
 /// }
 /// assert_eq!(frontier.accepted(), 2);
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct Frontier<T> {
@@ -104,7 +104,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(expected_items: usize, fpr: f64) -> Result<Self, BuildError> {
         let filter = Filter::Fixed(BloomFilter::with_fpr(expected_items, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
@@ -116,7 +116,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If `fpr` is not between [`sizing::SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
     /// `initial_capacity` items cannot be allocated.
-    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn growing(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
         let filter = Filter::Growing(ScalableBloomFilter::with_fpr(initial_capacity, fpr)?);
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
@@ -126,8 +126,8 @@ impl<T: Key> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if items have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    /// [`BuildError::SeedAfterKeys`] if items have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         let filter = match self.filter {
             Filter::Fixed(filter) => Filter::Fixed(filter.with_seed(seed)?),
             Filter::Growing(filter) => Filter::Growing(filter.with_seed(seed)?),
@@ -152,7 +152,7 @@ impl<T: Key> Frontier<T> {
     ///
     /// If memory for the queue, or for a larger filter if the frontier grows, cannot be allocated. The item is not seen
     /// then.
-    pub fn try_insert(&mut self, item: T) -> Result<bool, SizingError> {
+    pub fn try_insert(&mut self, item: T) -> Result<bool, BuildError> {
         Ok(self.add(item)?)
     }
 

@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Blocks};
-use crate::error::{DecodeError, MismatchError, SizingError};
+use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
@@ -46,7 +46,7 @@ use crate::standalone;
 /// seen.insert("https://example.org/");
 /// assert!(seen.contains("https://example.org/"));
 /// assert!(!seen.contains("https://example.org/other"));
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct StandardBloomFilter {
@@ -93,7 +93,7 @@ impl StandardBloomFilter {
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::standard::MIN_FPR) and 1, or memory for the filter cannot be
     /// allocated.
-    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
@@ -103,7 +103,7 @@ impl StandardBloomFilter {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
     /// for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, SizingError> {
+    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
 
@@ -113,7 +113,7 @@ impl StandardBloomFilter {
     /// # Errors
     ///
     /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, SizingError> {
+    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, BuildError> {
         Self::with_sizing(StandardSizing::new(bit_len, k)?)
     }
 
@@ -122,7 +122,7 @@ impl StandardBloomFilter {
     /// # Errors
     ///
     /// If memory for the filter cannot be allocated.
-    pub fn with_sizing(sizing: StandardSizing) -> Result<Self, SizingError> {
+    pub fn with_sizing(sizing: StandardSizing) -> Result<Self, BuildError> {
         Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
 
@@ -131,8 +131,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         let seed = Seed::of_empty(seed, self.keys == Some(0))?;
         Ok(Self { seed, ..self })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bloomline::{DecodeError, MismatchError, SizingError};
+use bloomline::{BuildError, DecodeError, MismatchError};
 
 /// An error as `Debug` shows it.
 pub struct Shown {
@@ -59,4 +59,4 @@ macro_rules! comparable {
     )*};
 }
 
-comparable!(DecodeError, MismatchError, SizingError);
+comparable!(DecodeError, MismatchError, BuildError);

@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 use bloomline::sizing::{self, MAX_BITS_PER_KEY, MIN_FPR};
-use bloomline::{BloomFilter, FilterBuilder, Sizing, SizingError, mix};
+use bloomline::{BloomFilter, BuildError, FilterBuilder, Sizing, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input {
@@ -59,10 +59,10 @@ fn is_bits_per_key(value: f64) -> bool {
 
 fn sizes_hold_the_requested_bits(keys: usize, bits_per_key: f64) {
     match Sizing::for_bits_per_key(keys, bits_per_key) {
-        Err(SizingError::BitsPerKey { value, .. }) => {
+        Err(BuildError::BitsPerKey { value, .. }) => {
             assert!(!is_bits_per_key(bits_per_key) && value.to_bits() == bits_per_key.to_bits());
         }
-        Err(SizingError::Keys { expected_keys, bits_per_key: bits, .. }) => {
+        Err(BuildError::Keys { expected_keys, bits_per_key: bits, .. }) => {
             assert!((expected_keys, bits) == (keys, bits_per_key));
             assert!(keys as f64 * bits_per_key / 512.0 > 0.999 * MOST_BLOCKS as f64);
         }
@@ -120,10 +120,10 @@ fn the_best_k_is_best(bits_per_key: f64) {
 
 fn fprs_are_kept(keys: usize, fpr: f64) {
     match Sizing::for_fpr(keys, fpr) {
-        Err(SizingError::Fpr { value, .. }) => {
+        Err(BuildError::Fpr { value, .. }) => {
             assert!(!(MIN_FPR..1.0).contains(&fpr) && value.to_bits() == fpr.to_bits());
         }
-        Err(SizingError::Keys { expected_keys, .. }) => assert!(expected_keys == keys && keys > MOST_BLOCKS),
+        Err(BuildError::Keys { expected_keys, .. }) => assert!(expected_keys == keys && keys > MOST_BLOCKS),
         Err(error) => panic!("{error}"),
         Ok(sizing) => {
             let rate = sizing.fpr(keys as u64);
@@ -149,8 +149,8 @@ fn filters_have_their_size(n_blocks: usize, k: u32) {
         return;
     }
     match BloomFilter::with_blocks(n_blocks, k) {
-        Err(SizingError::Probes { k: found, .. }) => assert!(found == k && !(1..=16).contains(&k)),
-        Err(SizingError::Blocks { n_blocks: found, most, .. }) => {
+        Err(BuildError::Probes { k: found, .. }) => assert!(found == k && !(1..=16).contains(&k)),
+        Err(BuildError::Blocks { n_blocks: found, most, .. }) => {
             assert!(found == n_blocks as u64 && most == MOST_BLOCKS as u64);
         }
         Err(error) => panic!("{error}"),

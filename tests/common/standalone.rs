@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::io;
 
 use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
-use bloomline::{DecodeError, SizingError};
+use bloomline::{BuildError, DecodeError};
 
 use crate::common::allocations::allocated;
 use crate::common::decode::{every_change_and_truncation_is_detected, forge_footer};
@@ -14,7 +14,7 @@ pub trait Standalone: Debug + Sized {
     fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
     fn bytes(&self) -> Vec<u8>;
     fn write(&self, to: &mut [u8]) -> io::Result<()>;
-    fn seeded(self, seed: u64) -> Result<Self, SizingError>;
+    fn seeded(self, seed: u64) -> Result<Self, BuildError>;
 }
 
 macro_rules! standalone {
@@ -29,7 +29,7 @@ macro_rules! standalone {
             fn write(&self, to: &mut [u8]) -> io::Result<()> {
                 self.write_standalone(to)
             }
-            fn seeded(self, seed: u64) -> Result<Self, SizingError> {
+            fn seeded(self, seed: u64) -> Result<Self, BuildError> {
                 self.with_seed(seed)
             }
         }
@@ -46,7 +46,7 @@ pub fn check<F: Standalone>(filter: F) {
     writing_makes_no_copy(&filter, &standalone);
 
     // A footer that claims that there are no keys does not make a filter empty, for which the seed could be chosen.
-    let refused = error!(SizingError::SeedAfterKeys { seed: 1_u64 });
+    let refused = error!(BuildError::SeedAfterKeys { seed: 1_u64 });
     assert_eq!(filter.seeded(1).unwrap_err(), refused);
     match F::read(&forge_footer(&standalone, 8, &[0; 8])) {
         Ok(forged) => assert_eq!(forged.seeded(1).unwrap_err(), refused),

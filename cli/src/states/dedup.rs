@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{BloomFilter, SizingError, StandaloneKind, sizing};
+use bloomline::{BloomFilter, BuildError, StandaloneKind, sizing};
 use clap::Args;
 use serde_json::json;
 
@@ -108,7 +108,7 @@ struct Seen {
 /// Why no more lines are taken.
 enum Stop {
     Full,
-    Refused(SizingError),
+    Refused(BuildError),
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -279,7 +279,7 @@ fn new(arguments: &Arguments) -> Result<State> {
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
-            SizingError::Fpr { value, lowest, .. } if value > 0.0 && value < lowest => anyhow!(
+            BuildError::Fpr { value, lowest, .. } if value > 0.0 && value < lowest => anyhow!(
                 "an FPR of {} is too low for a filter that grows (raise --fpr to {lowest:e}, or fix the number of \
                  distinct keys with --keys)",
                 percent(value)
@@ -309,7 +309,7 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<b
 }
 
 /// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
-fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, SizingError> {
+fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, BuildError> {
     const AHEAD: usize = 32;
     let later = hashes.get(i + AHEAD);
     match filter {
@@ -382,8 +382,8 @@ fn full(arguments: &Arguments, state: &State) -> Error {
     )
 }
 
-fn refused(error: SizingError, has_state: bool) -> Error {
-    let SizingError::OutOfMemory { bytes, .. } = error else { return error.into() };
+fn refused(error: BuildError, has_state: bool) -> Error {
+    let BuildError::OutOfMemory { bytes, .. } = error else { return error.into() };
     let recorded = if has_state { "; the lines printed are recorded" } else { "" };
     anyhow!("cannot allocate {} for more keys{recorded} (free some memory)", size(bytes as u64))
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
-use bloomline::{SizingError, StandaloneKind};
+use bloomline::{BuildError, StandaloneKind};
 use clap::Args;
 use serde_json::json;
 
@@ -171,7 +171,7 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
     // The next filter takes twice as many.
     let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
-        SizingError::Fpr { value, lowest, .. } if value < lowest => {
+        BuildError::Fpr { value, lowest, .. } if value < lowest => {
             anyhow!(
                 "{name}: its FPR is {rate} now, and it can grow at more than {} only ({remedy})",
                 percent(lowest)

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::{fmt, mem};
 
 use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
-use crate::error::{MismatchError, SizingError};
+use crate::error::{BuildError, MismatchError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
@@ -61,7 +61,7 @@ use crate::sizing;
 /// assert_eq!(seen.filters().len(), 7);
 /// assert!(seen.contains(99_999));
 /// assert!(seen.estimated_fpr() < 0.01);
-/// # Ok::<(), bloomline::SizingError>(())
+/// # Ok::<(), bloomline::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct ScalableBloomFilter {
@@ -106,11 +106,11 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be allocated.
-    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, SizingError> {
+    pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
     }
 
-    fn with_series(series: Series) -> Result<Self, SizingError> {
+    fn with_series(series: Series) -> Result<Self, BuildError> {
         let filters = alloc::vec![BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?];
         let newest = Load { keys: 0, capacity: series.capacity(0) };
         Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
@@ -139,9 +139,9 @@ impl ScalableBloomFilter {
     /// let mut growing = ScalableBloomFilter::from_filter(filter, 1_000, 0.02)?;
     /// growing.extend(0..100_000);
     /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
-    /// # Ok::<(), bloomline::SizingError>(())
+    /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, SizingError> {
+    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, 0.0)?;
         let k = ProbeCount::new(filter.k())?;
         let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
@@ -164,8 +164,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`SizingError::SeedAfterKeys`] if keys have been inserted.
-    pub fn with_seed(self, seed: u64) -> Result<Self, SizingError> {
+    /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
+    pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
         let filters =
             self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
         Ok(Self { filters, seed: Seed::new(seed), ..self })
@@ -209,7 +209,7 @@ impl ScalableBloomFilter {
     ///
     /// If all filters are full and memory for a larger one cannot be allocated. Nothing is changed then.
     #[inline]
-    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, SizingError> {
+    pub fn try_insert(&mut self, key: impl Key) -> Result<bool, BuildError> {
         self.try_insert_hash(self.seed.hash(key))
     }
 
@@ -219,7 +219,7 @@ impl ScalableBloomFilter {
     ///
     /// As [`try_insert`](Self::try_insert).
     #[inline]
-    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, SizingError> {
+    pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError> {
         Ok(self.add(hash)?)
     }
 
@@ -249,7 +249,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then.
-    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), SizingError> {
+    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
         Ok(self.add_batch(hashes)?)
     }
 
@@ -440,7 +440,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// If memory for the copy cannot be allocated.
-    pub fn try_clone(&self) -> Result<Self, SizingError> {
+    pub fn try_clone(&self) -> Result<Self, BuildError> {
         let (mut filters, mut older) = (Vec::new(), Vec::new());
         reserve(&mut filters, self.filters.len())?;
         reserve(&mut older, self.older.len())?;

@@ -1,7 +1,7 @@
 //! The series of filters that a growing filter adds: the capacity, the rate and the size of each.
 #![forbid(unsafe_code)]
 
-use crate::error::SizingError;
+use crate::error::BuildError;
 use crate::limits::SCALABLE_MIN_FPR;
 use crate::mask::ProbeCount;
 use crate::sizing::{self, Sizing};
@@ -33,7 +33,7 @@ impl Series {
         fpr: f64,
         growth: u8,
         tightening: f64,
-    ) -> Result<Self, SizingError> {
+    ) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of the bits that each filter's own best k would take.
@@ -61,7 +61,7 @@ impl Series {
         sizing::bits_per_key_of(self.fpr(index), self.k)
     }
 
-    pub(super) fn n_blocks(&self, index: usize) -> Result<usize, SizingError> {
+    pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
         Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(Sizing::n_blocks)
     }
