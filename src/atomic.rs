@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 
 use xxhash_rust::xxh64::Xxh64;
 
+use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
 use crate::compact;
 use crate::error::{BuildError, DecodeError, MismatchError};
@@ -137,6 +138,15 @@ impl AtomicBloomFilter {
             }
         };
         kernel::each_ahead(hashes, |hash| self.prefetch(hash), look_up);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into a bitmap, as [`BloomFilter::contains_bitmap`] does.
+    ///
+    /// # Panics
+    ///
+    /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
+    pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
+        bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
     /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`].

@@ -361,3 +361,17 @@ fn bits_without_a_checksum_are_not_called_verified() {
     assert_eq!(filter.as_view().verify(), none);
     assert_eq!(BloomView::from_standalone(&filter.to_standalone()).unwrap().verify(), Ok(()));
 }
+
+#[test]
+fn bitmaps_of_atomic_filters_are_those_of_plain_ones() {
+    let mut plain = BloomFilter::with_blocks(9, 6).unwrap();
+    plain.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());
+    let atomic = AtomicBloomFilter::from(plain.clone());
+    for n in [0, 1, 8, 9, 511, 512, 513, 1_100] {
+        let hashes: Vec<u64> = (0..n).map(|i| mix(3 * i)).collect();
+        let mut found = [0, 1].map(|_| vec![0xa5; hashes.len().div_ceil(8)]);
+        plain.contains_bitmap(&hashes, &mut found[0]);
+        atomic.contains_bitmap(&hashes, &mut found[1]);
+        assert_eq!(found[0], found[1], "{n} hashes");
+    }
+}

@@ -216,8 +216,7 @@ impl StandardBloomFilter {
     ///
     /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
     pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
-        bitmap::write(hashes, found, |hash| self.contains_hash(hash));
+        bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
     /// Inserts all keys of `other`: bit for bit as if each had been inserted. There is no `|`: filters of two sizes have

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::{fmt, mem};
 
 use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
+use crate::bitmap;
 use crate::error::{BuildError, MismatchError};
 use crate::filter::BloomFilter;
 use crate::hash::Seed;
@@ -409,15 +410,7 @@ impl ScalableBloomFilter {
     ///
     /// If `found` does not have `hashes.len().div_ceil(8)` bytes.
     pub fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
-        let mut answers = [false; 512];
-        for (hashes, found) in hashes.chunks(answers.len()).zip(found.chunks_mut(answers.len() / 8)) {
-            let answers = &mut answers[..hashes.len()];
-            self.contains_batch(hashes, answers);
-            for (byte, answers) in found.iter_mut().zip(answers.chunks(8)) {
-                *byte = answers.iter().rev().fold(0, |byte, answer| byte << 1 | u8::from(*answer));
-            }
-        }
+        bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
     /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
