@@ -8,13 +8,12 @@
 
 use core::fmt;
 use core::sync::atomic;
-#[cfg(feature = "std")]
-use std::{ffi::OsStr, io::Write};
 
 use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::detect;
 use crate::mask::ProbeCount;
 #[cfg(target_has_atomic = "64")]
 use crate::mask::words;
@@ -53,16 +52,15 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
 /// only in speed.
 ///
-/// Filters use the fastest kernel by default. [`with_kernel`](crate::BloomFilter::with_kernel) selects another for one
-/// filter, for tests and benchmarks.
+/// Filters use the fastest kernel by default. Tests and benchmarks select another for one filter: `with_kernel`.
 ///
 /// # The environment
 ///
 /// The variable `BLOOMLINE_KERNEL` excludes the kernels that are faster than the one that it names, in the whole
 /// process: `BLOOMLINE_KERNEL=avx2`, say, where AVX-512 must not be used. If the CPU lacks the kernel, the next one in
 /// the list of [`by_name`](Self::by_name) that it has takes its place. The variable is read once, when a kernel is first
-/// needed. Unset or empty, it excludes nothing. If it names no kernel, one line on standard error says so, and lookups
-/// run on `portable`, the fastest kernel that is safe on every CPU. Without the feature `std` it is not read.
+/// needed. Unset or empty, it excludes nothing. If it names no kernel, lookups run on `portable`, the fastest kernel that
+/// is safe on every CPU, and with the feature `log` a warning says so. Without the feature `std` it is not read.
 ///
 /// It does not exclude instructions that the build's target features include: the compiler may use them anywhere, in the
 /// kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
@@ -79,23 +77,6 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(KernelId);
-
-/// Whether the CPU has features, and the operating system saves their registers. `std` knows more, such as that macOS
-/// grants AVX-512 only once it is used.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "std"))]
-macro_rules! has {
-    ($($feature:tt),+) => {
-        $(std::arch::is_x86_feature_detected!($feature))&&+
-    };
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
-macro_rules! has {
-    ($($feature:tt),+) => {{
-        cpufeatures::new!(cpu, $($feature),+);
-        prefetch::has_leaf_7() && cpu::get()
-    }};
-}
 
 /// Makes [`KernelId`], the list of the kernels that this target has.
 macro_rules! kernels {
@@ -140,12 +121,12 @@ macro_rules! kernels {
 // its own count: 4.1 against 9.6 ns (Zen 5, 2026-11).
 kernels! {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx512, "avx512", has!("avx512f", "bmi1", "bmi2"), cfg!(target_feature = "avx512f");
+    Avx512, "avx512", detect::has_avx512(), cfg!(target_feature = "avx512f");
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx2, "avx2", has!("avx2", "bmi1", "bmi2"),
+    Avx2, "avx2", detect::has_avx2(),
         cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Sse41, "sse4.1", has!("sse4.1"), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
+    Sse41, "sse4.1", detect::has_sse41(), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
     Neon, "neon", true, true;
     Portable, "portable", true, Self::ALL.len() == 2;
@@ -158,39 +139,10 @@ const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "refer
 impl KernelId {
     /// The index in [`KernelId::ALL`] of the fastest kernel that this CPU has and the environment allows.
     fn fastest() -> usize {
-        let allowed = Self::allowed();
+        let allowed = detect::allowed(&NAMES);
         let fastest = Self::ALL.iter().position(|id| allowed.contains(&id.name()) && id.is_supported());
         fastest.unwrap_or(Self::ALL.len() - 1)
     }
-
-    /// The names of the kernels that the environment allows.
-    fn allowed() -> &'static [&'static str] {
-        #[cfg(feature = "std")]
-        if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
-            let index_of = |fastest: &OsStr| NAMES.iter().position(|name| fastest == *name);
-            // To ignore a misspelt name would show when the host fails; one that is too strict costs only time.
-            let fastest = index_of(&given).or_else(|| {
-                warn_once(&given);
-                index_of("portable".as_ref())
-            });
-            return &NAMES[fastest.unwrap_or(0)..];
-        }
-        &NAMES
-    }
-}
-
-#[cfg(feature = "std")]
-#[cold]
-fn warn_once(given: &OsStr) {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // Standard error may be closed.
-        _ = writeln!(
-            std::io::stderr(),
-            "bloomline: BLOOMLINE_KERNEL={given:?} names no kernel, so \"portable\" is used; the names are {}",
-            NAMES.join(", ")
-        );
-    });
 }
 
 /// The index in [`KernelId::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.

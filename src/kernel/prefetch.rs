@@ -4,8 +4,6 @@
     forbid(unsafe_code)
 )]
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-use super::choice::{Choice, UNMADE};
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
@@ -67,45 +65,9 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 /// that still costs a little (1.64 against 1.52 ns a key), at 8 MiB it helps (1.65 against 2.39; Zen 5, 2026-11).
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
-/// How many keys ahead a batch prefetches. Once the distance hides the memory latency, a larger one gains nothing, and
-/// loses on Intel, probably because the first TLB does not hold the pages of more than 64 lines until their turn.
-///
-/// Time a key, distance 64 against 128. Intel Cascade Lake, ÷ a bare line read: 1.01 and 1.15 in 16 MiB, 1.06 and 1.26 in
-/// 64 MiB, 1.10 and 1.16 in 256 MiB. Zen 5, in ns: 3.9 and 2.8 in 64 MiB, 6.2 and 6.2 in 1 GiB (2026-11).
-fn distance() -> usize {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-    {
-        /// An index into `DISTANCES`.
-        static CHOICE: Choice = Choice(super::atomic::AtomicU8::new(UNMADE));
-        const DISTANCES: [usize; 2] = [64, 128];
-        CHOICE.get(&DISTANCES, || usize::from(!is_intel()))
-    }
-    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse")))]
-    128
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-fn cpuid_0() -> core::arch::x86_64::CpuidResult {
-    // Safe in newer versions of Rust.
-    #[allow(unused_unsafe)]
-    // SAFETY: every x86-64 CPU has this instruction and its leaf 0.
-    unsafe {
-        core::arch::x86_64::__cpuid(0)
-    }
-}
-
-/// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
-/// returns the content of another leaf.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
-pub(super) fn has_leaf_7() -> bool {
-    cpuid_0().eax >= 7
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-fn is_intel() -> bool {
-    let vendor = cpuid_0();
-    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
-}
+/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores lose with
+/// 128, probably because their first TLB, of 64 or 96 pages, no longer holds the pages of the first lines at their turn.
+const DISTANCE: usize = 96;
 
 /// The hashes of one iteration of a batch loop. With one hash, the loop is so short that its speed depends on its
 /// address (AVX-512: 0.76 or 0.98 ns a key; with two, 0.72 at any address; Zen 5, 2026-11).
@@ -123,7 +85,7 @@ pub(super) fn split<'a, const STRADDLE: bool>(
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
     let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
     let distance =
-        if !PREFETCHES || n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(distance() / 2) };
+        if !PREFETCHES || n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / 2) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {
         hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
@@ -157,11 +119,8 @@ pub(super) fn split_words<'a, const STRADDLE: bool>(
 ) {
     let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
     let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
-    let distance = if !PREFETCHES || n_blocks < LARGE_BLOCKS {
-        hashes.len()
-    } else {
-        hashes.len().min(distance() / WORD)
-    };
+    let distance =
+        if !PREFETCHES || n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / WORD) };
     let (early, late) = hashes.split_at(hashes.len() - distance);
     if !early.is_empty() {
         hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
