@@ -8,7 +8,7 @@ use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
 /// Whether [`prefetch_line`] does anything: on x86-64, but for bare metal, a target without SSE, and on aarch64. On other
-/// CPUs each loop is compiled once, not four times: WebAssembly is 9 % smaller.
+/// CPUs each loop is compiled once, not three times, which WebAssembly must load.
 const PREFETCHES: bool =
     cfg!(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64"));
 
@@ -39,20 +39,12 @@ pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     }
 }
 
-/// How many keys ahead [`each_ahead`] prefetches. Distances from 16 to 128 perform alike in filters with several lines
-/// per key.
-pub(crate) const AHEAD: usize = 16;
-
-/// Calls `with` for each hash, and `prefetch` for the hash [`AHEAD`] places after it.
-#[cfg(target_has_atomic = "64")]
+/// Each hash, and the hash whose lines to prefetch before that. In filters with several lines per key, distances from 16
+/// to 128 perform alike.
 #[inline]
-pub(crate) fn each_ahead(hashes: &[u64], prefetch: impl Fn(u64), mut with: impl FnMut(u64)) {
-    for (i, &hash) in hashes.iter().enumerate() {
-        if let Some(&later) = hashes.get(i + AHEAD) {
-            prefetch(later);
-        }
-        with(hash);
-    }
+pub(crate) fn with_later(hashes: &[u64]) -> impl Iterator<Item = (u64, Option<u64>)> {
+    const AHEAD: usize = 16;
+    hashes.iter().enumerate().map(|(i, &hash)| (hash, hashes.get(i + AHEAD).copied()))
 }
 
 /// Returns whether each block straddles two cache lines, as blocks read in place may.
@@ -62,70 +54,60 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 }
 
 /// Batches prefetch in filters of this size (512 KiB) or more, which the caches close to a core may not hold. At 2 MiB
-/// that still costs a little (1.64 against 1.52 ns a key), at 8 MiB it helps (1.65 against 2.39; Zen 5, 2026-11).
+/// that still costs a little, at 8 MiB it helps.
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
 /// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores lose with
 /// 128, probably because their first TLB, of 64 or 96 pages, no longer holds the pages of the first lines at their turn.
 const DISTANCE: usize = 96;
 
-/// The hashes of one iteration of a batch loop. With one hash, the loop is so short that its speed depends on its
-/// address (AVX-512: 0.76 or 0.98 ns a key; with two, 0.72 at any address; Zen 5, 2026-11).
-pub(super) type Pair = [u64; 2];
+/// Hashes in groups. An iteration of a batch loop looks up or inserts the hashes of one, and prefetches `LINES` lines for
+/// each hash of the group [`DISTANCE`] hashes later.
+pub(super) struct Groups<'a, const LINES: usize, const N: usize> {
+    hashes: &'a [[u64; N]],
+    later: &'a [[u64; N]],
+    start: *const Block,
+    n_blocks: usize,
+}
 
-/// The hashes in two parts. Iterating over the first prefetches the blocks of later hashes.
-#[inline]
-pub(super) fn split<'a, const STRADDLE: bool>(
-    blocks: BlockSlice<'_>,
-    hashes: &'a [Pair],
-) -> (
-    impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
-    impl ExactSizeIterator<Item = Pair> + use<'a, STRADDLE>,
-) {
-    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
-    let distance =
-        if !PREFETCHES || n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / 2) };
-    let (early, late) = hashes.split_at(hashes.len() - distance);
-    if !early.is_empty() {
-        hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
+impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
+    pub(super) fn len(&self) -> usize {
+        self.hashes.len()
     }
-    let early = early.iter().zip(&hashes[distance..]).map(move |(&pair, &later)| {
-        later.into_iter().for_each(prefetch);
-        pair
+
+    /// The groups, each with the hashes to [`prefetch`](Self::prefetch).
+    #[inline(always)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a [u64; N], &'a [u64; N])> + use<'a, LINES, N> {
+        self.hashes.iter().zip(self.later)
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: u64) {
+        let block = self.start.wrapping_add(block_index(hash, self.n_blocks));
+        match LINES {
+            0 => (),
+            1 => prefetch::<false>(block),
+            _ => prefetch::<true>(block),
+        }
+    }
+}
+
+/// The hashes in two parts. A loop over the first prefetches the blocks of later hashes.
+#[inline]
+pub(super) fn split<'a, const LINES: usize, const N: usize>(
+    blocks: BlockSlice<'_>,
+    hashes: &'a [[u64; N]],
+) -> (Option<Groups<'a, LINES, N>>, Groups<'a, 0, N>) {
+    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+    let later = match hashes.as_flattened().get(DISTANCE..) {
+        Some(later) if PREFETCHES && n_blocks >= LARGE_BLOCKS => later.as_chunks().0,
+        _ => &[],
+    };
+    let (early, late) = hashes.split_at(later.len());
+    let early = (!early.is_empty()).then(|| {
+        let early = Groups { hashes: early, later, start, n_blocks };
+        hashes.as_flattened()[..DISTANCE].iter().for_each(|&hash| early.prefetch(hash));
+        early
     });
-    (early, late.iter().copied())
-}
-
-/// How many hashes one iteration of a bitmap's loop takes.
-pub(super) const WORD: usize = 64;
-
-/// Hashes, each group with a function that prefetches for a later group, hash by hash.
-pub(super) trait Words<'a>: Iterator<Item = (&'a [u64; WORD], Self::Prefetch)> {
-    type Prefetch: Fn(usize);
-}
-impl<'a, P: Fn(usize), I: Iterator<Item = (&'a [u64; WORD], P)>> Words<'a> for I {
-    type Prefetch = P;
-}
-
-/// [`split`] for bitmaps, whose loops prefetch by themselves.
-#[inline]
-pub(super) fn split_words<'a, const STRADDLE: bool>(
-    blocks: BlockSlice<'_>,
-    hashes: &'a [[u64; WORD]],
-) -> (
-    impl Words<'a> + ExactSizeIterator + use<'a, STRADDLE>,
-    impl Words<'a> + ExactSizeIterator + use<'a, STRADDLE>,
-) {
-    let (start, n_blocks) = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-    let prefetch = move |hash| prefetch::<STRADDLE>(start.wrapping_add(block_index(hash, n_blocks)));
-    let distance =
-        if !PREFETCHES || n_blocks < LARGE_BLOCKS { hashes.len() } else { hashes.len().min(DISTANCE / WORD) };
-    let (early, late) = hashes.split_at(hashes.len() - distance);
-    if !early.is_empty() {
-        hashes[..distance].as_flattened().iter().for_each(|&hash| prefetch(hash));
-    }
-    let early = early.iter().zip(&hashes[distance..]);
-    let early = early.map(move |(hashes, later)| (hashes, move |i: usize| prefetch(later[i])));
-    (early, late.iter().map(|hashes| (hashes, |_| ())))
+    (early, Groups { hashes: late, later: late, start, n_blocks })
 }

@@ -300,10 +300,8 @@ impl ScalableBloomFilter {
     }
 
     fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
-        for (at, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
-                self.prefetch_large(later);
-            }
+        for (hash, later) in kernel::with_later(hashes) {
+            later.into_iter().for_each(|later| self.prefetch_large(later));
             self.add(hash)?;
         }
         Ok(())
@@ -420,10 +418,8 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
-            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
-                self.prefetch_large(later);
-            }
+        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
+            later.into_iter().for_each(|later| self.prefetch_large(later));
             *found = self.contains_hash(hash);
         }
     }
