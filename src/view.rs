@@ -12,7 +12,7 @@ use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
-use crate::mask::ProbeCount;
+use crate::mask::{ProbeCount, below};
 use crate::sizing;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
@@ -347,7 +347,7 @@ impl StandaloneFooter {
         if !self.size.is_multiple_of(8) {
             return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
         }
-        let block = ((u128::from(hash) * u128::from(self.size / 8)) >> 64) as u64;
+        let block = below(self.size / 8, hash);
         Ok(64 * block..64 * (block + 1))
     }
 

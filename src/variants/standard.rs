@@ -10,6 +10,7 @@ use crate::error::{DecodeError, MismatchError, SizingError};
 use crate::estimate::{self, KeyEstimate};
 use crate::hash::Seed;
 use crate::key::Key;
+use crate::mask::below;
 use crate::sizing::{self, StandardProbeCount, StandardSizing};
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
@@ -67,7 +68,7 @@ const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 fn probes(hash: u64, size_bits: u64, k: StandardProbeCount) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
     (0..k.get()).map(move |_| {
-        let bit = ((u128::from(word) * u128::from(size_bits)) >> 64) as u64;
+        let bit = below(size_bits, word);
         word = word.wrapping_add(step);
         step = step.wrapping_add(growth);
         growth = growth.wrapping_add(THIRD);
