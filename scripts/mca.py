@@ -32,6 +32,10 @@ FUNCTIONS = {
 }
 # The block of a hash is found by one widening multiplication. A function without one is called with the block.
 LOOKUP = r"mulx?q|umulh"
+# The first word of a hash, which a bitmap's loop finds in memory.
+WORD = r"imulq|mul"
+# Loops that prefetch find two blocks per lookup.
+PREFETCH = r"prefetch\w*|prfm"
 ITERATIONS = 1000
 LIMIT = 1.03
 
@@ -56,9 +60,11 @@ def shortest_loop(directory, path, register):
         for at, line in enumerate(function.lines):
             loop = function.loop(at) if re.search(register, line) else []
             lookups = sum(function.has(at, per_lookup) for at in loop)
-            if lookups and not any(function.faults(loop)):
+            words = sum(function.has(at, WORD) for at in loop)
+            prefetches = any(function.has(at, PREFETCH) for at in loop)
+            if words >= lookups > 0 and not prefetches and not any(function.faults(loop)):
                 loops.append((lookups, [function.lines[at] for at in loop]))
-    return min(loops, key=lambda loop: len(loop[1]), default=None)
+    return min(loops, key=lambda loop: len(loop[1]) / loop[0], default=None)
 
 
 def modelled(target, cpu, lookups, lines):

@@ -104,7 +104,10 @@ impl AtomicBloomFilter {
 
     /// Inserts many keys by hash: faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
-        kernel::each_ahead(hashes, |hash| self.prefetch(hash), |hash| _ = self.insert_hash(hash));
+        for (hash, later) in kernel::with_later(hashes) {
+            later.into_iter().for_each(|later| self.prefetch(later));
+            self.insert_hash(hash);
+        }
     }
 
     /// Returns whether `key` is possibly present. `false` means definitely absent, unless another thread inserted the
@@ -131,13 +134,10 @@ impl AtomicBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let mut found = found.iter_mut();
-        let look_up = |hash| {
-            if let Some(found) = found.next() {
-                *found = self.contains_hash(hash);
-            }
-        };
-        kernel::each_ahead(hashes, |hash| self.prefetch(hash), look_up);
+        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
+            later.into_iter().for_each(|later| self.prefetch(later));
+            *found = self.contains_hash(hash);
+        }
     }
 
     /// [`contains_batch`](Self::contains_batch) into a bitmap, as [`BloomFilter::contains_bitmap`] does.

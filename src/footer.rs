@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::{LANE_BYTES, Lanes};
-use crate::mask::ProbeCount;
+use crate::mask::{ProbeCount, below};
 
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
@@ -117,7 +117,7 @@ impl StandaloneFooter {
         if !self.size.is_multiple_of(8) {
             return if self.size < 64 { Ok(0..len) } else { Err(wrong_size) };
         }
-        let block = ((u128::from(hash) * u128::from(self.size / 8)) >> 64) as u64;
+        let block = below(self.size / 8, hash);
         Ok(64 * block..64 * (block + 1))
     }
 

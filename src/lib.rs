@@ -177,7 +177,8 @@
 //!   is chosen at run time, except on bare metal, where the build's target features choose.
 //! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
 //! - `serde`: serializes filters as their standalone bytes. Adds `serde_core`.
-//! - `log`: warns when a [`variants::Frontier`] exceeds its capacity. Adds `log`.
+//! - `log`: warns when a [`variants::Frontier`] exceeds its capacity, or
+//!   [`BLOOMLINE_KERNEL`](Kernel#the-environment) names no kernel. Adds `log`.
 //!
 //! No feature, target or build flag changes a bit of the output, except for [sizes](sizing#the-model) computed on
 //! 32-bit x86 without SSE2.
@@ -197,6 +198,7 @@ mod bitmap;
 mod blocks;
 mod builder;
 mod compact;
+mod detect;
 mod digits;
 mod error;
 mod estimate;

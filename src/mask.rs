@@ -1,7 +1,7 @@
 //! The definition: which block a hash falls in, and which bits it has there.
 //!
-//! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit and share no code with
-//! [`mask`], so that no bug can be in both.
+//! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit. They share no code with
+//! [`mask`] and [`words`], so that no bug can be in both, except the kernel `reference`, which is this definition.
 #![forbid(unsafe_code)]
 
 use crate::error::BuildError;
@@ -32,10 +32,16 @@ impl ProbeCount {
     }
 }
 
-/// The block of a hash: the high word of hash × n_blocks, which works for any number of blocks and needs no modulo.
+/// A number below n: the high word of hash × n, which works for any n and needs no modulo.
+#[inline]
+pub(crate) fn below(n: u64, hash: u64) -> u64 {
+    ((u128::from(hash) * u128::from(n)) >> 64) as u64
+}
+
+/// The block of a hash.
 #[inline]
 pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
-    // WebAssembly has no 128-bit product: batches of lookups take 1.2 times as long with it (Zen 5, 2026-11).
+    // WebAssembly has no 128-bit product, which would slow down batches.
     #[cfg(target_arch = "wasm32")]
     {
         let n_blocks = n_blocks as u64;
@@ -43,7 +49,7 @@ pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     }
     #[cfg(not(target_arch = "wasm32"))]
     {
-        ((u128::from(hash) * n_blocks as u128) >> 64) as usize
+        below(n_blocks as u64, hash) as usize
     }
 }
 
@@ -96,14 +102,14 @@ mod tests {
                 let keys = WINDOW * 512 / 10;
                 for i in 0..keys {
                     let hash = hash_of((round << 40) + i);
-                    let block = &mut window[(index(hash, n_blocks) - first_block) as usize];
+                    let block = &mut window[(below(n_blocks, hash) - first_block) as usize];
                     for (lane, bits) in block.iter_mut().zip(mask(hash, k)) {
                         *lane |= bits;
                     }
                 }
                 for i in 0..1_000_000 {
                     let hash = hash_of((round << 40) + (1 << 30) + i);
-                    let block = &window[(index(hash, n_blocks) - first_block) as usize];
+                    let block = &window[(below(n_blocks, hash) - first_block) as usize];
                     let missing = block
                         .iter()
                         .zip(mask(hash, k))
@@ -115,10 +121,5 @@ mod tests {
             let ratio = positives as f64 / probes as f64 / model;
             assert!((0.95..=1.05).contains(&ratio), "2^{log2_blocks} blocks: {ratio:.4} of the model's FPR");
         }
-    }
-
-    /// [`block_index`] for more blocks than this machine's memory holds.
-    fn index(hash: u64, n_blocks: u64) -> u64 {
-        ((u128::from(hash) * u128::from(n_blocks)) >> 64) as u64
     }
 }

@@ -11,6 +11,11 @@ use loom::sync::Arc;
 use loom::sync::atomic::{self, AtomicU8, AtomicU64, AtomicUsize};
 use loom::thread;
 
+/// What the files below use in place of `src/kernel/sync.rs`.
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+}
+
 #[path = "../src/kernel/choice.rs"]
 mod choice;
 

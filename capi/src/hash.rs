@@ -66,7 +66,7 @@ pub extern "C" fn bloomline_best_k(bits_per_key: f64, out: Option<&mut MaybeUnin
 
 /// Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
 /// variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
-/// "neon", "portable" or "reference", in this order. Any other name means "portable", with a warning on standard error.
+/// "neon", "portable" or "reference", in this order. Any other name means "portable".
 /// The variable is read once, when a kernel is first needed. Never null, never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_kernel_name() -> *const c_char {

@@ -3,8 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs};
-use super::prefetch::Words;
+use super::batch::{Inserts, Lookups};
 use super::tables::{PerWord, ROWS, Row, Table, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::lanes::{Lane, ShortLanes};
@@ -23,34 +22,31 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+pub(super) fn insert_batch<const L: usize>(
+    blocks: &mut Blocks,
+    k: ProbeCount,
+    batch: Inserts<'_, L, impl FnMut(u64)>,
+) {
     let rows = PerWord::of(&ROWS, k);
     batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let probed = PerWord::of(&PROBED, k);
-    batch.run(blocks, |block, hash| contains_probes(load(block), hash, probed));
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
-    let PerWord { first, second } = PerWord::of(&PROBED, k);
-    let first = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(*first)));
+    let contains = |block: &Block, hash| contains_probes(load(block), hash, probed);
+    let first = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(*probed.first)));
     let answers = |words: &[u64; 8], set: &[u8; 8]| answers(words, set, first);
-    match second {
-        None => batch.run_in_steps(blocks, |block, word| set_probes(load(block), word), answers),
+    match probed.second {
+        None => {
+            batch.run_in_steps(blocks, contains, |block, word| set_probes(load(block), word), answers);
+        }
         Some(second) => {
             let set = |block: &Block, word| {
                 let block = load(block);
                 set_probes(block, word) & (set_probes(block, second_word(word)) | !second[rotation(word)])
             };
-            batch.run_in_steps(blocks, set, answers);
+            batch.run_in_steps(blocks, contains, set, answers);
         }
     }
 }

@@ -3,8 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs};
-use super::prefetch::Words;
+use super::batch::{Inserts, Lookups};
 use super::tables::{PerWord, ROWS, Row, Table, first_word, lane_bits, rotation, second_word, steps};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES};
 use crate::lanes::{Lane, ShortLanes};
@@ -23,35 +22,30 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
-pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+pub(super) fn insert_batch<const L: usize>(
+    blocks: &mut Blocks,
+    k: ProbeCount,
+    batch: Inserts<'_, L, impl FnMut(u64)>,
+) {
     let rows = PerWord::of(&ROWS, k);
     batch.run_in_registers(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let probed = ProbedLanes::of(k);
-    batch.run(blocks, |block, hash| probed.are_set(load(block), hash));
-}
-
-#[target_feature(enable = "avx512f,bmi1,bmi2")]
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
-    let ProbedLanes { first, second } = ProbedLanes::of(k);
-    let first = widen(first);
+    let contains = |block: &Block, hash| probed.are_set(load(block), hash);
+    let first = widen(probed.first);
     let answers = |words: &[u64; 8], missing: &[u8; 8]| answers(words, missing, first);
-    match second {
+    match probed.second {
         None => {
             let one = _mm512_set1_epi64(1);
             let missing = |block: &Block, word| _mm512_testn_epi64_mask(bits(word, one), load(block));
-            batch.run_in_steps(blocks, missing, answers);
+            batch.run_in_steps(blocks, contains, missing, answers);
         }
         Some(rows) => {
             let missing = |block: &Block, word| both_words_missing(load(block), word, rows);
-            batch.run_in_steps(blocks, missing, answers);
+            batch.run_in_steps(blocks, contains, missing, answers);
         }
     }
 }
@@ -181,8 +175,8 @@ impl ProbedLanes {
     }
 }
 
-/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words takes 8 % less
-/// than two (Zen 4, 2026-11).
+/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words takes less
+/// time than two.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {

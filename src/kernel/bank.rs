@@ -3,8 +3,9 @@
 use core::array;
 
 use super::prefetch::prefetch_line;
+use super::tables::{first_word, rotation, second_word};
 use crate::blocks::{BLOCK_BYTES, LANES};
-use crate::mask::{ProbeCount, words};
+use crate::mask::ProbeCount;
 
 /// Rows of a region: one for each bit of a block.
 pub(crate) const ROWS: usize = 512;
@@ -15,8 +16,8 @@ pub(crate) const ROWS: usize = 512;
 /// first.
 #[inline(always)]
 fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
-    let (first, second) = words(hash);
-    let rotation = first >> 61;
+    let first = first_word(hash);
+    let rotation = rotation(first) as u64;
     let mut each = |word: u64, probes: u32| {
         // The positions in the lanes, six bits each: lane 0 lowest, then rotated, so that the first probe's is lowest.
         let positions = (word >> 13) & !(!0 << 48);
@@ -29,7 +30,7 @@ fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
         }
     };
     each(first, k.get().min(8));
-    each(second, k.get().saturating_sub(8));
+    each(second_word(first), k.get().saturating_sub(8));
 }
 
 /// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row.
@@ -43,7 +44,7 @@ pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     }
     match (last.len(), region.len() / ROWS) {
         (0, _) => (),
-        // WebAssembly is loaded before it runs: 5 % less of it is worth more than a lookup in one step.
+        // WebAssembly is loaded before it runs, so less code is worth more than a lookup in one step.
         (2.., _) if cfg!(target_arch = "wasm32") => {
             for word in last.chunks_mut(1) {
                 and::<8, 1>(region, offset, hash, k, word);

@@ -4,48 +4,72 @@
 //! inlined into that function with the closure, so it is compiled for the kernel's instructions.
 #![forbid(unsafe_code)]
 
-use super::prefetch::{Pair, WORD, Words};
+use super::prefetch::{self, Groups};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, Blocks};
 
-/// The hashes of a batch, two at a time.
-pub(super) trait Pairs: Iterator<Item = Pair> {}
-impl<I: Iterator<Item = Pair>> Pairs for I {}
+/// How many hashes one iteration of a loop takes that writes bools or inserts. With one hash, the loop is so short that
+/// its speed depends on its address.
+pub(super) const PAIR: usize = 2;
 
-pub(super) struct Lookups<'a, H> {
-    pub(super) hashes: H,
-    pub(super) found: &'a mut [[bool; 2]],
+/// How many hashes one iteration of a bitmap's loop takes.
+pub(super) const WORD: usize = 64;
+
+/// Lookups of a batch, which write the answers.
+pub(super) trait Lookups: Sized {
+    fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool);
+
+    /// [`run`](Self::run), or for a bit per hash three steps, of which the first and the last use vectors of keys: the
+    /// first words of the hashes; the `test` of each; and, from eight words and tests at a time, the `answers`.
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    #[inline(always)]
+    fn run_in_steps(
+        self,
+        blocks: BlockSlice<'_>,
+        contains: impl Fn(&Block, u64) -> bool,
+        _test: impl Fn(&Block, u64) -> u8,
+        _answers: impl Fn(&[u64; 8], &[u8; 8]) -> u8,
+    ) {
+        self.run(blocks, contains);
+    }
 }
 
-impl<H: Pairs> Lookups<'_, H> {
+/// Groups of hashes, and what is found for each.
+pub(super) struct Batch<'a, const LINES: usize, const N: usize, A>(Groups<'a, LINES, N>, &'a mut [A]);
+
+/// [`prefetch::split`] for lookups.
+#[inline]
+pub(super) fn split<'a, const LINES: usize, const N: usize, A>(
+    blocks: BlockSlice<'_>,
+    hashes: &'a [[u64; N]],
+    found: &'a mut [A],
+) -> (Option<Batch<'a, LINES, N, A>>, Batch<'a, 0, N, A>) {
+    let (early, late) = prefetch::split(blocks, hashes);
+    let (found_early, found_late) = found.split_at_mut(early.as_ref().map_or(0, Groups::len));
+    (early.map(|early| Batch(early, found_early)), Batch(late, found_late))
+}
+
+impl<const LINES: usize> Lookups for Batch<'_, LINES, PAIR, [bool; PAIR]> {
     #[inline(always)]
-    pub(super) fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
-        for (found, pair) in self.found.iter_mut().zip(self.hashes) {
-            for (found, hash) in found.iter_mut().zip(pair) {
+    fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
+        for (found, (hashes, later)) in self.1.iter_mut().zip(self.0.iter()) {
+            later.iter().for_each(|&later| self.0.prefetch(later));
+            for (found, &hash) in found.iter_mut().zip(hashes) {
                 *found = contains(blocks.block_of(hash), hash);
             }
         }
     }
 }
 
-pub(super) struct BitLookups<'a, H> {
-    pub(super) hashes: H,
-    /// A bit for each hash of a group.
-    pub(super) found: &'a mut [[u8; WORD / 8]],
-}
-
-impl<'a, H: Words<'a>> BitLookups<'_, H> {
+impl<const LINES: usize> Lookups for Batch<'_, LINES, WORD, [u8; WORD / 8]> {
     #[inline(always)]
-    pub(super) fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
+    fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool) {
         let mut answers = [[0; 8]; WORD / 8];
-        for (found, (hashes, prefetch)) in self.found.iter_mut().zip(self.hashes) {
-            for (at, answers) in answers.iter_mut().enumerate() {
-                for (i, answer) in answers.iter_mut().enumerate() {
-                    let hash = hashes[8 * at + i];
-                    prefetch(8 * at + i);
-                    *answer = u8::from(contains(blocks.block_of(hash), hash));
-                }
+        for (found, (hashes, later)) in self.1.iter_mut().zip(self.0.iter()) {
+            for (i, answer) in answers.as_flattened_mut().iter_mut().enumerate() {
+                self.0.prefetch(later[i]);
+                *answer = u8::from(contains(blocks.block_of(hashes[i]), hashes[i]));
             }
             // Byte i of eight moves to bit i of the highest byte.
             let pack =
@@ -54,24 +78,23 @@ impl<'a, H: Words<'a>> BitLookups<'_, H> {
         }
     }
 
-    /// [`run`](Self::run) in three steps, of which the first and the last use vectors of keys: the first words of the
-    /// hashes; the `test` of each; and, from eight words and tests at a time, the `answers`.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
-    pub(super) fn run_in_steps(
+    fn run_in_steps(
         self,
         blocks: BlockSlice<'_>,
+        _contains: impl Fn(&Block, u64) -> bool,
         test: impl Fn(&Block, u64) -> u8,
         answers: impl Fn(&[u64; 8], &[u8; 8]) -> u8,
     ) {
         let (mut words, mut tests) = (Aligned([[0; 8]; WORD / 8]), [[0; 8]; WORD / 8]);
-        for (found, (hashes, prefetch)) in self.found.iter_mut().zip(self.hashes) {
+        for (found, (hashes, later)) in self.1.iter_mut().zip(self.0.iter()) {
             for (word, &hash) in words.0.as_flattened_mut().iter_mut().zip(hashes) {
                 *word = first_word(hash);
             }
             for (at, tests) in tests.iter_mut().enumerate() {
                 for (i, test_of) in tests.iter_mut().enumerate() {
-                    prefetch(8 * at + i);
+                    self.0.prefetch(later[8 * at + i]);
                     *test_of = test(blocks.block_of(hashes[8 * at + i]), words.0[at][i]);
                 }
             }
@@ -87,24 +110,25 @@ impl<'a, H: Words<'a>> BitLookups<'_, H> {
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-pub(super) struct Inserts<H, F> {
-    pub(super) hashes: H,
+pub(super) struct Inserts<'a, const LINES: usize, F> {
+    pub(super) hashes: Groups<'a, LINES, PAIR>,
     /// Called with each hash whose bits were all set already.
     pub(super) on_unchanged: F,
 }
 
-impl<H: Pairs, F: FnMut(u64)> Inserts<H, F> {
+impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     /// `insert` returns whether it changed the block.
     #[inline(always)]
-    pub(super) fn run(mut self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {
-        for pair in self.hashes {
-            // By reference: if the array is moved, LLVM 22 keeps the test for k > 8 inside the prefetching loop, and
-            // AVX2 and AVX-512 inserts into 1 MiB take 7 to 14 % longer (Zen 4, 2026-11).
-            pair.iter().for_each(|&hash| {
+    pub(super) fn run(self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {
+        // Taken apart, because LLVM optimises the loop less if its groups stay a part of `self`.
+        let Self { hashes: groups, mut on_unchanged } = self;
+        for (hashes, later) in groups.iter() {
+            (0..PAIR).for_each(|i| groups.prefetch(later[i]));
+            for &hash in hashes {
                 if !insert(blocks.block_of_mut(hash), hash) {
-                    (self.on_unchanged)(hash);
+                    on_unchanged(hash);
                 }
-            });
+            }
         }
     }
 
@@ -117,7 +141,7 @@ impl<H: Pairs, F: FnMut(u64)> Inserts<H, F> {
             return self.run(blocks, insert);
         };
         let mut copy = *block;
-        for hash in self.hashes.flatten() {
+        for &hash in self.hashes.iter().flat_map(|(hashes, _)| hashes) {
             if !insert(&mut copy, hash) {
                 (self.on_unchanged)(hash);
             }

@@ -3,7 +3,7 @@
 //! `tests/loom.rs` compiles this file a second time, with loom's atomics, and tries every interleaving of threads.
 #![forbid(unsafe_code)]
 
-use super::atomic::{AtomicU8, Ordering};
+use super::sync::{AtomicU8, Ordering};
 
 /// One more than an index into the list to choose from, or [`UNMADE`].
 pub(super) struct Choice(pub(super) AtomicU8);

@@ -1,25 +1,24 @@
 //! The kernels: one implementation of inserts and lookups for each instruction set, their list, and the choice of one.
 //!
-//! Each kernel is a file with the same seven functions in the same order. All kernels set and test the bits that
+//! Each kernel is a file with the same six functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 //!
 //! x86-64 kernels are compiled only where the target has SSE2: bare-metal targets (`x86_64-unknown-none`,
 //! `x86_64-unknown-uefi`) do without vector registers, and the compiler cannot compile a function for AVX2 there.
 
 use core::fmt;
-use core::sync::atomic;
-#[cfg(feature = "std")]
-use std::{ffi::OsStr, io::Write};
+use core::sync::atomic::AtomicU8;
 
 use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
 use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::detect;
 use crate::lanes::ShortLanes;
 use crate::mask::ProbeCount;
-#[cfg(target_has_atomic = "64")]
-use crate::mask::words;
 
+#[cfg(target_has_atomic = "64")]
+mod atomic;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -40,29 +39,28 @@ mod reference;
 mod shared;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod sse41;
+mod sync;
 mod tables;
 
-pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
-use batch::{BitLookups, Inserts, Lookups};
-use choice::Choice;
-use prefetch::WORD;
 #[cfg(target_has_atomic = "64")]
-pub(crate) use prefetch::each_ahead;
-pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
+pub(crate) use atomic::{insert_shared, set_shared};
+pub(crate) use bank::{ROWS, Square, prefetch as prefetch_rows};
+use batch::{Inserts, Lookups, PAIR, WORD};
+use choice::Choice;
+pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
 /// only in speed.
 ///
-/// Filters use the fastest kernel by default. [`with_kernel`](crate::BloomFilter::with_kernel) selects another for one
-/// filter, for tests and benchmarks.
+/// Filters use the fastest kernel by default. Tests and benchmarks select another for one filter: `with_kernel`.
 ///
 /// # The environment
 ///
 /// The variable `BLOOMLINE_KERNEL` excludes the kernels that are faster than the one that it names, in the whole
 /// process: `BLOOMLINE_KERNEL=avx2`, say, where AVX-512 must not be used. If the CPU lacks the kernel, the next one in
 /// the list of [`by_name`](Self::by_name) that it has takes its place. The variable is read once, when a kernel is first
-/// needed. Unset or empty, it excludes nothing. If it names no kernel, one line on standard error says so, and lookups
-/// run on `portable`, the fastest kernel that is safe on every CPU. Without the feature `std` it is not read.
+/// needed. Unset or empty, it excludes nothing. If it names no kernel, lookups run on `portable`, the fastest kernel that
+/// is safe on every CPU, and with the feature `log` a warning says so. Without the feature `std` it is not read.
 ///
 /// It does not exclude instructions that the build's target features include: the compiler may use them anywhere, in the
 /// kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
@@ -80,47 +78,31 @@ pub(crate) use prefetch::{AHEAD, LARGE_BLOCKS, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(KernelId);
 
-/// Whether the CPU has features, and the operating system saves their registers. `std` knows more, such as that macOS
-/// grants AVX-512 only once it is used.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "std"))]
-macro_rules! has {
-    ($($feature:tt),+) => {
-        $(std::arch::is_x86_feature_detected!($feature))&&+
-    };
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
-macro_rules! has {
-    ($($feature:tt),+) => {{
-        cpufeatures::new!(cpu, $($feature),+);
-        prefetch::has_leaf_7() && cpu::get()
-    }};
-}
-
-/// Makes [`KernelId`], the list of the kernels that this target has.
+/// Makes [`KernelId`], the list of the kernels that this target has, and `dispatch!`. `$d` is a dollar sign.
 macro_rules! kernels {
-    ($($(#[$attribute:meta])* $id:ident, $name:literal, $is_supported:expr, $is_compiled_in:expr;)*) => {
-        /// The kernels of this target. `dispatch!` has an arm for each: it does not compile otherwise.
+    ($d:tt $($(#[$target:meta])* $id:ident, $module:ident, $name:literal, $is_supported:expr, $is_compiled_in:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum KernelId {
-            $($(#[$attribute])* $id,)*
+            $($(#[$target])* $id,)*
         }
 
+        /// The kernels of all targets, so that `BLOOMLINE_KERNEL` means the same everywhere.
+        const NAMES: &[&str] = &[$($name),*];
+
         impl KernelId {
-            /// In the order of their declaration. Tests, fuzz targets and benches iterate over [`Kernel::available`], so
-            /// a kernel added here is tested.
-            const ALL: &[Self] = &[$($(#[$attribute])* Self::$id,)*];
+            /// Tests, fuzz targets and benches iterate over [`Kernel::available`], so a kernel added here is tested.
+            const ALL: &[Self] = &[$($(#[$target])* Self::$id,)*];
 
             fn name(self) -> &'static str {
                 match self {
-                    $($(#[$attribute])* Self::$id => $name,)*
+                    $($(#[$target])* Self::$id => $name,)*
                 }
             }
 
             /// Returns whether the CPU can run it.
             fn is_supported(self) -> bool {
                 match self {
-                    $($(#[$attribute])* Self::$id => $is_supported,)*
+                    $($(#[$target])* Self::$id => $is_supported,)*
                 }
             }
 
@@ -129,72 +111,55 @@ macro_rules! kernels {
             #[inline]
             fn is_compiled_in(self) -> bool {
                 match self {
-                    $($(#[$attribute])* Self::$id => $is_compiled_in,)*
+                    $($(#[$target])* Self::$id => $is_compiled_in,)*
                 }
             }
+        }
+
+        /// Calls the function of this name in the kernel's file.
+        macro_rules! dispatch {
+            ($d kernel:expr, $d function:ident($d($d argument:expr),*)) => {
+                match $d kernel.0 {
+                    $(
+                        $(#[$target])*
+                        // Some kernels, and functions, need no feature.
+                        #[allow(unused_unsafe)]
+                        // SAFETY: `KernelId::is_supported` found the features that the file's functions enable on this
+                        // CPU before a `Kernel` of this id was made.
+                        KernelId::$id => unsafe { $module::$d function($d($d argument),*) },
+                    )*
+                }
+            };
         }
     };
 }
 
-// Fastest first, as in `NAMES`. Portable code is faster than the reference even on SSE2, which cannot shift each lane by
-// its own count: 4.1 against 9.6 ns (Zen 5, 2026-11).
+// Fastest first. Portable code is faster than the reference even on SSE2, which cannot shift each lane by its own count.
 kernels! {
+    $
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx512, "avx512", has!("avx512f", "bmi1", "bmi2"), cfg!(target_feature = "avx512f");
+    Avx512, avx512, "avx512", detect::has_avx512(), cfg!(target_feature = "avx512f");
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx2, "avx2", has!("avx2", "bmi1", "bmi2"),
-        cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
+    Avx2, avx2, "avx2", detect::has_avx2(), cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Sse41, "sse4.1", has!("sse4.1"), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
+    Sse41, sse41, "sse4.1", detect::has_sse41(), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-    Neon, "neon", true, true;
-    Portable, "portable", true, Self::ALL.len() == 2;
-    Reference, "reference", true, false;
+    Neon, neon, "neon", true, true;
+    Portable, portable, "portable", true, Self::ALL.len() == 2;
+    Reference, reference, "reference", true, false;
 }
-
-/// The kernels of all targets, fastest first, so that `BLOOMLINE_KERNEL` means the same everywhere.
-const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "reference"];
 
 impl KernelId {
     /// The index in [`KernelId::ALL`] of the fastest kernel that this CPU has and the environment allows.
     fn fastest() -> usize {
-        let allowed = Self::allowed();
+        let allowed = detect::allowed(NAMES);
         let fastest = Self::ALL.iter().position(|id| allowed.contains(&id.name()) && id.is_supported());
         fastest.unwrap_or(Self::ALL.len() - 1)
     }
-
-    /// The names of the kernels that the environment allows.
-    fn allowed() -> &'static [&'static str] {
-        #[cfg(feature = "std")]
-        if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
-            let index_of = |fastest: &OsStr| NAMES.iter().position(|name| fastest == *name);
-            // To ignore a misspelt name would show when the host fails; one that is too strict costs only time.
-            let fastest = index_of(&given).or_else(|| {
-                warn_once(&given);
-                index_of("portable".as_ref())
-            });
-            return &NAMES[fastest.unwrap_or(0)..];
-        }
-        &NAMES
-    }
-}
-
-#[cfg(feature = "std")]
-#[cold]
-fn warn_once(given: &OsStr) {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // Standard error may be closed.
-        _ = writeln!(
-            std::io::stderr(),
-            "bloomline: BLOOMLINE_KERNEL={given:?} names no kernel, so \"portable\" is used; the names are {}",
-            NAMES.join(", ")
-        );
-    });
 }
 
 /// The index in [`KernelId::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.
-static ACTIVE: Choice = Choice(atomic::AtomicU8::new(choice::UNMADE));
+static ACTIVE: Choice = Choice(AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
     /// The kernels that this CPU can run, fastest first, except those that the [environment](Self#the-environment)
@@ -234,113 +199,27 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Calls the function of this name in the kernel's file.
-macro_rules! dispatch {
-    ($kernel:expr, $function:ident($($argument:expr),*)) => {
-        match $kernel.0 {
-            // SAFETY: `KernelId::is_supported` found avx512f, bmi1 and bmi2 on this CPU before a `Kernel` of
-            // `KernelId::Avx512` was made.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            KernelId::Avx512 => unsafe { avx512::$function($($argument),*) },
-            // SAFETY: `KernelId::is_supported` found avx2, bmi1 and bmi2 on this CPU before a `Kernel` of
-            // `KernelId::Avx2` was made.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            KernelId::Avx2 => unsafe { avx2::$function($($argument),*) },
-            // SAFETY: `KernelId::is_supported` found sse4.1 on this CPU before a `Kernel` of `KernelId::Sse41` was made.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            KernelId::Sse41 => unsafe { sse41::$function($($argument),*) },
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-            KernelId::Neon => neon::$function($($argument),*),
-            KernelId::Portable => portable::$function($($argument),*),
-            KernelId::Reference => reference::$function($($argument),*),
-        }
-    };
-}
-
-/// What the kernel's inline assembly returns, or `None` if the kernel has none. Miri has no assembly: there the vector
-/// instructions are called.
-macro_rules! inlined {
-    ($kernel:expr, $avx512:ident, $avx2:ident, ($($argument:expr),*)) => {
-        match $kernel.0 {
-            // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx512 if !cfg!(miri) => Some(unsafe { inlined::$avx512($($argument),*) }),
-            // Not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of them because
-            // of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
-            //
-            // SAFETY: as above.
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx2 if !cfg!(any(miri, windows)) => Some(unsafe { inlined::$avx2($($argument),*) }),
-            // The kernels that are called.
-            _ => None,
-        }
-    };
-}
-
-/// Sets the bits of `mask` in a block that other threads may change at the same time.
-#[cfg(target_has_atomic = "64")]
-pub(crate) fn set_shared(block: &SharedBlock, mask: &Block) {
-    let mask: [u64; 8] = bytemuck::cast(*mask);
-    shared::insert(block, mask.into_iter().enumerate().filter(|(_, bits)| *bits != 0));
-}
-
-/// [`Kernel::insert`] into a block that other threads may change at the same time. Lane by lane, as the atomic
-/// instructions need the bits, so there is one for all kernels.
-///
-/// With a function for each k, whose loops are unrolled: fewer instructions let a CPU begin more inserts while it waits
-/// for the lines of the first. In a filter of 64 MiB, a new key takes 69 instead of 103 ns (Zen 5, 2026-11).
-#[cfg(target_has_atomic = "64")]
-pub(crate) fn insert_shared(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-    const OF_K: [fn(&SharedBlock, u64) -> bool; 16] = [
-        insert_shared_of::<1>,
-        insert_shared_of::<2>,
-        insert_shared_of::<3>,
-        insert_shared_of::<4>,
-        insert_shared_of::<5>,
-        insert_shared_of::<6>,
-        insert_shared_of::<7>,
-        insert_shared_of::<8>,
-        insert_shared_of::<9>,
-        insert_shared_of::<10>,
-        insert_shared_of::<11>,
-        insert_shared_of::<12>,
-        insert_shared_of::<13>,
-        insert_shared_of::<14>,
-        insert_shared_of::<15>,
-        insert_shared_of::<16>,
-    ];
-    OF_K[k.get() as usize - 1](block, hash)
-}
-
-#[cfg(target_has_atomic = "64")]
-fn insert_shared_of<const K: u32>(block: &SharedBlock, hash: u64) -> bool {
-    let (first, second) = words(hash);
-    let bits = (0..K.min(8)).map(|probe| {
-        let lane = ((first >> 61) as u32 + probe) % 8;
-        let bit = |word: u64| 1_u64 << ((word >> (13 + 6 * lane)) & 63);
-        (lane as usize, (bit(first) | if probe + 8 < K { bit(second) } else { 0 }).to_le())
-    });
-    shared::insert(block, bits)
-}
-
 impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
+    #[allow(unused_variables, reason = "only x86-64 has assembly")]
     pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
         if self.0.is_compiled_in() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
-        let inlined = inlined!(
-            self,
-            insert_avx512,
-            insert_avx2,
-            ((blocks.as_mut_slice().as_mut_ptr(), blocks.len()), hash, k)
-        );
-        inlined.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
+        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.len());
+        match self.0 {
+            // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx512 if inlined::AVX512 => unsafe { inlined::insert_avx512(all, hash, k) },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx2 if inlined::AVX2 => unsafe { inlined::insert_avx2(all, hash, k) },
+            _ => Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self),
+        }
     }
 
-    /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers, which
-    /// saves 0.2 ns.
+    /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers.
     #[inline(never)]
     fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, insert(block, hash, k))
@@ -352,13 +231,34 @@ impl Kernel {
         if self.0.is_compiled_in() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
-        let inlined = inlined!(
-            self,
-            contains_avx512,
-            contains_avx2,
-            ((blocks.as_slice().as_ptr(), blocks.as_slice().len()), hash, k)
-        );
-        inlined.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
+        let all = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
+        // SAFETY: the blocks are borrowed, at least one.
+        let answer = unsafe { self.contains_inlined(all, hash, k) };
+        answer.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
+    }
+
+    /// What the kernel's inline assembly answers, or `None` if it has none.
+    ///
+    /// # Safety
+    ///
+    /// `blocks` must be the address and the number of blocks, at least one. Other threads may set bits in them.
+    #[inline(always)]
+    #[allow(unused_variables, reason = "only x86-64 has assembly")]
+    unsafe fn contains_inlined(
+        self,
+        blocks: (*const Block, usize),
+        hash: u64,
+        k: ProbeCount,
+    ) -> Option<bool> {
+        match self.0 {
+            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::contains_avx512(blocks, hash, k) }),
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
+            KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::contains_avx2(blocks, hash, k) }),
+            _ => None,
+        }
     }
 
     /// Like `insert_by_call`.
@@ -377,17 +277,16 @@ impl Kernel {
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             KernelId::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
-            // Copies the lanes into a block. With the wait until the copy can be loaded as a vector, this takes 5 ns
-            // longer than the loads of the kernels above (Zen 5, 2026-11), but needs no code per kernel.
+            // Copies the lanes into a block, and waits until the copy can be loaded as a vector, but needs no code per
+            // kernel.
             _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
         }
     }
 
     /// Returns whether any of the filters [`contains`](Self::contains) the hash.
     // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit costs
-    // more in branch mispredictions than it saves in cache lines: 21 against 10 ns for present keys in seven filters of
-    // 78 KiB together, and 210 ns either way in 78 MiB. Separate lookups, each with a mask of its own, also take 21 ns,
-    // and 17 for absent keys (Zen 5, two busy cores, 2026-11).
+    // more in branch mispredictions than it saves in cache lines, except where the filters are far larger than the
+    // caches: there both take as long. Separate lookups, each with a mask of its own, take twice as long.
     #[inline(always)]
     pub(crate) fn contains_any<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
@@ -414,8 +313,9 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        let inlined = inlined!(self, contains_avx512, contains_avx2, ((block.as_ptr().cast(), 1), hash, k));
-        inlined.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
+        // SAFETY: the block is borrowed.
+        let answer = unsafe { self.contains_inlined((block.as_ptr().cast(), 1), hash, k) };
+        answer.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
     /// Finds the slots of a bank that possibly have the hash, in its region, for as many words as `found` has.
@@ -441,10 +341,10 @@ impl Kernel {
     ) {
         let (pairs, odd) = hashes.as_chunks();
         // Owned blocks do not straddle two cache lines.
-        let (early, late) = prefetch::split::<false>(blocks.as_slice(), pairs);
-        if early.len() != 0 {
+        let (early, late) = prefetch::split::<1, _>(blocks.as_slice(), pairs);
+        if let Some(hashes) = early {
             let on_unchanged = &mut on_unchanged;
-            dispatch!(self, insert_batch(blocks, k, Inserts { hashes: early, on_unchanged }));
+            dispatch!(self, insert_batch(blocks, k, Inserts { hashes, on_unchanged }));
         }
         dispatch!(self, insert_batch(blocks, k, Inserts { hashes: late, on_unchanged: &mut on_unchanged }));
         for &hash in odd {
@@ -462,31 +362,16 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [bool],
     ) {
-        let (pairs, odd) = hashes.as_chunks();
-        let (found, found_odd) = found.as_chunks_mut();
+        let (pairs, odd) = hashes.as_chunks::<PAIR>();
+        let (found, found_odd) = found.as_chunks_mut::<PAIR>();
         if prefetch::straddle(blocks) {
-            self.contains_pairs::<true>(blocks, pairs, k, found);
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, pairs, found));
         } else {
-            self.contains_pairs::<false>(blocks, pairs, k, found);
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, pairs, found));
         }
         for (found, &hash) in found_odd.iter_mut().zip(odd) {
             *found = self.contains(blocks, hash, k);
         }
-    }
-
-    fn contains_pairs<const STRADDLE: bool>(
-        self,
-        blocks: BlockSlice<'_>,
-        hashes: &[prefetch::Pair],
-        k: ProbeCount,
-        found: &mut [[bool; 2]],
-    ) {
-        let (early, late) = prefetch::split::<STRADDLE>(blocks, hashes);
-        let (found_early, found_late) = found.split_at_mut(early.len());
-        if !found_early.is_empty() {
-            dispatch!(self, contains_batch(blocks, k, Lookups { hashes: early, found: found_early }));
-        }
-        dispatch!(self, contains_batch(blocks, k, Lookups { hashes: late, found: found_late }));
     }
 
     /// [`contains_batch`](Self::contains_batch) with a bit for each hash, the first in the lowest bit of the first byte.
@@ -498,29 +383,26 @@ impl Kernel {
         k: ProbeCount,
         found: &mut [u8],
     ) {
-        let (words, rest) = hashes.as_chunks();
-        let (found, found_rest) = found.split_at_mut(8 * words.len());
-        let found = found.as_chunks_mut().0;
+        let (words, rest) = hashes.as_chunks::<WORD>();
+        let (found, found_rest) = found.split_at_mut(WORD / 8 * words.len());
+        let found = found.as_chunks_mut::<{ WORD / 8 }>().0;
         if prefetch::straddle(blocks) {
-            self.contains_words::<true>(blocks, words, k, found);
+            self.look_up(blocks, k, batch::split::<2, _, _>(blocks, words, found));
         } else {
-            self.contains_words::<false>(blocks, words, k, found);
+            self.look_up(blocks, k, batch::split::<1, _, _>(blocks, words, found));
         }
         bitmap::write(rest, found_rest, |hash| self.contains(blocks, hash, k));
     }
 
-    fn contains_words<const STRADDLE: bool>(
+    fn look_up(
         self,
         blocks: BlockSlice<'_>,
-        hashes: &[[u64; WORD]],
         k: ProbeCount,
-        found: &mut [[u8; 8]],
+        (early, late): (Option<impl Lookups>, impl Lookups),
     ) {
-        let (early, late) = prefetch::split_words::<STRADDLE>(blocks, hashes);
-        let (found_early, found_late) = found.split_at_mut(early.len());
-        if !found_early.is_empty() {
-            dispatch!(self, contains_bitmap(blocks, k, BitLookups { hashes: early, found: found_early }));
+        if let Some(early) = early {
+            dispatch!(self, contains_batch(blocks, k, early));
         }
-        dispatch!(self, contains_bitmap(blocks, k, BitLookups { hashes: late, found: found_late }));
+        dispatch!(self, contains_batch(blocks, k, late));
     }
 }

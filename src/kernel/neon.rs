@@ -7,10 +7,8 @@
 
 use core::arch::aarch64::*;
 
-use super::bank::{self, Square};
-use super::batch::{BitLookups, Lookups, Pairs};
-pub(super) use super::portable::{insert, insert_batch};
-use super::prefetch::Words;
+use super::batch::Lookups;
+pub(super) use super::portable::{find, insert, insert_batch, transpose};
 use super::tables::{PerWord, Table};
 use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
@@ -20,26 +18,9 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_rows(block, hash, PerWord::of(&ROWS.0, k))
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let rows = PerWord::of(&ROWS.0, k);
     batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
-}
-
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
-    let rows = PerWord::of(&ROWS.0, k);
-    batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
-}
-
-pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found);
-}
-
-pub(super) fn transpose(square: &mut Square) {
-    bank::transpose(square);
 }
 
 /// A byte for each lane: 1 in the lanes that are probed, 0 in the others. Like the other kernels' rows, in an eighth of

@@ -1,12 +1,12 @@
-//! `wide`, which chooses its instructions at compile time. The kernel of wasm and of all other CPUs without a kernel of
-//! their own, such as x86-64 without SSE4.1. The NEON and SSE4.1 kernels use its inserts.
+//! The kernel of wasm and of all other CPUs without a kernel of their own, such as x86-64 without SSE4.1.
+//!
+//! By `wide`, which chooses its instructions at compile time. NEON and SSE4.1 use its inserts and its lookups in banks.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
 
 use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs};
-use super::prefetch::Words;
+use super::batch::{Inserts, Lookups};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
 use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
@@ -21,21 +21,16 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     contains_mask(block, mask(hash, PerWord::of(&ROWS, k)))
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+pub(super) fn insert_batch<const L: usize>(
+    blocks: &mut Blocks,
+    k: ProbeCount,
+    batch: Inserts<'_, L, impl FnMut(u64)>,
+) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| insert_mask(block, mask(hash, rows)));
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    let rows = PerWord::of(&ROWS, k);
-    batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
-}
-
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let rows = PerWord::of(&ROWS, k);
     batch.run(blocks, |block, hash| contains_mask(block, mask(hash, rows)));
 }
@@ -67,7 +62,7 @@ fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
 }
 
-// Not by `PerWord::each`, with which inserts of k > 8 take 4 % longer (Zen 4, 2026-11).
+// Not by `PerWord::each`, with which inserts of k > 8 take longer.
 #[inline]
 fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
     let first = first_word(hash);
@@ -81,8 +76,7 @@ fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
 /// One bit in each lane of the row that holds a one.
 #[inline]
 fn bits(word: u64, row: &Row) -> u64x8 {
-    // WebAssembly has no shifts by lane. `wide` shifts in loops, which are not unrolled in a build for size: a lookup takes
-    // 2.5 ns longer (Zen 5, 2026-11).
+    // WebAssembly has no shifts by lane. `wide` shifts in loops, which are not unrolled in a build for size.
     if cfg!(target_arch = "wasm32") {
         let lane = |i: usize| row.0[i] << ((word >> POSITIONS[i]) & 63);
         return u64x8::new([lane(0), lane(1), lane(2), lane(3), lane(4), lane(5), lane(6), lane(7)]);

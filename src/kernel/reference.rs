@@ -2,8 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::bank::{ROWS, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs};
-use super::prefetch::Words;
+use super::batch::{Inserts, Lookups};
 use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
 
@@ -26,19 +25,15 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
     missing == 0
 }
 
-pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
+pub(super) fn insert_batch<const L: usize>(
+    blocks: &mut Blocks,
+    k: ProbeCount,
+    batch: Inserts<'_, L, impl FnMut(u64)>,
+) {
     batch.run(blocks, |block, hash| insert(block, hash, k));
 }
 
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
-    batch.run(blocks, |block, hash| contains(block, hash, k));
-}
-
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     batch.run(blocks, |block, hash| contains(block, hash, k));
 }
 

@@ -1,18 +1,19 @@
 //! Lanes in which several threads set bits at the same time.
 //!
-//! `tests/loom.rs` compiles this file a second time, with loom's atomics, and tries every interleaving of threads.
+//! `tests/interleaved.rs` and `tests/loom.rs` compile this file once more, with atomics of their own, and interleave
+//! threads.
 #![forbid(unsafe_code)]
 
-use super::atomic::{AtomicU64, Ordering};
+use super::sync::{AtomicU64, Ordering};
 
 /// Sets the bits in each lane that `bits` lists. Returns whether this thread saw any of them clear, and writes nothing
 /// otherwise: a write takes the line from the caches of all other cores.
 ///
 /// If a bit is missing, writes to every lane. A branch on each lane waits for the cache line, cannot be predicted, and
-/// keeps the next inserts waiting: without these branches, a new key takes 61 instead of 78 ns in a filter of 64 MiB, and
-/// 31 instead of 29 in one of 64 KiB. Reading the line by the kernels' assembly takes 87 (Zen 5, 2026-11). Does not use
-/// the old value that `fetch_or` returns, since x86 would need a retry loop for it. No ordering with other memory is
-/// needed, because bits are only ever set: a thread that must see them has synchronised by other means.
+/// keeps the next inserts waiting: that costs far more in large filters than the writes do in small ones. Reading the line
+/// by the kernels' assembly is slower still. Does not use the old value that `fetch_or` returns, since x86 would need a
+/// retry loop for it. No ordering with other memory is needed, because bits are only ever set: a thread that must see
+/// them has synchronised by other means.
 #[inline]
 pub(super) fn insert(lanes: &[AtomicU64; 8], bits: impl Iterator<Item = (usize, u64)> + Clone) -> bool {
     let missing =

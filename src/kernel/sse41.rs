@@ -2,26 +2,18 @@
 //! (`pshufb`).
 //!
 //! A block fills four registers of two lanes. The probes of a word fill one register of eight 16-bit elements: for each
-//! lane the byte that is probed, and the bit in it. A lookup collects those eight bytes and ignores the other 56. It
-//! takes 0.6 times as long as in the portable kernel, in a batch 0.4 times (Zen 4, 16 KiB filter, 2026-11). An insert
-//! needs all 64 bytes, and spreading the bits over them takes as long as the portable kernel, so inserts use that one.
+//! lane the byte that is probed, and the bit in it. A lookup collects those eight bytes and ignores the other 56, which
+//! takes about half as long as in the portable kernel. An insert needs all 64 bytes, and spreading the bits over them
+//! takes as long as the portable kernel, so inserts use that one.
 #![forbid(unsafe_code)]
 
 use core::arch::x86_64::*;
 
-use super::bank::{self, Square};
-use super::batch::{BitLookups, Inserts, Lookups, Pairs};
-use super::portable;
-use super::prefetch::Words;
+use super::batch::Lookups;
+pub(super) use super::portable::{find, insert, insert_batch, transpose};
 use super::tables::{PerWord, Table};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, LANES};
 use crate::mask::ProbeCount;
-
-#[inline]
-#[target_feature(enable = "sse4.1")]
-pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-    portable::insert(block, hash, k)
-}
 
 #[inline]
 #[target_feature(enable = "sse4.1")]
@@ -30,34 +22,9 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 #[target_feature(enable = "sse4.1")]
-pub(super) fn insert_batch(blocks: &mut Blocks, k: ProbeCount, batch: Inserts<impl Pairs, impl FnMut(u64)>) {
-    portable::insert_batch(blocks, k, batch);
-}
-
-#[target_feature(enable = "sse4.1")]
-pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: Lookups<'_, impl Pairs>) {
+pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl Lookups) {
     let probed = PerWord::of(&PROBED, k);
     batch.run(blocks, |block, hash| contains_probes(block, hash, probed));
-}
-
-#[target_feature(enable = "sse4.1")]
-pub(super) fn contains_bitmap<'a>(
-    blocks: BlockSlice<'_>,
-    k: ProbeCount,
-    batch: BitLookups<'_, impl Words<'a>>,
-) {
-    let probed = PerWord::of(&PROBED, k);
-    batch.run(blocks, |block, hash| contains_probes(block, hash, probed));
-}
-
-#[target_feature(enable = "sse4.1")]
-pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
-    bank::find(region, hash, k, found);
-}
-
-#[target_feature(enable = "sse4.1")]
-pub(super) fn transpose(square: &mut Square) {
-    bank::transpose(square);
 }
 
 /// For each lane that is probed, the lower of its two bits in a mask of 16 bytes.
@@ -95,8 +62,7 @@ fn contains_probes(block: &Block, hash: u64, probed: PerWord<[u16; LANES]>) -> b
         // In a register of two lanes, the second one's bytes start at 8. All four registers are shuffled for all lanes,
         // but each provides only its own two.
         let bytes = _mm_or_si128(_mm_srli_epi16::<13>(positions), _mm_setr_epi16(0, 8, 0, 8, 0, 8, 0, 8));
-        // Loaded here because loads before the multiplications delay them on an Atom: 59 instead of 56 cycles in a batch
-        // (llvm-mca's Silvermont).
+        // Loaded here because loads before the multiplications delay them on an Atom.
         let [a, b, c, d] =
             bytemuck::cast::<_, [__m128i; 4]>(*block).map(|pair| _mm_shuffle_epi8(pair, bytes));
         let (low, high) = (_mm_blend_epi16::<0x0c>(a, b), _mm_blend_epi16::<0xc0>(c, d));

@@ -207,8 +207,8 @@ impl CountingBloomFilter {
         // A key has four times as many lines here as in a plain filter: prefetched 64 keys ahead, with 1 MiB of bits,
         // they evict each other from the L1 cache.
         self.filter.insert_batch(hashes);
-        for (i, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(i + kernel::AHEAD) {
+        for (hash, later) in kernel::with_later(hashes) {
+            if let Some(later) = later {
                 let (lines, _) = self.counters_of(later).as_chunks();
                 lines.iter().for_each(|line| kernel::prefetch::<false>(line));
             }

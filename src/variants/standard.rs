@@ -13,6 +13,7 @@ use crate::hash::Seed;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::lanes::LANE_BYTES;
+use crate::mask::below;
 use crate::math::power;
 use crate::sizing::standard::StandardSizing;
 use crate::standalone;
@@ -71,7 +72,7 @@ const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
     (0..k).map(move |_| {
-        let bit = ((u128::from(word) * u128::from(size_bits)) >> 64) as u64;
+        let bit = below(size_bits, word);
         word = word.wrapping_add(step);
         step = step.wrapping_add(growth);
         growth = growth.wrapping_add(THIRD);

@@ -917,7 +917,7 @@ bloomline_status_t bloomline_best_k(double bits_per_key, uint32_t *out);
 /**
  * Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
  * variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
- * "neon", "portable" or "reference", in this order. Any other name means "portable", with a warning on standard error.
+ * "neon", "portable" or "reference", in this order. Any other name means "portable".
  * The variable is read once, when a kernel is first needed. Never null, never freed.
  */
 const char *bloomline_kernel_name(void);

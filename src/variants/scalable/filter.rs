@@ -255,10 +255,8 @@ impl ScalableBloomFilter {
     }
 
     fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
-        for (at, &hash) in hashes.iter().enumerate() {
-            if let Some(&later) = hashes.get(at + kernel::AHEAD) {
-                self.prefetch_large(later);
-            }
+        for (hash, later) in kernel::with_later(hashes) {
+            later.into_iter().for_each(|later| self.prefetch_large(later));
             self.add(hash)?;
         }
         Ok(())
@@ -394,11 +392,9 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let ahead = if self.filters.iter().any(is_large) { kernel::AHEAD } else { hashes.len() };
-        for (at, (&hash, found)) in hashes.iter().zip(found).enumerate() {
-            if let Some(&later) = hashes.get(at + ahead) {
-                self.prefetch_large(later);
-            }
+        let prefetches = self.filters.iter().any(is_large);
+        for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
+            later.filter(|_| prefetches).into_iter().for_each(|later| self.prefetch_large(later));
             *found = self.contains_hash(hash);
         }
     }

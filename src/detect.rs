@@ -1,0 +1,66 @@
+//! Which kernels this process may use: the features of its CPU, and the environment variable `BLOOMLINE_KERNEL`.
+#![cfg_attr(not(all(target_arch = "x86_64", target_feature = "sse2")), forbid(unsafe_code))]
+
+/// Whether the CPU has features, and the operating system saves their registers. `std` knows more, such as that macOS
+/// grants AVX-512 only once it is used.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+macro_rules! has {
+    ($($feature:tt),+) => {{
+        #[cfg(feature = "std")]
+        {
+            $(std::arch::is_x86_feature_detected!($feature))&&+
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            cpufeatures::new!(cpu, $($feature),+);
+            cpu::get() && (cfg!(target_env = "sgx") || has_leaf_7())
+        }
+    }};
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) fn has_avx512() -> bool {
+    has!("avx512f", "bmi1", "bmi2")
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) fn has_avx2() -> bool {
+    has!("avx2", "bmi1", "bmi2")
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+pub(crate) fn has_sse41() -> bool {
+    has!("sse4.1")
+}
+
+/// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
+/// returns the content of another leaf.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
+fn has_leaf_7() -> bool {
+    // Safe in newer versions of Rust.
+    #[allow(unused_unsafe)]
+    // SAFETY: x86-64 CPUs have this instruction and its leaf 0, except in SGX enclaves, where `has!` does not call this.
+    let leaf_0 = unsafe { core::arch::x86_64::__cpuid(0) };
+    leaf_0.eax >= 7
+}
+
+/// The kernels, of `names` with the fastest first, that the environment allows.
+///
+/// If it names none of them, those that are safe on every CPU: one that is too strict costs only time, where a host may
+/// fail with a kernel that was to be excluded.
+pub(crate) fn allowed(names: &'static [&'static str]) -> &'static [&'static str] {
+    #[cfg(feature = "std")]
+    if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {
+        const SAFE: &str = "portable";
+        let index_of = |fastest: &std::ffi::OsStr| names.iter().position(|name| fastest == *name);
+        let fastest = index_of(&given).or_else(|| {
+            #[cfg(feature = "log")]
+            log::warn!(
+                "BLOOMLINE_KERNEL={given:?} names no kernel, so {SAFE:?} is used: name one of {names:?}"
+            );
+            index_of(SAFE.as_ref())
+        });
+        return &names[fastest.unwrap_or(0)..];
+    }
+    names
+}
