@@ -541,7 +541,7 @@ static void null_and_malformed_bytes(void) {
   FAILS(BLOOMLINE_DECODE, "not 2", bloomline_view_from_compact(zeros, 2) == NULL);
   FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact(zeros, 65) == NULL);
   FAILS(BLOOMLINE_DECODE, "0x00", bloomline_view_from_compact_with_seed(zeros, 65, 1) == NULL);
-  FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_view_from_standalone(NULL, 0) == NULL);
+  FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_view_from_standalone(NULL, 0) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact(NULL, 9) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_compact_with_seed(NULL, 9, 1) == NULL);
   NULL_FAILS("bytes", bloomline_view_from_standalone(NULL, 72) == NULL);
@@ -740,8 +740,8 @@ static void files(void) {
   FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file(file_path) == NULL);
   FAILS(BLOOMLINE_DECODE, "", bloomline_view_from_file_unverified(file_path) == NULL);
   write_bytes("", 0);
-  FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_filter_from_file(file_path) == NULL);
-  FAILS(BLOOMLINE_DECODE, "0 bytes", bloomline_view_from_file(file_path) == NULL);
+  FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_filter_from_file(file_path) == NULL);
+  FAILS(BLOOMLINE_DECODE, "there are 0", bloomline_view_from_file(file_path) == NULL);
   bloomline_free(bytes);
 
   /* Only the end is read of a file that is no filter: there is no memory for all of this one, which has a hole. */

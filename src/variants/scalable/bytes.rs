@@ -100,7 +100,6 @@ impl ScalableBloomFilter {
         series.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
         let bits_per_key =
             |n_blocks: usize, keys: u64| 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
-        let enough = sizing::bits_per_key_of(of_all.clamp(sizing::lowest_fpr(series.k), 0.5), series.k);
         let (mut found, mut most_blocks) = (0, 0);
         for (filter, load) in newest_first(filters).zip(loads().rev().map(Some).chain(iter::repeat(None))) {
             let filter = filter?;
@@ -108,13 +107,17 @@ impl ScalableBloomFilter {
             check(filter.k() == k, "k", filter.k().into())?;
             check(filter.seed() == seed, "seed", filter.seed())?;
             check(load.keys <= load.capacity, "number of keys", load.keys)?;
-            let is_large = load.is_full() || bits_per_key(filter.n_blocks(), load.capacity) >= enough;
-            check(is_large, "capacity of a filter", load.capacity)?;
             filter.verify()?;
             found += 1;
             most_blocks = most_blocks.max(filter.n_blocks());
         }
         check(found as u64 == n_filters, "number of filters", n_filters)?;
+        // After the checksums, because the model takes longer than they do.
+        let enough = sizing::bits_per_key_of(of_all.clamp(sizing::lowest_fpr(series.k), 0.5), series.k);
+        for (filter, load) in newest_first(filters).zip(loads().rev()) {
+            let is_large = load.is_full() || bits_per_key(filter?.n_blocks(), load.capacity) >= enough;
+            check(is_large, "capacity of a filter", load.capacity)?;
+        }
         // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
         let bits_per_key = bits_per_key(most_blocks, series.capacity(newest)).min(MAX_BITS_PER_KEY);
