@@ -83,7 +83,7 @@ def test_files_of_no_class(tmp_path):
     path = tmp_path / "f"
     compact = one_of(BloomFilter).to_bytes()[:-64] + b"\x25"  # docs/format.md, section 4
     looks = {
-        b"": "0 bytes, at least",
+        b"": "there are 0, and at least",
         b"ant": "this looks like text: `update` takes its lines as keys",
         b"ant\nbee\n" * 30: "this looks like text",
         "жук\n".encode() * 50: "this looks like text",
