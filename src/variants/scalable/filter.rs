@@ -106,7 +106,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`SCALABLE_MIN_FPR`] and 1, or memory for `initial_capacity` keys cannot be allocated.
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for `initial_capacity` keys
+    /// cannot be allocated.
     pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
     }
