@@ -1,4 +1,4 @@
-//! Copies of views, and folding: each block of a folded filter is the union of neighbours.
+//! Copies of views, folding, and shrinking to a rate: each block of a folded filter is the union of neighbours.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;

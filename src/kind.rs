@@ -1,4 +1,4 @@
-//! `StandaloneKind`: which type wrote standalone bytes.
+//! `StandaloneKind`: which type wrote standalone bytes, by their magic.
 #![forbid(unsafe_code)]
 
 use core::fmt;

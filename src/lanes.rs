@@ -1,5 +1,5 @@
-//! The lanes of a filter, read in place: whole blocks, or those of a short filter. For few keys, a short filter has
-//! fewer lanes than whole blocks have, in blocks that overlap and wrap around.
+//! The lanes of a filter, read in place or merged from blocks: whole blocks, or those of a short filter. For few keys, a
+//! short filter has fewer lanes than whole blocks have, in blocks that overlap and wrap around.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};

@@ -96,15 +96,6 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Ok(Self { bytes, lanes_len, all_set })
     }
 
-    /// Compares the filter's bits with the checksum of its standalone bytes. See [`BloomView::verify`].
-    ///
-    /// # Errors
-    ///
-    /// If the bits are damaged, or compact bytes, which have no checksum.
-    pub fn verify(&self) -> Result<(), DecodeError> {
-        self.as_view().verify()
-    }
-
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
     #[inline]
     #[must_use]
@@ -128,13 +119,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         self.as_view().contains_hash(hash)
     }
 
-    /// Starts loading the cache line of a hash. See [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.as_view().prefetch(hash);
-    }
-
-    /// Borrows the filter as a view, for batches and everything else that a view can do.
+    /// Borrows the filter as a view, to prefetch, to verify, for batches and for everything else that a view can do.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);

@@ -67,7 +67,7 @@ fn every_changed_byte_of_a_standalone_filter_is_detected() {
             assert_eq!(unverified.and_then(|view| view.verify()), Err(verified));
             assert_eq!(OwnedView::from_standalone(&damaged).map(|_| ()), Err(verified));
             let unverified = OwnedView::from_standalone_unverified(&damaged);
-            assert_eq!(unverified.and_then(|view| view.verify()), Err(verified));
+            assert_eq!(unverified.and_then(|view| view.as_view().verify()), Err(verified));
             assert_eq!(BloomFilter::from_standalone(&damaged), Err(verified));
         }
     }

@@ -223,7 +223,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.seed.get()
     }
 
-    /// The kernel in use.
+    /// The kernel in use, for tests and benchmarks.
+    #[doc(hidden)]
     #[inline]
     pub fn kernel(&self) -> Kernel {
         self.shape.kernel

@@ -163,7 +163,8 @@ static ACTIVE: Choice = Choice(AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
     /// The kernels that this CPU can run, fastest first, except those that the [environment](Self#the-environment)
-    /// excludes.
+    /// excludes: for tests and benchmarks.
+    #[doc(hidden)]
     pub fn available() -> impl Iterator<Item = Self> {
         let allowed = &KernelId::ALL[Self::active().0 as usize..];
         allowed.iter().copied().filter(|id| id.is_supported()).map(Self)
@@ -177,6 +178,7 @@ impl Kernel {
 
     /// The available kernel with this name. In the order of speed the names are `"avx512"`, `"avx2"`, `"sse4.1"`,
     /// `"neon"`, `"portable"` and `"reference"`.
+    #[doc(hidden)]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::available().find(|kernel| kernel.name() == name)
     }
