@@ -790,3 +790,26 @@ fn a_copy_goes_on_as_its_original() {
     }
     assert!(copy == filter);
 }
+
+/// Forged: a rate of all that is below what the filters to come add would be too low for what is written later.
+#[test]
+fn a_rate_of_all_that_cannot_be_kept_is_refused() {
+    let mut filter = ScalableBloomFilter::with_fpr(1, 0.9).unwrap();
+    filter.insert("bee");
+    let bytes = filter.to_standalone();
+    for (of_all, is_kept) in [(5e-324, false), (0.5, false), (0.9, true), (f64::MAX, true)] {
+        let forged = forge(&bytes, 8, &f64::to_le_bytes(of_all));
+        let read = ScalableBloomFilter::from_standalone(&forged);
+        assert_eq!(read.is_ok(), is_kept, "{of_all}");
+        let Ok(forged) = read else { continue };
+        // What is written after unions can be read.
+        let mut ours = ScalableBloomFilter::with_fpr(1_000, 0.9).unwrap();
+        ours.extend(0..500);
+        for _ in 0..2 {
+            ours.union_with(&forged).unwrap();
+        }
+        assert!(ours.fpr() > 0.0);
+        let copy = ScalableBloomFilter::from_standalone(&ours.to_standalone()).unwrap();
+        assert!(copy.contains("bee") && (0..500).all(|key| copy.contains(key)));
+    }
+}

@@ -10,7 +10,8 @@ python() {
 
 ## spark                       the wheel in Spark, with two executors; pip downloads 460 MB
 spark() {
-    install java openjdk-17-jre-headless || { skip "Spark" "Java could not be installed"; return; }
+    install java openjdk-17-jre-headless && install ps procps ||
+        { skip "Spark" "Java or ps could not be installed"; return; }
     python_environment spark,test "Spark"
     step "$scratch/venv/bin/python" -m pytest --quiet python/tests/test_spark.py
 }

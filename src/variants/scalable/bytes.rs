@@ -87,7 +87,7 @@ impl ScalableBloomFilter {
         check(next > 0, "index of the next filter", 0)?;
         check((0.5..1.0).contains(&tightening), "tightening, in bits,", tightening.to_bits())?;
         check(of_all > 0.0 && of_all.is_finite(), "false-positive rate of all, in bits,", of_all.to_bits())?;
-        let mut series = Series::new(initial_capacity, fpr, growth, tightening)
+        let series = Series::new(initial_capacity, fpr, growth, tightening)
             .map_err(|_| wrong("false-positive rate, in bits,", fpr.to_bits()))?;
         let (filters, loads) = split_loads(body, n_filters).ok_or(wrong("number of filters", n_filters))?;
         let (loads, checksum) = loads.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
@@ -97,7 +97,7 @@ impl ScalableBloomFilter {
         let last = newest_first(filters).next().unwrap_or(Err(wrong("number of filters", n_filters)))?;
         // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
         let (k, seed) = (last.k(), last.seed());
-        series.k = ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?;
+        let series = series.with_k(ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?);
         let bits_per_key =
             |n_blocks: usize, keys: u64| 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
         let (mut found, mut most_blocks) = (0, 0);
@@ -112,14 +112,18 @@ impl ScalableBloomFilter {
             most_blocks = most_blocks.max(filter.n_blocks());
         }
         check(found as u64 == n_filters, "number of filters", n_filters)?;
-        // After the checksums, because the model takes longer than they do.
-        let enough = sizing::bits_per_key_of(of_all.clamp(sizing::lowest_fpr(series.k), 0.5), series.k);
-        for (filter, load) in newest_first(filters).zip(loads().rev()) {
-            let is_large = load.is_full() || bits_per_key(filter?.n_blocks(), load.capacity) >= enough;
-            check(is_large, "capacity of a filter", load.capacity)?;
-        }
-        // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
+        // What all keep covers what may still come: the keys that filters have room for, and the filters of the series. After
+        // the checksums, because the model takes longer than they do.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
+        let mut rates = series.rate_from(next);
+        for (filter, load) in newest_first(filters).zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
+            let bits_per_key = bits_per_key(filter?.n_blocks(), load.capacity).min(MAX_BITS_PER_KEY);
+            let rate = sizing::fpr(bits_per_key, k).unwrap_or(1.0);
+            rates += rate;
+            check(rate <= 0.5 && rates <= of_all * (1.0 + 1e-9), "capacity of a filter", load.capacity)?;
+        }
+        check(rates <= of_all * (1.0 + 1e-9), "false-positive rate of all, in bits,", of_all.to_bits())?;
+        // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
         let bits_per_key = bits_per_key(most_blocks, series.capacity(newest)).min(MAX_BITS_PER_KEY);
         let is_large = sizing::fpr(bits_per_key, k).is_ok_and(|rate| rate <= series.fpr(newest));
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;

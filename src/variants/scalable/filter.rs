@@ -151,7 +151,7 @@ impl ScalableBloomFilter {
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
-        let series = Series { k, ..Series::new(keys, of_series, GROWTH, TIGHTENING)? };
+        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_k(k);
         let seed = Seed::new(filter.seed());
         let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
@@ -357,7 +357,7 @@ impl ScalableBloomFilter {
             }
         }
         if self.filters.len() > n_filters {
-            self.fpr += other.fpr - other.series.rate_from(other.next);
+            self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
             let largest = self.filters.iter().map(BloomFilter::n_blocks).max();
             while self.series.n_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
                 self.fpr -= self.series.fpr(self.next);
@@ -486,8 +486,9 @@ impl ScalableBloomFilter {
         self.seed.get()
     }
 
-    /// The false-positive rate that the filter keeps, however many keys come: the requested one, or more after
-    /// [`union_with`](Self::union_with).
+    /// The false-positive rate that the filter keeps, however many keys come: the requested one, until
+    /// [`union_with`](Self::union_with) adds filters. It then rises by their rates, and falls by those of the filters
+    /// that will not come, because larger ones are there.
     pub fn fpr(&self) -> f64 {
         // A rate is below 1, but a sum of rates may not be.
         self.fpr.min(1.0 - f64::EPSILON)

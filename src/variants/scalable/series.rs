@@ -16,6 +16,8 @@ pub(super) struct Series {
     pub(super) tightening: f64,
     /// The same for all filters, so that a lookup computes one mask.
     pub(super) k: ProbeCount,
+    /// The lowest rate that k reaches.
+    lowest: f64,
 }
 
 /// With these, the filters take the least memory, averaged over 10 to 10,000 times the initial capacity, of growths of 2
@@ -40,7 +42,12 @@ impl Series {
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
         let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::new(k)?);
-        Ok(Self { initial_capacity, fpr, growth, tightening, k })
+        Ok(Self { initial_capacity, fpr, growth, tightening, k, lowest: sizing::lowest_fpr(k) })
+    }
+
+    /// The same series with another k.
+    pub(super) fn with_k(self, k: ProbeCount) -> Self {
+        Self { k, lowest: sizing::lowest_fpr(k), ..self }
     }
 
     /// Keys of the filter with this index.
@@ -51,10 +58,9 @@ impl Series {
     /// False-positive rate of the filter with this index. The rates of 64 filters add up to at most `fpr`: a geometric
     /// series, plus the lowest rate that k reaches for each filter.
     pub(super) fn fpr(&self, index: usize) -> f64 {
-        let lowest = sizing::lowest_fpr(self.k);
         // Below 0 where another writer chose a k that cannot reach the rate.
-        let shared = (self.fpr - MOST_FILTERS * lowest).max(0.0) * (1.0 - self.tightening);
-        lowest + (0..index).fold(shared, |share, _| share * self.tightening)
+        let shared = (self.fpr - MOST_FILTERS * self.lowest).max(0.0) * (1.0 - self.tightening);
+        self.lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
     pub(super) fn bits_per_key(&self, index: usize) -> f64 {
