@@ -393,9 +393,12 @@ impl ScalableBloomFilter {
     /// If the slices differ in length.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
-        let prefetches = self.filters.iter().any(is_large);
+        if !self.filters.iter().any(is_large) {
+            found.iter_mut().zip(hashes).for_each(|(found, &hash)| *found = self.contains_hash(hash));
+            return;
+        }
         for ((hash, later), found) in kernel::with_later(hashes).zip(found) {
-            later.filter(|_| prefetches).into_iter().for_each(|later| self.prefetch_large(later));
+            later.into_iter().for_each(|later| self.prefetch_large(later));
             *found = self.contains_hash(hash);
         }
     }
