@@ -141,7 +141,7 @@ impl BloomView<'_> {
 }
 
 /// The blocks after folding: each is the union of `factor` neighbours.
-pub(crate) fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
+fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
     blocks.as_slice().chunks_exact(factor).map(|neighbours| united(neighbours.iter().copied()))
 }
 
