@@ -10,6 +10,7 @@ use bloomline::variants::StandardBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, KeyEstimate, MismatchError, mix};
 use common::decode::forge_footer;
 use common::errors::error;
+use common::standard::with_bits;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
@@ -69,7 +70,7 @@ macro_rules! filter {
     };
 }
 filter!(BloomFilter, |bits: f64, k| BloomFilter::with_blocks((bits / 512.0).round() as usize, k));
-filter!(StandardBloomFilter, |bits, k| StandardBloomFilter::with_bits(bits as u64, k));
+filter!(StandardBloomFilter, |bits, k| with_bits(bits as u64, k));
 
 fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     keys.map(move |key| mix((seed << 36) | key))

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::{
     FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
     PartitionedFilterBuilder,
@@ -13,7 +14,7 @@ use bloomline::sstable::{
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Key, OwnedView, SharedSlice,
-    hash_key,
+    Sizing, hash_key,
 };
 
 fn bytes_of(key: impl Key) -> Vec<u8> {
@@ -113,8 +114,8 @@ fn every_type_hashes_under_its_own_seed() {
     assert_eq!(OwnedView::from_compact_with_seed(filter.to_compact(), 9).unwrap().hash_key(42), hash);
     assert_eq!(FilterBuilder::with_fpr(0.01).unwrap().with_seed(9).unwrap().hash_key(42), hash);
     let (mut standard, mut counting, mut scalable) = (
-        StandardBloomFilter::with_bits(100, 6).unwrap().with_seed(9).unwrap(),
-        CountingBloomFilter::with_blocks(3, 6).unwrap().with_seed(9).unwrap(),
+        StandardBloomFilter::with_sizing(StandardSizing::new(100, 6).unwrap()).unwrap().with_seed(9).unwrap(),
+        CountingBloomFilter::with_sizing(Sizing::new(3, 6).unwrap()).unwrap().with_seed(9).unwrap(),
         ScalableBloomFilter::with_fpr(10, 0.01).unwrap().with_seed(9).unwrap(),
     );
     assert_eq!([standard.hash_key(42), counting.hash_key(42), scalable.hash_key(42)], [hash; 3]);

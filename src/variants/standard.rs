@@ -98,31 +98,22 @@ impl StandardBloomFilter {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the best k for it.
-    ///
-    /// # Errors
-    ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
-    /// for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
-    }
-
-    /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
-    /// [`MAX_K`](crate::sizing::standard::MAX_K).
-    ///
-    /// # Errors
-    ///
-    /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, BuildError> {
-        Self::with_sizing(StandardSizing::new(bit_len, k)?)
-    }
-
-    /// An empty filter of this size.
+    /// An empty filter of this size, computed from bits per key or given as a number of bits and k.
     ///
     /// # Errors
     ///
     /// If memory for the filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::sizing::standard::StandardSizing;
+    /// use bloomline::variants::StandardBloomFilter;
+    ///
+    /// let filter = StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(1_000, 10.0)?)?;
+    /// assert_eq!((filter.bit_len(), filter.k()), (10_000, 7));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn with_sizing(sizing: StandardSizing) -> Result<Self, BuildError> {
         Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
