@@ -234,16 +234,6 @@ fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     })
 }
 
-/// The probes that set `ones` bits of a standard filter.
-fn probes_of_bits(ones: u64, size_bits: u64) -> Option<ProbeEstimate> {
-    if are_too_full(ones, size_bits) {
-        return None;
-    }
-    let bits = size_bits as f64;
-    let per_bit = minus_ln_of_one_less(ones as f64 / bits);
-    Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
-}
-
 /// Returns whether so few bits are clear that a few more or fewer would change the estimate a lot.
 fn are_too_full(ones: u64, bits: u64) -> bool {
     ones > 0 && bits - ones < bits / 50 + 4
@@ -274,13 +264,12 @@ pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Ke
 
 /// The number of keys that set `ones` of the bits of a standard filter.
 pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> KeyEstimate {
-    ProbeEstimate::keys(probes_of_bits(ones, size_bits), k)
-}
-
-/// The number of keys that are in both of two standard filters, from the ones of each and of their union.
-pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u32) -> KeyEstimate {
-    let probes = |ones| probes_of_bits(ones, size_bits);
-    ProbeEstimate::keys(ProbeEstimate::common(probes(a), probes(b), probes(union)), k)
+    if are_too_full(ones, size_bits) {
+        return KeyEstimate::Unbounded;
+    }
+    let bits = size_bits as f64;
+    let per_bit = minus_ln_of_one_less(ones as f64 / bits);
+    ProbeEstimate::keys(Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits }), k)
 }
 
 #[cfg(test)]

@@ -225,8 +225,7 @@ impl StandardBloomFilter {
     /// Keeps what is possibly present in both filters. Keys inserted into both stay.
     ///
     /// The false-positive rate is at most that of either filter, but above that of a filter built from the common keys.
-    /// [`estimated_keys`](Self::estimated_keys) is too high from then on: call
-    /// [`estimated_intersection`](Self::estimated_intersection) first.
+    /// [`estimated_keys`](Self::estimated_keys) is too high from then on.
     ///
     /// # Errors
     ///
@@ -296,30 +295,10 @@ impl StandardBloomFilter {
     }
 
     /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
-    /// describes how accurate that is, and when there is no estimate. Reads the whole filter.
+    /// describes how accurate that is, and when there is no estimate. Also valid after [`union_with`](Self::union_with),
+    /// but not after [`intersect_with`](Self::intersect_with). Reads the whole filter.
     pub fn estimated_keys(&self) -> KeyEstimate {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
-    }
-
-    /// Estimates how many distinct keys are in either filter or in both. Reads both filters; does not allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in size, k or seed.
-    pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        let [_, _, union] = self.joint_ones(other)?;
-        Ok(estimate::standard_keys(union, self.bit_len(), self.k()))
-    }
-
-    /// Estimates how many distinct keys are in both filters: 0 where the bits would give less. For two large filters
-    /// with few common keys, [the error is large](KeyEstimate#keys-that-two-filters-have-in-common). Reads both
-    /// filters; does not allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in size, k or seed.
-    pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.bit_len(), self.k()))
     }
 
     /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
@@ -330,22 +309,8 @@ impl StandardBloomFilter {
     }
 
     fn ones(&self) -> u64 {
-        self.lanes().map(|lane| u64::from(lane.count_ones())).sum()
-    }
-
-    /// Ones in this filter, in the other, and in their union.
-    fn joint_ones(&self, other: &Self) -> Result<[u64; 3], MismatchError> {
-        self.check_match(other)?;
-        let ones = |lane: u64| u64::from(lane.count_ones());
-        Ok(self.lanes().zip(other.lanes()).fold([0; 3], |[a, b, union], (ours, theirs)| {
-            [a + ones(ours), b + ones(theirs), union + ones(ours | theirs)]
-        }))
-    }
-
-    /// The bits, 64 at a time, in the CPU's own byte order.
-    fn lanes(&self) -> impl Iterator<Item = u64> {
         let (lanes, _) = self.bytes().as_chunks();
-        lanes.iter().copied().map(u64::from_ne_bytes)
+        lanes.iter().map(|lane| u64::from(u64::from_ne_bytes(*lane).count_ones())).sum()
     }
 
     #[inline]
