@@ -413,7 +413,8 @@ impl BloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         self.as_view().estimated_keys()
     }
 
@@ -424,7 +425,10 @@ impl BloomFilter {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
-    pub fn estimated_union<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<KeyEstimate, MismatchError> {
+    pub fn estimated_union<'a>(
+        &self,
+        other: impl Into<BloomView<'a>>,
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.as_view().estimated_union(other)
     }
 
@@ -445,14 +449,14 @@ impl BloomFilter {
     /// let mut tuesday = monday.clone();
     /// monday.extend(0..200_000);
     /// tuesday.extend(150_000..350_000);
-    /// let both_days = monday.estimated_intersection(&tuesday)?;
+    /// let both_days = monday.estimated_intersection(&tuesday)?.ok_or("too full")?;
     /// assert_eq!(both_days.to_string(), "about 50082 ± 150");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn estimated_intersection<'a>(
         &self,
         other: impl Into<BloomView<'a>>,
-    ) -> Result<KeyEstimate, MismatchError> {
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.as_view().estimated_intersection(other)
     }
 

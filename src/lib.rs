@@ -148,7 +148,7 @@
 //! [`estimated_keys`](BloomFilter::estimated_keys), [`estimated_union`](BloomFilter::estimated_union) and
 //! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error:
 //! 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more keys. A filter that is too full returns
-//! [`KeyEstimate::Unbounded`].
+//! `None`.
 //!
 //! # When not to use it
 //!

@@ -243,7 +243,8 @@ impl<'a> BloomView<'a> {
 
     /// Estimates how many distinct keys were inserted, from the bits. See
     /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         // Lanes that blocks share are counted once.
         let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k());
         self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
@@ -255,7 +256,10 @@ impl<'a> BloomView<'a> {
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
-    pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<KeyEstimate, MismatchError> {
+    pub fn estimated_union<'b>(
+        &self,
+        other: impl Into<BloomView<'b>>,
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.compare(&other.into(), |ours, theirs| {
             estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
         })
@@ -270,7 +274,7 @@ impl<'a> BloomView<'a> {
     pub fn estimated_intersection<'b>(
         &self,
         other: impl Into<BloomView<'b>>,
-    ) -> Result<KeyEstimate, MismatchError> {
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
         self.compare(&other.into(), |ours, theirs| {
             estimate::common_keys(ours.iter().zip(theirs.iter()), self.k())
         })

@@ -34,10 +34,10 @@ const SHAPES: &[(f64, u32)] = &[
 trait Filter: Clone {
     fn new(bits: f64, k: u32) -> Self;
     fn insert_batch(&mut self, hashes: &[u64]);
-    fn keys(&self) -> KeyEstimate;
-    fn union(&self, other: &Self) -> KeyEstimate;
+    fn keys(&self) -> Option<KeyEstimate>;
+    fn union(&self, other: &Self) -> Option<KeyEstimate>;
     /// `None` for standard filters, which have no estimate of their intersection.
-    fn intersection(&self, other: &Self) -> Option<KeyEstimate>;
+    fn intersection(&self, other: &Self) -> Option<Option<KeyEstimate>>;
 
     fn of(bits: f64, k: u32, hashes: impl Iterator<Item = u64>) -> Self {
         let mut filter = Self::new(bits, k);
@@ -58,13 +58,13 @@ macro_rules! filter {
             fn insert_batch(&mut self, hashes: &[u64]) {
                 self.insert_batch(hashes);
             }
-            fn keys(&self) -> KeyEstimate {
+            fn keys(&self) -> Option<KeyEstimate> {
                 self.estimated_keys()
             }
-            fn union(&self, other: &Self) -> KeyEstimate {
+            fn union(&self, other: &Self) -> Option<KeyEstimate> {
                 $union(self, other)
             }
-            fn intersection(&self, other: &Self) -> Option<KeyEstimate> {
+            fn intersection(&self, other: &Self) -> Option<Option<KeyEstimate>> {
                 $intersection(self, other)
             }
         }
@@ -93,18 +93,16 @@ fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
 
 /// The error of the estimate, in standard errors.
 #[track_caller]
-fn errors(estimate: KeyEstimate, keys: u64) -> f64 {
-    let (Some(estimated), Some(standard_error)) = (estimate.keys(), estimate.standard_error()) else {
-        panic!("unbounded, for {keys} keys");
-    };
-    (estimated as f64 - keys as f64) / standard_error
+fn errors(estimate: Option<KeyEstimate>, keys: u64) -> f64 {
+    let Some(estimate) = estimate else { panic!("too full to estimate, with {keys} keys") };
+    (estimate.keys as f64 - keys as f64) / estimate.standard_error
 }
 
 /// Asserts that the estimate is within four standard errors. Where the errors are small enough, callers also check 2 %.
 #[track_caller]
-fn assert_about(estimate: KeyEstimate, keys: u64, what: &str) {
+fn assert_about(estimate: Option<KeyEstimate>, keys: u64, what: &str) {
     let errors = errors(estimate, keys);
-    assert!(errors.abs() <= 4.0, "{what}: {estimate} for {keys}, {errors:.2} standard errors off");
+    assert!(errors.abs() <= 4.0, "{what}: {estimate:?} for {keys}, {errors:.2} standard errors off");
 }
 
 /// e^ρ − 1 − ρ.
@@ -125,8 +123,8 @@ fn check_one<F: Filter>(keys: u64, filters: u64) {
             let filter = F::of(bits_per_key * keys as f64, k, hashes(seed, 0..keys));
             let estimate = filter.keys();
             assert_about(estimate, keys, &format!("{bits_per_key} bits, k {k}"));
-            let off = estimate.keys().unwrap().abs_diff(keys);
-            assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{estimate} for {keys}");
+            let off = estimate.unwrap().keys.abs_diff(keys);
+            assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{estimate:?} for {keys}");
         }
     }
 }
@@ -157,14 +155,14 @@ fn check_pair<F: Filter>(keys: u64, seeds: u64) {
                 let what = format!("{bits_per_key} bits, k {k}, {percent} % of {keys} in common");
                 let union = a.union(&b);
                 assert_about(union, 2 * keys - common, &what);
-                let off = union.keys().unwrap().abs_diff(2 * keys - common);
-                assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union}");
+                let off = union.unwrap().keys.abs_diff(2 * keys - common);
+                assert!(keys < 10_000 || off as f64 <= 0.02 * keys as f64, "{what}: {union:?}");
                 let Some(intersection) = a.intersection(&b) else { continue };
                 assert_about(intersection, common, &what);
                 // An inflated standard error would let any estimate pass. Blocks with 2.7 probes per bit err more, so
                 // the loop over `SHAPES` skips them.
                 let (_, expected) = formula(bits, k, [keys, keys, common]);
-                let ratio = intersection.standard_error().unwrap() / expected;
+                let ratio = intersection.unwrap().standard_error / expected;
                 assert!((0.85..1.2).contains(&ratio), "{what}: {ratio} of the standard error");
             }
         }
@@ -201,10 +199,11 @@ fn check_copies<F: Filter>(copies_of: impl Fn(&F) -> F) {
         for (one, many) in
             [(a.keys(), many_a.keys()), (a.union(&b), many_a.union(&many_b))].into_iter().chain(intersections)
         {
+            let (one, many) = (one.unwrap(), many.unwrap());
             let what = format!("{bits_per_key} bits, k {k}: {one}, {many}");
             // The estimate of one is rounded to whole keys.
-            assert!(many.keys().unwrap().abs_diff(100 * one.keys().unwrap()) <= 51, "{what}");
-            let ratio = many.standard_error().unwrap() / one.standard_error().unwrap();
+            assert!(many.keys.abs_diff(100 * one.keys) <= 51, "{what}");
+            let ratio = many.standard_error / one.standard_error;
             assert!((ratio / 10.0 - 1.0).abs() < 1e-3, "{what}");
         }
     }
@@ -310,16 +309,16 @@ fn the_documented_tables_are_correct() {
     }
 }
 
-/// However full the filter, an estimate is either accurate or unbounded.
+/// However full the filter, an estimate is either accurate or none.
 fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
     let bits = 64.0 * 512.0;
     let mut before = 0;
     for eighths in 1..=80_u32 {
         let keys = (bits * f64::from(eighths) / 8.0 / f64::from(k)) as u64;
         let estimate = F::of(bits, k, hashes(u64::from(eighths), 0..keys)).keys();
-        let what = format!("k {k}, {} probes per bit: {estimate}", f64::from(eighths) / 8.0);
-        match estimate.keys() {
-            Some(estimated) => {
+        let what = format!("k {k}, {} probes per bit: {estimate:?}", f64::from(eighths) / 8.0);
+        match estimate {
+            Some(KeyEstimate { keys: estimated, .. }) => {
                 assert!(eighths <= most_eighths, "{what}");
                 assert_about(estimate, keys, &what);
                 assert!(estimated > before, "{what}");
@@ -331,19 +330,15 @@ fn check_overfull<F: Filter>(k: u32, most_eighths: u32) {
 }
 
 #[test]
-fn estimates_past_saturation_are_unbounded() {
+fn filters_past_saturation_have_no_estimate() {
     for k in [1, 4, 6, 8, 11, 16] {
         check_overfull::<BloomFilter>(k, 31);
         check_overfull::<StandardBloomFilter>(k, 33);
     }
     let full = BloomFilter::of(512.0, 8, hashes(0, 0..10_000));
     let empty = BloomFilter::new(512.0, 8);
-    assert_eq!(full.keys(), KeyEstimate::Unbounded);
-    assert_eq!(
-        (full.union(&empty), full.intersection(&empty)),
-        (KeyEstimate::Unbounded, Some(KeyEstimate::Unbounded))
-    );
-    assert_eq!((full.keys().keys(), full.keys().standard_error()), (None, None));
+    assert_eq!(full.keys(), None);
+    assert_eq!((full.union(&empty), full.intersection(&empty)), (None, Some(None)));
 }
 
 /// The exact threshold is documented.
@@ -351,15 +346,11 @@ fn estimates_past_saturation_are_unbounded() {
 fn a_filter_with_fewer_clear_bits_than_a_fiftieth_plus_four_is_too_full() {
     for bits in [1_u32, 5, 60, 1_000] {
         let mut filter = StandardBloomFilter::new(f64::from(bits), 1);
-        assert_eq!(filter.keys().keys(), Some(0));
+        assert_eq!(filter.keys().map(|estimate| estimate.keys), Some(0));
         for key in 0..20 * bits {
             filter.insert(key.to_le_bytes());
             let clear = bits - (filter.fill_ratio() * f64::from(bits)).round() as u32;
-            assert_eq!(
-                filter.keys() == KeyEstimate::Unbounded,
-                clear < bits / 50 + 4,
-                "{clear} of {bits} clear"
-            );
+            assert_eq!(filter.keys().is_none(), clear < bits / 50 + 4, "{clear} of {bits} clear");
         }
     }
 }
@@ -370,7 +361,7 @@ fn a_lane_with_fewer_than_five_clear_bits_is_too_full() {
         let mut compact = (u64::MAX << clear).to_le_bytes().to_vec();
         compact.push(0x27);
         let filter = BloomFilter::from_compact(&compact).unwrap();
-        assert_eq!(filter.keys() == KeyEstimate::Unbounded, clear < 5, "{clear} bits clear");
+        assert_eq!(filter.keys().is_none(), clear < 5, "{clear} bits clear");
     }
 }
 
@@ -381,7 +372,7 @@ fn a_filter_with_more_than_a_quarter_of_its_lanes_full_is_too_full() {
         let mut compact = [[0xff; 8].repeat(full), [0; 8].repeat(8 - full)].concat();
         compact.push(0x27);
         let filter = BloomFilter::from_compact(&compact).unwrap();
-        assert_eq!(filter.keys() == KeyEstimate::Unbounded, full > 2, "{full} of 8 lanes are full");
+        assert_eq!(filter.keys().is_none(), full > 2, "{full} of 8 lanes are full");
     }
 }
 
@@ -392,7 +383,7 @@ fn a_small_part_of_a_sparse_filter() {
     let intersection = part.intersection(&all).unwrap();
     assert_about(intersection, 1_000, "part");
     // Only second probes of a key in the same lane cause an error.
-    assert!((0.7..0.8).contains(&intersection.standard_error().unwrap()), "{intersection}");
+    assert!((0.7..0.8).contains(&intersection.unwrap().standard_error), "{intersection:?}");
 }
 
 /// A short filter as the reader of a table opens it.
@@ -446,7 +437,7 @@ fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     assert_about(a.intersection(&b).unwrap(), 2_000, "in both");
     let mut intersected = a;
     intersected.intersect_with(&b).unwrap();
-    assert!(errors(intersected.keys(), 2_000) > 4.0, "{} for 2000 keys", intersected.keys());
+    assert!(errors(intersected.keys(), 2_000) > 4.0, "{:?} for 2000 keys", intersected.keys());
 }
 
 /// Identical to the last digit. An independent implementation of the documented formulas in another language gave the
@@ -456,8 +447,7 @@ fn estimates_are_the_same_on_every_cpu() {
     let a = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 0..2_000));
     let b = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 1_500..5_000));
     let estimates = [a.keys(), b.keys(), a.union(&b), a.intersection(&b).unwrap()];
-    let bits =
-        estimates.map(|estimate| (estimate.keys().unwrap(), estimate.standard_error().unwrap().to_bits()));
+    let bits = estimates.map(|estimate| estimate.map(|it| (it.keys, it.standard_error.to_bits())).unwrap());
     let expected = [
         (2_001, 12.415_700_750_830_51_f64),
         (3_489, 26.182_154_714_030_027),
@@ -495,18 +485,18 @@ fn check_laws<F: Filter + PartialEq>(a: &F, b: &F, union_with_b: impl Fn(&mut F)
     assert_eq!(a.union(a), a.keys());
     let common = a.intersection(b);
     assert!(common.is_none() || a.intersection(a) == Some(a.keys()));
-    let numbers = [a.keys(), b.keys(), a.union(b)].map(KeyEstimate::keys);
+    let numbers = [a.keys(), b.keys(), a.union(b)].map(|estimate| Some(estimate?.keys));
     if let [Some(a), Some(b), Some(union)] = numbers {
         assert!(union >= a.max(b));
         if let Some(common) = common {
-            let common = common.keys().unwrap();
+            let common = common.unwrap().keys;
             assert!(common <= a.min(b));
             // Each number is rounded, and a negative intersection is reported as 0.
             assert!((a + b).abs_diff(union + common) <= 2 || common == 0 && a + b < union + 2);
         }
     } else {
         // If a filter is too full, so is any union with it, and an intersection needs the estimate of the union.
-        assert!(numbers[2].is_none() && common.is_none_or(|common| common.keys().is_none()));
+        assert!(numbers[2].is_none() && common.is_none_or(|common| common.is_none()));
     }
 }
 

@@ -50,9 +50,8 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
     allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
-fn estimate(estimate: KeyEstimate) -> (f64, f64) {
-    let keys = estimate.keys().map_or(f64::INFINITY, |keys| keys as f64);
-    (keys, estimate.standard_error().unwrap_or(f64::INFINITY))
+fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
+    estimate.map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
 }
 
 /// Locks two filters in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each other.

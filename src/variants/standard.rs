@@ -297,7 +297,8 @@ impl StandardBloomFilter {
     /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
     /// describes how accurate that is, and when there is no estimate. Also valid after [`union_with`](Self::union_with),
     /// but not after [`intersect_with`](Self::intersect_with). Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
     }
 
