@@ -390,12 +390,10 @@ impl From<CountingBloomFilter> for BloomFilter {
     }
 }
 
-/// Equal if both give the same answers, and will after the same inserts and removes: same blocks, counters, k and seed.
+/// Equal if both give the same answers, and will after the same inserts and removes: same filter and counters.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.filter.k() == other.filter.k()
-            && self.filter.seed() == other.filter.seed()
-            && self.counters() == other.counters()
+        self.filter == other.filter && self.counters() == other.counters()
     }
 }
 
@@ -409,12 +407,8 @@ impl<K: Key> Extend<K> for CountingBloomFilter {
 
 impl fmt::Debug for CountingBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountingBloomFilter")
-            .field("n_blocks", &self.filter.n_blocks())
-            .field("k", &self.filter.k())
-            .field("seed", &self.filter.seed())
-            .field("kernel", &self.filter.kernel())
-            .finish_non_exhaustive()
+        f.write_str("Counting")?;
+        self.filter.fmt(f)
     }
 }
 
