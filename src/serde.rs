@@ -7,11 +7,11 @@ use core::fmt;
 use serde_core::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_core::ser::{Serialize, Serializer};
 
+#[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::key::Key;
-#[cfg(target_has_atomic = "64")]
 use crate::memory::reserve;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
