@@ -63,13 +63,10 @@ impl Series {
         self.lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
-    pub(super) fn bits_per_key(&self, index: usize) -> f64 {
-        sizing::bits_per_key_of(self.fpr(index), self.k)
-    }
-
     pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(Sizing::n_blocks)
+        let bits_per_key = sizing::bits_per_key_of(self.fpr(index), self.k);
+        Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
     }
 
     /// What the filters from this index on, up to 64, add to the false-positive rate.
