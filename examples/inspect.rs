@@ -27,7 +27,9 @@ pub fn description(bytes: &[u8]) -> Result<String, Box<dyn Error>> {
             filter.byte_len(),
             filter.k(),
             filter.fill_ratio(),
-            filter.estimated_keys().map_or("too many to estimate".into(), |keys| keys.to_string()),
+            filter.estimated_keys().map_or("too many to estimate".into(), |estimate| {
+                format!("about {} ± {:.1}", estimate.keys, estimate.standard_error)
+            }),
             filter.estimated_fpr()
         ));
     }

@@ -12,8 +12,6 @@
 //! further gain in simulations.
 #![forbid(unsafe_code)]
 
-use core::fmt;
-
 use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 
 /// The number of distinct keys in a filter, estimated from its bits, with a standard error.
@@ -98,15 +96,6 @@ pub struct KeyEstimate {
     /// The standard error, in keys. The estimate is off by less than this two times in three, and almost never by
     /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
     pub standard_error: f64,
-}
-
-/// For example "about 100019 ± 81".
-impl fmt::Display for KeyEstimate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keys, standard_error } = *self;
-        let decimals = usize::from(standard_error < 10.0);
-        write!(f, "about {keys} ± {standard_error:.decimals$}")
-    }
 }
 
 /// The number of probes made, estimated from the bits.
@@ -226,19 +215,4 @@ pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> Option<KeyEsti
     let bits = size_bits as f64;
     let per_bit = minus_ln_of_one_less(ones as f64 / bits);
     Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits }.keys(k))
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::string::ToString;
-
-    use super::*;
-
-    #[test]
-    fn estimates_are_shown_with_their_error() {
-        let about = |keys, standard_error| KeyEstimate { keys, standard_error }.to_string();
-        assert_eq!(about(100_019, 81.4), "about 100019 ± 81");
-        assert_eq!(about(3, 0.289), "about 3 ± 0.3");
-        assert_eq!(about(7, 10.0), "about 7 ± 10");
-    }
 }

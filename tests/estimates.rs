@@ -200,7 +200,7 @@ fn check_copies<F: Filter>(copies_of: impl Fn(&F) -> F) {
             [(a.keys(), many_a.keys()), (a.union(&b), many_a.union(&many_b))].into_iter().chain(intersections)
         {
             let (one, many) = (one.unwrap(), many.unwrap());
-            let what = format!("{bits_per_key} bits, k {k}: {one}, {many}");
+            let what = format!("{bits_per_key} bits, k {k}: {one:?}, {many:?}");
             // The estimate of one is rounded to whole keys.
             assert!(many.keys.abs_diff(100 * one.keys) <= 51, "{what}");
             let ratio = many.standard_error / one.standard_error;
