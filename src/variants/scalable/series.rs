@@ -40,8 +40,8 @@ impl Series {
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of the bits that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
-        let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
-        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::new(k)?);
+        let k_less_1 = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count();
+        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k_less_1 as u8));
         Ok(Self { initial_capacity, fpr, growth, tightening, k, lowest: sizing::lowest_fpr(k) })
     }
 
