@@ -51,7 +51,8 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
 }
 
 fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
-    estimate.map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
+    estimate
+        .map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
 }
 
 /// Locks two filters in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each other.
