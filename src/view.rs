@@ -249,8 +249,9 @@ impl<'a> BloomView<'a> {
         self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
     }
 
-    /// Estimates how many distinct keys are in at least one of two filters. See
-    /// [`BloomFilter::estimated_union`](crate::BloomFilter::estimated_union).
+    /// Estimates how many distinct keys are in at least one of two filters: the
+    /// [`estimated_keys`](Self::estimated_keys) of their union, without making it. Reads both filters; does not
+    /// allocate.
     ///
     /// # Errors
     ///
@@ -261,12 +262,27 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// Estimates how many distinct keys are in both of two filters. See
-    /// [`BloomFilter::estimated_intersection`](crate::BloomFilter::estimated_intersection).
+    /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
+    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters;
+    /// does not allocate.
     ///
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let mut monday = BloomFilter::with_bits_per_key(200_000, 10.0)?;
+    /// let mut tuesday = monday.clone();
+    /// monday.extend(0..200_000);
+    /// tuesday.extend(150_000..350_000);
+    /// let both_days = monday.as_view().estimated_intersection(&tuesday)?;
+    /// assert_eq!(both_days.to_string(), "about 50082 ± 150");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn estimated_intersection<'b>(
         &self,
         other: impl Into<BloomView<'b>>,

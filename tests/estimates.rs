@@ -48,7 +48,7 @@ trait Filter: Clone {
 }
 
 macro_rules! filter {
-    ($filter:ty, $new:expr) => {
+    ($filter:ty, $new:expr, $view:path) => {
         impl Filter for $filter {
             fn new(bits: f64, k: u32) -> Self {
                 $new(bits, k).unwrap()
@@ -60,16 +60,24 @@ macro_rules! filter {
                 self.estimated_keys()
             }
             fn union(&self, other: &Self) -> KeyEstimate {
-                self.estimated_union(other).unwrap()
+                $view(self).estimated_union(other).unwrap()
             }
             fn intersection(&self, other: &Self) -> KeyEstimate {
-                self.estimated_intersection(other).unwrap()
+                $view(self).estimated_intersection(other).unwrap()
             }
         }
     };
 }
-filter!(BloomFilter, |bits: f64, k| BloomFilter::with_blocks((bits / 512.0).round() as usize, k));
-filter!(StandardBloomFilter, |bits, k| StandardBloomFilter::with_bits(bits as u64, k));
+filter!(
+    BloomFilter,
+    |bits: f64, k| BloomFilter::with_blocks((bits / 512.0).round() as usize, k),
+    BloomFilter::as_view
+);
+filter!(
+    StandardBloomFilter,
+    |bits, k| StandardBloomFilter::with_bits(bits as u64, k),
+    std::convert::identity
+);
 
 fn hashes(seed: u64, keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     keys.map(move |key| mix((seed << 36) | key))
@@ -467,8 +475,8 @@ fn mismatches_are_errors() {
             error!(MismatchError::Seed { ours: 0, theirs: 1 }),
         ),
     ] {
-        assert_eq!(filter.estimated_union(&other), error);
-        assert_eq!(filter.estimated_intersection(&other), error);
+        assert_eq!(filter.as_view().estimated_union(&other), error);
+        assert_eq!(filter.as_view().estimated_intersection(&other), error);
     }
     let filter = StandardBloomFilter::new(1_000.0, 6);
     for (other, error) in [

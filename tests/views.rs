@@ -257,9 +257,10 @@ fn filters_views_and_owned_views_are_combined_alike() {
         atomic.union_with(&view).map(|()| atomic.to_filter().unwrap()),
     ];
     assert!(united.iter().all(|united| *united == Ok(of(0..300))));
-    assert_eq!(ours.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
-    assert_eq!(view.estimated_union(&ours), ours.estimated_union(view));
-    assert_eq!(view.estimated_intersection(&ours), ours.estimated_intersection(&theirs));
+    let ours_view = ours.as_view();
+    assert_eq!(ours_view.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
+    assert_eq!(view.estimated_union(&ours), ours_view.estimated_union(view));
+    assert_eq!(view.estimated_intersection(&ours), ours_view.estimated_intersection(&theirs));
     let seeded = AtomicBloomFilter::from(BloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap());
     assert_eq!(seeded.union_with(&ours), error!(MismatchError::Seed { ours: 1, theirs: 0 }));
     assert_eq!(seeded.fill_ratio(), 0.0);

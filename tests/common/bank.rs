@@ -114,7 +114,9 @@ impl Model {
             0 => put(&mut self.bank, filter.as_view()),
             1 => {
                 // Compact bytes do not have the number of keys.
-                folded = BloomFilter::from_compact_with_seed(&folded.to_compact(), folded.seed()).unwrap();
+                let compact = folded.to_compact();
+                folded =
+                    BloomView::from_compact_with_seed(&compact, folded.seed()).unwrap().to_filter().unwrap();
                 let bytes = filter.to_compact();
                 let view = BloomView::from_compact_with_seed(&bytes, filter.seed()).expect("our own bytes");
                 put(&mut self.bank, view)

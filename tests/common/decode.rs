@@ -351,7 +351,7 @@ fn check_view(view: &BloomView<'_>) -> BloomFilter {
     assert_eq!(filter.known_keys(), view.known_keys().filter(|&keys| keys != 0 || fill == 0.0));
     assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&filter.estimated_fpr()));
     assert!(fill > 0.0 || filter.estimated_keys().keys() == Some(0));
-    assert_eq!(filter.estimated_intersection(&filter), Ok(filter.estimated_keys()));
+    assert_eq!(filter.as_view().estimated_intersection(&filter), Ok(filter.estimated_keys()));
     assert_eq!(view.to_folded(view.n_blocks()).map(|folded| folded.n_blocks()), Ok(1));
 
     let mut found = [false; 64];
