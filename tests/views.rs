@@ -128,10 +128,9 @@ fn an_owned_view_answers_as_a_view_and_allocates_nothing() {
         let (allocated, owned) = allocated(|| OwnedView::from_compact(Arc::clone(&bytes)).unwrap());
         assert_eq!(allocated, 0);
         assert_eq!(answers(&owned.as_view()), answers(&view));
-        assert!((0..2_000).all(|i| owned.contains_hash(mix(i)) == view.contains_hash(mix(i))));
         assert_eq!(
-            (owned.contains("ant"), owned.contains("bee")),
-            (view.contains("ant"), view.contains("bee"))
+            ["ant", "bee"].map(|key| owned.as_view().contains(key)),
+            ["ant", "bee"].map(|key| view.contains(key))
         );
         assert_eq!(format!("{owned:?}"), format!("OwnedView({view:?})"));
         assert!(Arc::ptr_eq(owned.get_ref(), &bytes));
@@ -151,9 +150,7 @@ fn an_owned_view_lives_beside_what_it_reads() {
     let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
     let table = std::thread::spawn(|| table).join().unwrap();
     let view = table.filter.as_view();
-    assert!(
-        view.to_filter().unwrap() == filter && table.filter.contains("ant") && !table.filter.contains("bee")
-    );
+    assert!(view.to_filter().unwrap() == filter && view.contains("ant") && !view.contains("bee"));
     assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
 
     let mut damaged = table.file.to_vec();
@@ -167,7 +164,7 @@ fn an_owned_view_lives_beside_what_it_reads() {
     let mut compact = Vec::new();
     filter.write_compact(&mut compact).unwrap();
     let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
-    assert!(owned.as_view().to_filter().unwrap() == filter && owned.contains("ant"));
+    assert!(owned.as_view().to_filter().unwrap() == filter && owned.as_view().contains("ant"));
 }
 
 /// `Arc<Mmap>` is no `AsRef<[u8]>`, so everybody would write this type.
@@ -324,7 +321,10 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
         let before = owned.as_view().n_blocks();
         for length in (0..n_bytes - 1).step_by(7) {
             owned.get_ref().1.set(length);
-            assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{length} bytes");
+            assert!(
+                (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
+                "{length} bytes"
+            );
         }
         owned.get_ref().1.set(n_bytes - 1);
         assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
@@ -348,7 +348,10 @@ fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
     for shorter in 0..len {
         file.1.store(shorter, Relaxed);
         assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
-        assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{shorter} bytes");
+        assert!(
+            (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
+            "{shorter} bytes"
+        );
     }
 }
 

@@ -56,7 +56,7 @@ impl Filters {
                 (0..SEGMENTS).filter(|&segment| answers[segment]).collect()
             }
             Self::InMemory(filters) => {
-                (0..SEGMENTS).filter(|&segment| filters[segment].contains_hash(hash)).collect()
+                (0..SEGMENTS).filter(|&segment| filters[segment].as_view().contains_hash(hash)).collect()
             }
             Self::Bank(footer) => {
                 let region = bucket.get("bank".into(), Some(footer.range(hash).into())).await?;
