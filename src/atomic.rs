@@ -10,7 +10,7 @@ use xxhash_rust::xxh64::Xxh64;
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
 use crate::compact;
-use crate::error::{BuildError, DecodeError, MismatchError};
+use crate::error::{BuildError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::footer::StandaloneFooter;
@@ -34,8 +34,9 @@ use crate::view::{BloomView, check_match};
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
 /// may be included in part.
 ///
-/// Converting from and to a [`BloomFilter`] does not copy. So sizes and seeds are those of `BloomFilter`'s constructors,
-/// as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)`.
+/// Converting from and to a [`BloomFilter`] does not copy. So sizes, seeds and bytes are read by `BloomFilter`'s
+/// constructors, as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)` or
+/// `AtomicBloomFilter::from(BloomFilter::from_standalone(&bytes)?)`.
 ///
 /// # Examples
 ///
@@ -52,7 +53,7 @@ use crate::view::{BloomView, check_match};
 /// });
 /// assert!(seen.contains("3/999"));
 /// let file = seen.to_standalone();
-/// assert!(BloomFilter::from_standalone(&file)?.contains("0/0"));
+/// assert!(AtomicBloomFilter::from(BloomFilter::from_standalone(&file)?).contains("0/0"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct AtomicBloomFilter {
@@ -70,15 +71,6 @@ impl AtomicBloomFilter {
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
-    }
-
-    /// Copies standalone bytes, after comparing all of them with their checksums.
-    ///
-    /// # Errors
-    ///
-    /// See [`BloomFilter::from_standalone`].
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        BloomFilter::from_standalone(bytes).map(Self::from)
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -251,8 +243,8 @@ impl AtomicBloomFilter {
         sizing::estimated_fpr(self.lanes(), self.k)
     }
 
-    /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
-    pub fn standalone_len(&self) -> usize {
+    /// Length of the standalone bytes. Inserts of other threads may change it, if the filter has fewer than 64 blocks.
+    fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN

@@ -94,7 +94,7 @@ fn every_filter_finds_a_key_of_another_type() {
     let bytes = filter.to_standalone();
     let view = BloomView::from_standalone(&bytes).unwrap();
     let owned = OwnedView::from_standalone(&bytes).unwrap();
-    let atomic = AtomicBloomFilter::from_standalone(&bytes).unwrap();
+    let atomic = AtomicBloomFilter::from(BloomFilter::from_standalone(&bytes).unwrap());
     present(&|hash| filter.contains_hash(hash));
     present(&|hash| view.contains_hash(hash));
     present(&|hash| owned.as_view().contains_hash(hash));

@@ -358,7 +358,6 @@ fn every_decoder_reports_that_memory_ran_out() {
     let (standalone, compact) = (filter.to_standalone(), filter.to_compact());
     assert_eq!(attempts(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
     assert_eq!(attempts(|| BloomFilter::from_compact(&compact)), (filter, 1));
-    assert_eq!(attempts(|| AtomicBloomFilter::from_standalone(&standalone)).1, 1);
     assert_eq!(attempts(|| AlignedBytes::copy_of(&compact)).1, 1);
 
     let mut standard = StandardBloomFilter::with_fpr(100, 0.01).unwrap();

@@ -273,8 +273,8 @@ fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
         for keys in [0..0, 0..3, 3..n_blocks as u64 * 40] {
             keys.clone().for_each(|key| _ = atomic.insert(key));
             filter.extend(keys);
-            let atomic_again = AtomicBloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
-            for atomic in [&atomic, &atomic_again] {
+            let again = BloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
+            for atomic in [&atomic, &AtomicBloomFilter::from(again)] {
                 assert!(atomic.to_filter().unwrap() == filter, "{n_blocks} blocks");
                 assert_eq!(atomic.estimated_keys(), filter.estimated_keys());
                 assert_eq!(atomic.estimated_fpr(), filter.estimated_fpr());

@@ -219,12 +219,12 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
         Ok(view) => {
             let filter = check_view(&view);
             assert!(verified.expect("it is verified") == view && filter.as_view() == view);
-            let atomic = AtomicBloomFilter::from_standalone(bytes).expect("it is verified");
             if filter.known_keys() == view.known_keys() {
                 assert_same_or_shorter(&filter.to_standalone(), bytes, 64);
             }
             let without_keys = forge_footer(&filter.to_standalone(), 8, &[0xff; 8]);
-            assert_eq!(atomic.to_standalone(), without_keys);
+            let copy = BloomFilter::from_standalone(bytes).expect("it is verified");
+            assert_eq!(AtomicBloomFilter::from(copy).to_standalone(), without_keys);
         }
     }
 }
