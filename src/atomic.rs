@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::bitmap;
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlocks};
 use crate::compact;
 use crate::error::{BuildError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
@@ -22,7 +22,7 @@ use crate::lanes::{self, MOST_LANES};
 use crate::mask::ProbeCount;
 use crate::sizing;
 use crate::standalone;
-use crate::view::{BloomView, check_match};
+use crate::view::{self, BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
@@ -176,8 +176,10 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
-        let Self { ref blocks, k, kernel, seed } = *self;
-        Ok(BloomFilter { blocks: blocks.try_copy()?, k, kernel, seed, keys: None })
+        let Self { k, kernel, seed, .. } = *self;
+        let mut blocks = Blocks::zeroed(self.n_blocks())?;
+        self.blocks.copy_to(0, blocks.as_mut_slice());
+        Ok(BloomFilter { blocks, k, kernel, seed, keys: None })
     }
 
     /// Probes per key, 1 to 16.
@@ -257,8 +259,7 @@ impl AtomicBloomFilter {
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {
-            let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-            return standalone::with_standalone(blocks, self.k, self.seed, None, write);
+            return standalone::encode(blocks, self.k, self.seed, None, write);
         }
         let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
         for start in (0..n_blocks).step_by(MOST_LANES) {
@@ -292,11 +293,6 @@ impl From<AtomicBloomFilter> for BloomFilter {
 
 impl fmt::Debug for AtomicBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtomicBloomFilter")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        view::debug(f, "AtomicBloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
     }
 }

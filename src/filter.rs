@@ -17,7 +17,7 @@ use crate::mask::ProbeCount;
 use crate::memory::OutOfMemory;
 use crate::sizing::Sizing;
 use crate::standalone;
-use crate::view::{BloomView, check_match};
+use crate::view::{self, BloomView, check_match};
 
 /// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
@@ -310,7 +310,7 @@ impl BloomFilter {
     /// ```
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
-        self.combine(&other.into(), |ours, theirs| ours | theirs)
+        self.combine(other.into(), |ours, theirs| ours | theirs)
     }
 
     /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
@@ -323,15 +323,11 @@ impl BloomFilter {
     ///
     /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
     pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
-        self.combine(&other.into(), |ours, theirs| ours & theirs)
+        self.combine(other.into(), |ours, theirs| ours & theirs)
     }
 
-    fn combine(
-        &mut self,
-        other: &BloomView<'_>,
-        combine: impl Fn(u8, u8) -> u8,
-    ) -> Result<(), MismatchError> {
-        check_match((self.n_blocks(), self.k, self.seed), other)?;
+    fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
+        check_match((self.n_blocks(), self.k, self.seed), &other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {
             for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.as_slice()) {
@@ -455,9 +451,8 @@ impl BloomFilter {
     standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
-    pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-        standalone::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
+    pub(crate) fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
     /// Borrows the filter as a view.
@@ -490,11 +485,6 @@ impl<K: Key> Extend<K> for BloomFilter {
 
 impl fmt::Debug for BloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BloomFilter")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        view::debug(f, "BloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
     }
 }

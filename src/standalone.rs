@@ -13,20 +13,21 @@ use crate::kind::StandaloneKind;
 use crate::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
 use crate::mask::ProbeCount;
 
-/// Calls `write` with the lanes and the footer that follows them.
-pub(crate) fn with_standalone<T>(
+/// Calls `write` with the lanes, then with the footer that follows them.
+pub(crate) fn encode<E>(
     blocks: BlockSlice<'_>,
     k: ProbeCount,
     seed: Seed,
     keys: Option<u64>,
-    write: impl FnOnce(&[u8], &[u8]) -> T,
-) -> T {
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     with_fewest_lanes([blocks], |[lanes]| {
         let lanes = lanes.as_bytes();
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());
         let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, checksum(lanes));
-        write(lanes, &footer.to_bytes())
+        write(lanes)?;
+        write(&footer.to_bytes())
     })
 }
 

@@ -257,7 +257,7 @@ impl<'a> BloomView<'a> {
     ///
     /// If the filters differ in the number of blocks, k or seed.
     pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<KeyEstimate, MismatchError> {
-        self.compare(&other.into(), |ours, theirs| {
+        self.compare(&other.into(), |[ours, theirs]| {
             estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
         })
     }
@@ -287,7 +287,7 @@ impl<'a> BloomView<'a> {
         &self,
         other: impl Into<BloomView<'b>>,
     ) -> Result<KeyEstimate, MismatchError> {
-        self.compare(&other.into(), |ours, theirs| {
+        self.compare(&other.into(), |[ours, theirs]| {
             estimate::common_keys(ours.iter().zip(theirs.iter()), self.k())
         })
     }
@@ -295,13 +295,11 @@ impl<'a> BloomView<'a> {
     fn compare<T>(
         &self,
         other: &BloomView<'_>,
-        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+        read: impl FnOnce([Lanes<'_>; 2]) -> T,
     ) -> Result<T, MismatchError> {
         check_match((self.n_blocks(), self.k, self.seed), other)?;
         Ok(self.lanes.with_blocks(|ours| {
-            other.lanes.with_blocks(|theirs| {
-                lanes::with_fewest_lanes([ours, theirs], |[ours, theirs]| read(ours, theirs))
-            })
+            other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes([ours, theirs], read))
         }))
     }
 
@@ -351,11 +349,23 @@ impl<'a> From<&BloomView<'a>> for BloomView<'a> {
 
 impl fmt::Debug for BloomView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BloomView")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        debug(f, "BloomView", self.n_blocks(), self.k, self.seed, self.kernel)
     }
+}
+
+/// `Debug` of a filter: its shape in place of its bits.
+pub(crate) fn debug(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    n_blocks: usize,
+    k: ProbeCount,
+    seed: Seed,
+    kernel: Kernel,
+) -> fmt::Result {
+    f.debug_struct(name)
+        .field("n_blocks", &n_blocks)
+        .field("k", &k.get())
+        .field("seed", &seed.get())
+        .field("kernel", &kernel)
+        .finish_non_exhaustive()
 }
