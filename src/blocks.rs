@@ -56,10 +56,6 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
-    pub(crate) fn is_zero(self) -> bool {
-        self.0.iter().all(|block| *block == [0; BLOCK_BYTES])
-    }
-
     /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
@@ -165,7 +161,7 @@ impl Blocks {
     /// The stored number of keys, but `None` if it is 0 and a bit is set: an empty filter accepts another seed, so
     /// damaged or forged bytes must not claim to be empty.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
-        stored.filter(|&keys| keys != 0 || self.as_slice().is_zero())
+        stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
     }
 
     /// The block that a hash falls in.

@@ -162,11 +162,10 @@ impl StandaloneFooter {
         size: u64,
         k: u32,
         seed: u64,
-        keys: Option<u64>,
+        known_keys: Option<u64>,
         body_checksum: u64,
     ) -> Self {
-        let (version, hash_id) = (VERSION, hash::HASH_ID);
-        Self { kind, version, hash_id, size, k, seed, known_keys: keys, body_checksum }
+        Self { kind, version: VERSION, hash_id: hash::HASH_ID, size, k, seed, known_keys, body_checksum }
     }
 
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {

@@ -2,9 +2,6 @@
 //! same methods.
 #![forbid(unsafe_code)]
 
-use alloc::vec::Vec;
-use core::convert::Infallible;
-
 use crate::blocks::BlockSlice;
 use crate::error::DecodeError;
 use crate::footer::{StandaloneFooter, checksum, split_filter};
@@ -48,14 +45,6 @@ pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Deco
     Ok(bytes.split_at(start))
 }
 
-/// Takes the parts of an encoding one after the other, and never fails.
-pub(crate) fn append_to(out: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), Infallible> {
-    |part| {
-        out.extend_from_slice(part);
-        Ok(())
-    }
-}
-
 /// The methods that write standalone bytes, the same for every filter: by its `encode` and `standalone_len`.
 macro_rules! standalone_io {
     () => {
@@ -64,7 +53,10 @@ macro_rules! standalone_io {
         #[must_use]
         pub fn to_standalone(&self) -> Vec<u8> {
             let mut bytes = Vec::with_capacity(self.standalone_len());
-            let Ok(()) = self.encode(crate::standalone::append_to(&mut bytes));
+            let Ok(()) = self.encode(|part| {
+                bytes.extend_from_slice(part);
+                Ok::<_, core::convert::Infallible>(())
+            });
             bytes
         }
 

@@ -220,13 +220,6 @@ impl<'a> BloomView<'a> {
         self.seed.get()
     }
 
-    /// The kernel in use, for tests and benchmarks.
-    #[doc(hidden)]
-    #[inline]
-    pub fn kernel(&self) -> Kernel {
-        self.kernel
-    }
-
     /// Number of distinct keys, if the bytes contain it. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
@@ -292,6 +285,7 @@ impl<'a> BloomView<'a> {
         })
     }
 
+    /// Calls `read` with the lanes of both filters, in the same form.
     fn compare<T>(
         &self,
         other: &BloomView<'_>,
@@ -332,10 +326,7 @@ pub(crate) fn check_match(
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomView<'_> {
     fn eq(&self, other: &Self) -> bool {
-        check_match((self.n_blocks(), self.k, self.seed), other).is_ok()
-            && self
-                .lanes
-                .with_blocks(|ours| other.lanes.with_blocks(|theirs| ours.as_slice() == theirs.as_slice()))
+        self.compare(other, |[ours, theirs]| ours.as_bytes() == theirs.as_bytes()) == Ok(true)
     }
 }
 
