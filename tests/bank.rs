@@ -263,9 +263,6 @@ fn bytes_that_shrink_lose_no_key() {
         view.prefetch(hash);
         assert!(view.verify().is_err());
         assert!(view.get(69).unwrap().contains_hash(hash));
-        let copy = view.to_standalone();
-        let copy = BankView::from_standalone(&copy).unwrap();
-        assert!(copy.slots() == 70 && copy.find_hash(hash, &mut found) && found.count() == 70);
     }
 }
 
@@ -360,16 +357,6 @@ fn a_slot_has_the_number_of_keys_of_its_last_filter() {
     bank.clear(1).unwrap();
     let bank = FilterBank::from_standalone(&bank.to_standalone()).unwrap();
     assert_eq!(known(&bank), [Some(5), Some(0)]);
-}
-
-/// New checksums would hide the damage.
-#[test]
-fn damage_stays_damage_when_it_is_written() {
-    let filters: Vec<_> = (0..9).map(|i| filter_of(2, 6, i..i + 9)).collect();
-    let mut bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
-    bytes[..1024].fill(0);
-    let view = BankView::from_standalone_unverified(&bytes).unwrap();
-    assert!(view.verify().is_err() && view.to_standalone() == bytes);
 }
 
 /// Forged bits of no slot are in no answer and not copied.

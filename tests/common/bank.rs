@@ -234,8 +234,7 @@ impl Model {
         let bytes = self.bank.to_standalone();
         assert_eq!(bytes.len(), self.bank.standalone_len());
         let view = BankView::from_standalone(&bytes).expect("our own bytes");
-        assert_eq!(view.standalone_len(), bytes.len());
-        assert!(view.to_standalone() == bytes);
+        assert_eq!(view.byte_len(), bytes.len());
         let of_kernels: Vec<FilterBank> =
             Kernel::available().map(|kernel| self.bank.clone().with_kernel(kernel)).collect();
         let mut found = SlotBitmap::new();
@@ -282,8 +281,10 @@ impl Model {
     fn check_ranges(&self, bytes: &[u8]) {
         let Ok(footer) = BankFooter::read(&bytes[bytes.len() - 64..]) else { return };
         let bank = self.bank.as_view();
-        assert_eq!((footer.slots(), footer.n_blocks()), (self.filters.len(), bank.n_blocks()));
-        assert_eq!((footer.k(), footer.seed()), (bank.k(), bank.seed()));
+        assert_eq!((footer.slots(), footer.hash_key("ant")), (self.filters.len(), bank.hash_key("ant")));
+        let (slots, n_blocks, k, seed) = (self.filters.len(), bank.n_blocks(), bank.k(), bank.seed());
+        let fields = format!("BankFooter {{ slots: {slots}, n_blocks: {n_blocks}, k: {k}, seed: {seed}, ");
+        assert!(format!("{footer:?}").starts_with(&fields));
         assert_eq!(footer.standalone_len(), bytes.len() as u64);
         let whole = self.bank.to_standalone();
         let mut found = SlotBitmap::new();
