@@ -45,15 +45,9 @@ impl SlotBitmap {
         self.words.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Number of bits that are set.
+    /// Number of bits that are set: 0 if the key is definitely absent from all filters.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// Returns whether no bit is set: the key is definitely absent from all filters.
-    pub fn is_empty(&self) -> bool {
-        // Without a branch on each word, whose outcomes would be random.
-        self.words.iter().fold(0, |all, word| all | word) == 0
     }
 
     /// The bits: slot `s` is bit `s % 64` of word `s / 64`. Words at the end may be missing or zero.

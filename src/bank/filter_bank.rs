@@ -194,11 +194,6 @@ impl FilterBank {
         &self.view
     }
 
-    /// Number of slots, each with a filter.
-    pub fn slots(&self) -> usize {
-        self.view.shape.slots
-    }
-
     /// Slots that the bank has room for.
     pub fn capacity(&self) -> usize {
         self.view.shape.rows_len / BLOCK_BYTES
