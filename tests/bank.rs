@@ -9,6 +9,7 @@ use bloomline::{
 use common::bank::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;
 use common::errors::error;
+use common::lockstep::reference_kernel;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
@@ -93,7 +94,7 @@ fn every_row_length_answers() {
 #[test]
 fn reserve_keeps_seed_kernel_and_known_keys() {
     let sizing = Sizing::new(2, 6).unwrap();
-    let kernel = Kernel::by_name("reference").unwrap();
+    let kernel = reference_kernel();
     let bank = FilterBank::with_capacity(sizing, 3).unwrap().with_kernel(kernel).with_seed(7);
     let mut bank = bank.unwrap();
     let mut filter = BloomFilter::with_blocks(2, 6).unwrap().with_seed(7).unwrap();
