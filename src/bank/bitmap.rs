@@ -55,19 +55,16 @@ impl SlotBitmap {
         &self.words
     }
 
-    /// `len` words, to be overwritten.
+    /// Has `write` overwrite the words of this number of slots. Returns whether any bit is then set.
     #[inline]
-    pub(super) fn words_mut(&mut self, len: usize) -> &mut [u64] {
-        self.words.resize(len, 0);
-        &mut self.words
-    }
-
-    /// Clears the bits from `slots` on.
-    #[inline]
-    pub(super) fn clear_from(&mut self, slots: usize) {
+    pub(super) fn fill(&mut self, slots: usize, write: impl FnOnce(&mut [u64])) -> bool {
+        self.words.resize(slots.div_ceil(64), 0);
+        write(&mut self.words);
         if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
             *last &= !(!0 << (slots % 64));
         }
+        // Without a branch on each word, whose outcomes would be random.
+        self.words.iter().fold(0, |all, word| all | word) != 0
     }
 }
 

@@ -157,7 +157,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(rows) = self.rows(self.shape.block_of(hash)) {
-            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.n_words().min(64));
+            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.slots.div_ceil(64).min(64));
         }
     }
 
