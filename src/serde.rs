@@ -15,9 +15,9 @@ use crate::key::Key;
 use crate::memory::reserve;
 use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 
-/// Serializes a filter with its `to_standalone`, and deserializes it with its `from_standalone`.
+/// Serializes a filter with its `to_standalone`, and deserializes it with `$read`.
 macro_rules! as_standalone_bytes {
-    ($filter:ident $(<$item:ident>)?) => {
+    ($filter:ident $(<$item:ident>)?, $read:expr) => {
         impl $(<$item: Key>)? Serialize for $filter $(<$item>)? {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_bytes(&self.to_standalone())
@@ -26,19 +26,19 @@ macro_rules! as_standalone_bytes {
 
         impl<'de $(, $item: Key + TryFrom<Vec<u8>>)?> Deserialize<'de> for $filter $(<$item>)? {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: Self::from_standalone })
+                deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: $read })
             }
         }
     };
 }
 
 #[cfg(target_has_atomic = "64")]
-as_standalone_bytes!(AtomicBloomFilter);
-as_standalone_bytes!(BloomFilter);
-as_standalone_bytes!(CountingBloomFilter);
-as_standalone_bytes!(Frontier<T>);
-as_standalone_bytes!(ScalableBloomFilter);
-as_standalone_bytes!(StandardBloomFilter);
+as_standalone_bytes!(AtomicBloomFilter, |bytes| BloomFilter::from_standalone(bytes).map(Self::from));
+as_standalone_bytes!(BloomFilter, Self::from_standalone);
+as_standalone_bytes!(CountingBloomFilter, Self::from_standalone);
+as_standalone_bytes!(Frontier<T>, Self::from_standalone);
+as_standalone_bytes!(ScalableBloomFilter, Self::from_standalone);
+as_standalone_bytes!(StandardBloomFilter, Self::from_standalone);
 
 /// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {

@@ -73,8 +73,8 @@ macro_rules! filter {
 filter!(
     BloomFilter,
     |bits: f64, k| BloomFilter::with_blocks((bits / 512.0).round() as usize, k),
-    |ours: &BloomFilter, theirs| ours.estimated_union(theirs).unwrap(),
-    |ours: &BloomFilter, theirs| Some(ours.estimated_intersection(theirs).unwrap())
+    |ours: &BloomFilter, theirs| ours.as_view().estimated_union(theirs).unwrap(),
+    |ours: &BloomFilter, theirs| Some(ours.as_view().estimated_intersection(theirs).unwrap())
 );
 filter!(
     StandardBloomFilter,
@@ -471,8 +471,8 @@ fn mismatches_are_errors() {
             error!(MismatchError::Seed { ours: 0, theirs: 1 }),
         ),
     ] {
-        assert_eq!(filter.estimated_union(&other), error);
-        assert_eq!(filter.estimated_intersection(&other), error);
+        assert_eq!(filter.as_view().estimated_union(&other), error);
+        assert_eq!(filter.as_view().estimated_intersection(&other), error);
     }
 }
 

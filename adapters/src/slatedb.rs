@@ -388,7 +388,7 @@ impl Stored for OwnedView<AlignedBytes> {
     }
 
     fn contains(&self, entry: &[u8]) -> bool {
-        self.contains(entry)
+        self.as_view().contains(entry)
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
     or_record(None, || {
         // SAFETY: the caller keeps the bytes readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(AtomicFilter(AtomicBloomFilter::from_standalone(bytes)?)))
+        boxed(|| Ok(AtomicFilter(BloomFilter::from_standalone(bytes)?.into())))
     })
 }
 
@@ -313,7 +313,7 @@ pub extern "C" fn bloomline_atomic_filter_to_standalone(
     or_record(ptr::null_mut(), || {
         allocated_with_length(length, || {
             let AtomicFilter(filter) = not_null(filter, "filter")?;
-            // Not `standalone_len`, which inserts of other threads may change.
+            // At most: inserts of other threads may change the length.
             let room = filter.byte_len() + StandaloneFooter::LEN;
             written(room, |bytes| filter.write_standalone(bytes))
         })

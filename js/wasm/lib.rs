@@ -237,7 +237,7 @@ impl Filter {
     pub fn contains(&self, len: usize) -> bool {
         staged(len, |key| match &self.0 {
             Bits::Owned(filter) => filter.contains(key),
-            Bits::Opened(view) => view.contains(key),
+            Bits::Opened(view) => view.as_view().contains(key),
         })
     }
 

@@ -361,7 +361,7 @@ impl CountingBloomFilter {
         let (body, footer) = footer::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
         footer.check_size(body)?;
-        footer.verify(body)?;
+        footer::verify(body, footer.body_checksum)?;
         let counters = Blocks::try_from_bytes(body)?;
         let mut blocks = Blocks::zeroed(counters.len() / COUNTER_BLOCKS)?;
         for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {

@@ -366,7 +366,7 @@ impl StandardBloomFilter {
         let bit_len = footer.size;
         footer.check_size(lanes)?;
         let sizing = footer.probe_count(|k| StandardSizing::new(bit_len, k))?;
-        footer.verify(lanes)?;
+        footer::verify(lanes, footer.body_checksum)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
             return Err(DecodeError::Footer { field: "number of bits", found: bit_len });

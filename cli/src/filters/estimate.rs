@@ -132,6 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         first.factor = fold(ours, &first.name, n_blocks, &second.name)?;
         second.factor = fold(theirs, &second.name, n_blocks, &first.name)?;
         let estimated = Number::Estimated;
+        let ours = ours.as_view();
         (estimated(ours.estimated_union(&*theirs)?), estimated(ours.estimated_intersection(&*theirs)?))
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
