@@ -134,8 +134,8 @@ impl ProbeEstimate {
     }
 }
 
-/// The probes that set the bits of lanes, of which `occupancy[i]` have i bits set. `None` if too few bits are clear for an estimate, or more than a quarter
-/// of the lanes are full.
+/// The probes that set the bits of lanes, of which `occupancy[i]` have i bits set. `None` if too few bits are clear for an
+/// estimate, or more than a quarter of the lanes are full.
 fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
     let n_lanes: u64 = occupancy.iter().sum();
     let ones = occupancy.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
