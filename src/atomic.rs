@@ -26,16 +26,16 @@ use crate::view::{self, BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
-/// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no thread
-/// undoes another's bits, and inserting a key that is already present leaves its cache line shared among the cores that
-/// read it. Once an insert has returned, its key is found by lookups of the same thread, and of threads that have
-/// synchronised with it since, through a channel, a lock or a join. Other threads may miss it for a moment.
+/// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no bit is
+/// lost, and inserting a key that is already present leaves its cache line shared among the cores that read it. Once an
+/// insert has returned, its key is found by lookups of the same thread, and of threads that have synchronised with it
+/// since, through a channel, a lock or a join. Other threads may miss it for a moment.
 ///
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
 /// may be included in part.
 ///
-/// Converting from and to a [`BloomFilter`] does not copy. So sizes, seeds and bytes are read by `BloomFilter`'s
-/// constructors, as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)` or
+/// Converting from and to a [`BloomFilter`] does not copy, so use `BloomFilter`'s constructors for sizes, seeds and
+/// bytes, as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)` or
 /// `AtomicBloomFilter::from(BloomFilter::from_standalone(&bytes)?)`.
 ///
 /// # Examples
@@ -94,7 +94,7 @@ impl AtomicBloomFilter {
         kernel::insert_shared(self.blocks.block_of(hash), hash, self.k)
     }
 
-    /// Inserts many keys by hash: faster than one by one if the filter is larger than the caches.
+    /// Inserts many keys by hash, faster than one by one if the filter is larger than the caches.
     pub fn insert_batch(&self, hashes: &[u64]) {
         for (hash, later) in kernel::with_later(hashes) {
             later.into_iter().for_each(|later| self.prefetch(later));
@@ -119,7 +119,7 @@ impl AtomicBloomFilter {
         self.kernel.contains_shared(self.blocks.block_of(hash), hash, self.k)
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
     /// # Panics
     ///
@@ -147,8 +147,8 @@ impl AtomicBloomFilter {
         kernel::prefetch::<false>(self.blocks.block_of(hash).as_ptr().cast());
     }
 
-    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. Other threads may insert and look up
-    /// meanwhile.
+    /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Other threads may insert and
+    /// look up meanwhile.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl AtomicBloomFilter {
         self.blocks.as_slice().len()
     }
 
-    /// Bytes of memory that the blocks take.
+    /// Bytes of memory of the blocks.
     #[inline]
     pub fn byte_len(&self) -> usize {
         size_of_val(self.blocks.as_slice())
@@ -212,7 +212,7 @@ impl AtomicBloomFilter {
         blocks.map(|block| block.each_ref().map(|lane| u64::from_le(lane.load(Ordering::Relaxed))))
     }
 
-    /// Copies so few blocks that they may share lanes, as in a short filter, to `scratch`.
+    /// Copies the blocks to `scratch` if they are so few that they may share lanes, as in a short filter.
     fn few<'r>(&self, scratch: &'r mut [Block; MOST_LANES]) -> Option<BlockSlice<'r>> {
         let copies = scratch.get_mut(..self.n_blocks())?;
         self.blocks.copy_to(0, copies);
@@ -239,7 +239,7 @@ impl AtomicBloomFilter {
         }
     }
 
-    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. Reads
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
@@ -255,8 +255,8 @@ impl AtomicBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other. What is written is what the checksum
-    /// is of, whatever other threads insert.
+    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is of the bytes written, whatever
+    /// other threads insert.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {

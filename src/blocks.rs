@@ -80,8 +80,8 @@ enum Memory {
     Mapped(#[expect(dead_code, reason = "unmaps when it is dropped")] MmapMut),
 }
 
-/// Requested from the allocator in place of 64: for an alignment above the allocator's own, `alloc_zeroed` writes the
-/// zeros itself, and so touches every page of a large filter before its first key.
+/// Requested instead of 64, because for an alignment above the allocator's own, `alloc_zeroed` writes the zeros itself,
+/// and so touches every page of a large filter.
 const ALLOCATION_ALIGN: usize = align_of::<u64>();
 const SLACK: usize = BLOCK_BYTES - ALLOCATION_ALIGN;
 
@@ -158,8 +158,8 @@ impl Blocks {
         self.n_blocks
     }
 
-    /// The stored number of keys, but `None` if it is 0 and a bit is set: an empty filter accepts another seed, so
-    /// damaged or forged bytes must not claim to be empty.
+    /// The stored number of keys, but `None` if it is 0 and a bit is set, because an empty filter accepts a new seed,
+    /// which would lose the keys of forged bytes.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
         stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
     }

@@ -16,11 +16,11 @@ use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
 
-/// Collects keys, then makes a filter of the right size: for writers of SSTables.
+/// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
-/// Uses 8 bytes per key until it is finished. You may insert a key any number of times: the size depends on the distinct
-/// keys. Repeats in a row are free; other repeats take some 40 bytes each while the filter is made. A finished builder
-/// is empty and can be used again.
+/// Uses 8 bytes per key until it is finished. You may insert a key any number of times, because the size depends on the
+/// distinct keys. Repeats in a row are free. Other repeats cost some 40 bytes each while the filter is made. A finished
+/// builder is empty and can be used again.
 ///
 /// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The methods
 /// that return a `Result` leave the builder as it was.
@@ -45,7 +45,8 @@ use crate::sizing::{self, Sizing};
 /// ```
 #[derive(Clone)]
 pub struct FilterBuilder {
-    /// Full pieces of [`PIECE`] hashes or more: a single vector would take twice its memory just after it has grown.
+    /// Full pieces of [`PIECE`] hashes or more, because a single vector would need twice its memory just after it has
+    /// grown.
     pieces: Vec<Vec<u64>>,
     /// Hashes in `pieces`.
     n_in_pieces: usize,
@@ -91,15 +92,15 @@ impl FilterBuilder {
         Ok(Self { seed, ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// Reserves memory for `keys` more keys, or for the first of them. Without it, a new builder grows step by step,
-    /// which is a third of the cost of a filter of few keys. A builder that is used again keeps its memory.
+    /// Reserves memory for `keys` more keys, at most 8,192. Without it, a new builder grows step by step, which is a
+    /// third of the cost of a filter of few keys. A builder that is used again keeps its memory.
     ///
     /// # Errors
     ///
@@ -213,7 +214,7 @@ impl FilterBuilder {
     /// [`finish_compact`](Self::finish_compact) makes a shorter one. For a file without checksums of its own,
     /// write the filter's standalone bytes.
     ///
-    /// Takes two passes over the keys, and a third if some were inserted more than once.
+    /// Makes two passes over the keys, and a third if some were inserted more than once.
     ///
     /// # Errors
     ///
@@ -242,7 +243,7 @@ impl FilterBuilder {
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let (BloomFilter { blocks, k, .. }, n_lanes) = self.build(sizing::lanes_for)?;
         reserve(out, n_lanes * LANE_BYTES + 1)?;
-        // Before the bytes are written, so that hashes and bytes do not take memory at once.
+        // Before the bytes are written, so that hashes and bytes are not in memory at once.
         self.clear();
         compact::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
         Ok(())
@@ -255,13 +256,14 @@ impl FilterBuilder {
         self.hashes.clear();
     }
 
-    /// The hashes of the keys inserted, in slices: for other filters of the same keys.
+    /// The hashes of the keys inserted, in slices, for other filters of the same keys.
     pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
         self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
     /// Makes the filter, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
-    /// bits per key, and returns that number of lanes too: a short filter's blocks still have to be merged into them.
+    /// bits per key, and returns the number of lanes too, because a short filter's blocks still have to be merged into
+    /// them.
     fn build(
         &self,
         shape: impl Fn(usize, f64) -> (usize, ProbeCount),
@@ -300,18 +302,18 @@ impl FilterBuilder {
         Ok(filter)
     }
 
-    /// Takes at most eight times the memory of the hashes.
+    /// Uses at most eight times the memory of the hashes.
     fn empty(&self, n_lanes: usize, k: ProbeCount) -> Result<BloomFilter, OutOfMemory> {
         let (blocks, kernel, seed) = (Blocks::zeroed(lanes::n_blocks(n_lanes))?, self.kernel, self.seed);
         Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(0) })
     }
 
-    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit: all repeats, and
-    /// some keys that were false positives at the time.
+    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit, which are all repeats
+    /// and some keys that were false positives at the time.
     ///
-    /// It is enough to sort the keys whose hash is among the unchanged ones, which are few: sorting all keys takes
-    /// twice as long as everything else. A filter selects them. It misses none, and a key that it selects wrongly is
-    /// selected each time that it occurs.
+    /// Sorts only the keys whose hash is among the unchanged ones, because sorting all keys would run twice as long as
+    /// everything else. A filter selects them. It misses none, and a key that it selects wrongly is selected each time
+    /// that it occurs.
     fn count_repeats(&self, unchanged: Vec<u64>) -> Result<usize, OutOfMemory> {
         if unchanged.is_empty() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Compact bytes, for use inside a container: section 4 of the format.
+//! Compact bytes, for use inside a container (section 4 of the format).
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub(crate) fn with_compact<T>(
     with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(k)]))
 }
 
-/// Appends compact bytes with exactly `n_lanes` lanes: all lanes of the blocks, or fewer, which the blocks then share.
+/// Appends compact bytes with exactly `n_lanes` lanes, all lanes of the blocks or fewer, which the blocks then share.
 pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
     if n_lanes.is_multiple_of(LANES) {
         out.extend_from_slice(blocks.as_slice().as_flattened());

@@ -34,7 +34,7 @@ pub(crate) fn has_sse41() -> bool {
 }
 
 /// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
-/// returns the content of another leaf.
+/// returns the content of a different leaf.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
 fn has_leaf_7() -> bool {
     // Safe in newer versions of Rust.
@@ -46,8 +46,7 @@ fn has_leaf_7() -> bool {
 
 /// The kernels, of `names` with the fastest first, that the environment allows.
 ///
-/// If it names none of them, those that are safe on every CPU: one that is too strict costs only time, where a host may
-/// fail with a kernel that was to be excluded.
+/// If the name is unknown, only the kernels that are safe on every CPU, because ignoring it could crash the host.
 pub(crate) fn allowed(names: &'static [&'static str]) -> &'static [&'static str] {
     #[cfg(feature = "std")]
     if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {

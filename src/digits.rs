@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// A number, displayed with up to six significant digits. `core` prints all digits of a float, by code that is a fifth of
+/// A number, displayed with up to six significant digits. Not by `core`, whose code for floats would be a fifth of
 /// bloomline in WebAssembly (9 of 45 kB compressed).
 pub(crate) struct Digits(pub(crate) f64);
 

@@ -6,7 +6,7 @@
 //! x/(64 − x), and is estimated without bias from the same x. Neither needs a model of how keys spread over blocks.
 //!
 //! Tried: the logarithm of the fraction of clear bits, as for standard filters. Its error is larger, because blocks
-//! differ in their load: at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate
+//! differ in their load, at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate
 //! from the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3 % at
 //! 0.6 probes per bit, 1.6 % at 1.5, 4 % at 2 and 8 % at 3. Maximum likelihood under the model of blocks showed no
 //! further gain in simulations.
@@ -38,8 +38,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// # Range
 ///
 /// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
-/// sized for, and at 16 bits per key and k = 12, 5 times. Fuller filters have no estimate: it is `None`, and the number
-/// of keys may be any above that.
+/// sized for, and at 16 bits per key and k = 12, 5 times. For fuller filters the estimate is `None`, and the number of
+/// keys may be any above that.
 ///
 /// The exact limit: there is no estimate if more than a quarter of the lanes of a
 /// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
@@ -71,8 +71,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// Vander-Zanden and Taylor, "A linear-time probabilistic counting algorithm for database applications", 1990). Unions
 /// and intersections are computed from these (Papapetrou, Siberski and Nejdl, "Cardinality estimation and dynamic
 /// length adaptation for Bloom filters", 2010). For blocks, each lane of 64 bits is treated as a coupon collector,
-/// which needs no model of how unevenly keys fill the blocks: x set bits stand for 64/64 + 64/63 + … (x terms) probes
-/// on average.
+/// which needs no model of how unevenly keys fill the blocks. On average, x set bits stand for 64/64 + 64/63 + … (x
+/// terms) probes.
 ///
 /// # Examples
 ///
@@ -120,8 +120,8 @@ impl ProbeEstimate {
     /// The probes made in both of two filters, from the probes of each and of their union.
     ///
     /// The errors are correlated. The covariance of two martingales comes from the probes made in both. So the
-    /// covariance of a filter and the union is the filter's own variance, and that of the two filters is the variance
-    /// that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
+    /// covariance of a filter and the union is the filter's own variance, and the covariance of the two filters is the
+    /// variance that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
     fn common(a: Self, b: Self, union: Self) -> Self {
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
         // var(common) is a share of the smaller filter's variance: by the formula for independent bits, or all of it
@@ -156,7 +156,8 @@ fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
     Some(ProbeEstimate { per_bit, variance: variance / (bits * bits), bits })
 }
 
-/// Probes per bit, from the mean of the lanes' estimates, `noticed`: a full lane does not notice further probes.
+/// Probes per bit, from the mean of the lanes' estimates, `noticed`, because a full lane does not notice further
+/// probes.
 ///
 /// If keys are a Poisson process, with a fraction p of the bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes
 /// per bit, the lanes' mean is the first 64 terms of that series. For k above 8, a key makes two probes in some lanes,
@@ -165,7 +166,7 @@ fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
 /// to 0.
 fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     let in_pairs = f64::from(k.saturating_sub(8)) / f64::from(k);
-    // Newton's method, from below: the sum is concave in ρ, so no step overshoots.
+    // Newton's method, from below. The sum is concave in ρ, so no step overshoots.
     (0..8).fold(noticed, |rho, _| {
         let clear = exp_of_minus(rho);
         let (mut sum, mut power) = (0.0, 1.0);

@@ -1,4 +1,4 @@
-//! `BloomFilter`: owned and mutable.
+//! `BloomFilter`: a filter that owns its bits and can change.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -21,11 +21,11 @@ use crate::view::{self, BloomView, check_match};
 
 /// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
-/// Keys cannot be listed or removed; a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove them.
-/// Memory is fixed at construction: with more keys than it was sized for, the filter still finds every key, but its
-/// false-positive rate rises. A [`Key`] is text, a byte string or an integer. Methods that end in `_hash` take the key's
-/// 64-bit hash instead: that of [`hash_key`](Self::hash_key), or any other hash whose 64 bits are all well mixed
-/// ([`mix`](crate::mix) repairs weak ones), and the same one for every insert and lookup.
+/// Keys cannot be listed or removed, but a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove
+/// them. Memory is fixed at construction. With more keys than it was sized for, the filter still finds every key, but
+/// its false-positive rate rises. A [`Key`] is text, a byte string or an integer. Methods that end in `_hash` accept
+/// the key's 64-bit hash instead, from [`hash_key`](Self::hash_key) or any other function whose 64 bits are all well
+/// mixed ([`mix`](crate::mix) repairs weak ones), but the same for every insert and lookup.
 ///
 /// # Examples
 ///
@@ -49,8 +49,8 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1 %
-    /// takes 9.9 bits per key.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1%
+    /// needs 9.9 bits per key.
     ///
     /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1 % or
     /// one block larger than [`Sizing::for_fpr`] returns. For exactly that size, pass it to
@@ -94,13 +94,12 @@ impl BloomFilter {
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
-    /// reads them in place. Those of another seed are copied by
-    /// `BloomView::from_compact_with_seed(bytes, seed)?.to_filter()?`.
+    /// reads them in place. For a different seed, use `BloomView::from_compact_with_seed(bytes, seed)?.to_filter()?`.
     ///
     /// # Errors
     ///
     /// If no filter has this length or last byte, or memory for the copy cannot be allocated. Compact bytes rely on the
-    /// length and checksum of their container: not every cut or flipped bit is detected here.
+    /// length and checksum of their container, because not every cut or flipped bit is detected here.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
         Ok(BloomView::from_compact(bytes)?.copy()?)
     }
@@ -145,8 +144,8 @@ impl BloomFilter {
         self.as_view().to_filter()
     }
 
-    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
-    /// false positive of one is rarely one of the other, unless an attacker chose the key.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so
+    /// they rarely have a false positive in common, unless an attacker chose the key.
     ///
     /// # Errors
     ///
@@ -164,7 +163,7 @@ impl BloomFilter {
         Ok(Self { seed, ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -178,7 +177,7 @@ impl BloomFilter {
         self.seed.hash(key)
     }
 
-    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) already returned `true`.
+    /// Inserts `key`. Returns whether a bit changed. If not, [`contains`](Self::contains) already returned `true`.
     #[doc(alias("add", "put"))]
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
@@ -193,7 +192,7 @@ impl BloomFilter {
         self.kernel.insert(&mut self.blocks, hash, self.k)
     }
 
-    /// Inserts many keys by hash: faster than one by one.
+    /// Inserts many keys by hash, faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         if !hashes.is_empty() {
             self.keys = None;
@@ -204,7 +203,7 @@ impl BloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
-    /// the key and reads one cache line; does not allocate.
+    /// the key and reads one cache line. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -233,8 +232,8 @@ impl BloomFilter {
         }
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
-    /// one by one from about eight keys on.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
+    /// than one by one from about eight keys on.
     ///
     /// # Panics
     ///
@@ -243,7 +242,7 @@ impl BloomFilter {
         self.as_view().contains_batch(hashes, found);
     }
 
-    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
     /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
@@ -275,10 +274,10 @@ impl BloomFilter {
         kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
     }
 
-    /// Inserts all keys of `other`: a `BloomFilter`, a view or an owned view. The bits are the same as if each key had
-    /// been inserted here. Reads `other` in place; of an `AtomicBloomFilter`, take its `to_filter`.
+    /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view, read in place. The bits are the
+    /// same as if each key had been inserted here. For an `AtomicBloomFilter`, pass its `to_filter`.
     ///
-    /// There is no `|`: filters of two sizes have no union, and an operator cannot return an error.
+    /// There is no `|`, because filters of two sizes have no union, and an operator cannot return an error.
     ///
     /// # Errors
     ///
@@ -286,7 +285,7 @@ impl BloomFilter {
     ///
     /// # Examples
     ///
-    /// Threads build a filter together: each inserts a part of the keys into a filter of its own.
+    /// Each thread inserts a part of the keys into a filter of its own.
     ///
     /// ```
     /// use std::thread;
@@ -314,10 +313,10 @@ impl BloomFilter {
     }
 
     /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
-    /// rate is at most that of either filter, but above that of a filter built from the common keys alone: bits that
-    /// different keys set in the two filters stay too. [`estimated_keys`](Self::estimated_keys) counts these bits as
-    /// keys and is too high from then on; call [`estimated_intersection`](BloomView::estimated_intersection) of its
-    /// [view](Self::as_view) before.
+    /// rate is at most either filter's, but above the rate of a filter built from the common keys alone, because bits
+    /// that different keys set in the two filters stay too. [`estimated_keys`](Self::estimated_keys) counts these bits
+    /// as keys, so it is too high from then on. Call [`estimated_intersection`](BloomView::estimated_intersection) of
+    /// the [view](Self::as_view) before.
     ///
     /// # Errors
     ///
@@ -354,7 +353,7 @@ impl BloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key: bits set by an insert and tested by a lookup, 1 to 16.
+    /// Probes per key, bits set by an insert and tested by a lookup, 1 to 16.
     #[inline]
     pub fn k(&self) -> u32 {
         self.k.get()
@@ -366,7 +365,7 @@ impl BloomFilter {
         self.blocks.len()
     }
 
-    /// Bytes of memory that the blocks take.
+    /// Bytes of memory of the blocks.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.blocks.as_slice().as_slice().as_flattened().len()
@@ -407,16 +406,16 @@ impl BloomFilter {
         self.as_view().estimated_keys()
     }
 
-    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. Reads
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.as_view().estimated_fpr()
     }
 
-    /// Returns the filter's compact bytes, its lanes and one more byte: for containers with lengths and checksums of
-    /// their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored; the reader
-    /// must supply it.
+    /// Returns the filter's compact bytes, its lanes and one more byte, for containers with lengths and checksums of
+    /// their own, such as SSTables. [`BloomView::from_compact`] reads them in place. The seed is not stored, so the
+    /// reader must supply it.
     ///
     /// Blocks that share lanes, as [`BloomView::to_filter`] makes them from a short filter, are written as the lanes
     /// that they share.
@@ -451,7 +450,7 @@ impl BloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    /// Calls `write` with the parts of the standalone bytes, in order.
     pub(crate) fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }

@@ -1,4 +1,4 @@
-//! Copies of views, folding, and shrinking to a rate: each block of a folded filter is the union of neighbours.
+//! Copies of filters, whole or folded. Each block of a folded filter is the union of neighbours.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ impl BloomFilter {
     }
 
     /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
-    /// already above. How far that is depends on the divisors of the number of blocks: a power of two, or a small
+    /// already above. How far that is depends on the divisors of the number of blocks, so a power of two, or a small
     /// multiple of one, leaves the most choice. Reads the filter a few times.
     ///
     /// # Errors
@@ -69,10 +69,10 @@ impl BloomFilter {
 }
 
 impl BloomView<'_> {
-    /// Copies the bytes into a filter that you can change. The copy takes as much memory as the bytes.
+    /// Copies the bytes into a filter that you can change, in as much memory.
     ///
-    /// A short filter, of fewer than 513 bytes, takes up to eight times as much: its blocks overlap, and in the copy
-    /// they lie side by side. Once the copy is changed, it is written in that size, and its
+    /// A short filter, of fewer than 513 bytes, needs up to eight times as much, because its blocks overlap, but lie
+    /// side by side in the copy. Once the copy is changed, it is written in that size, and its
     /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl BloomView<'_> {
         BloomFilter { blocks, k, kernel, seed, keys }
     }
 
-    /// A block of the filter after folding by `factor`: the union of as many neighbours.
+    /// A block of the filter after folding by `factor`, the union of as many neighbours.
     #[inline]
     pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
         let neighbours = index * factor..(index + 1) * factor;
@@ -141,7 +141,7 @@ impl BloomView<'_> {
     }
 }
 
-/// The blocks after folding: each is the union of `factor` neighbours.
+/// The blocks after folding, each the union of `factor` neighbours.
 fn groups(blocks: BlockSlice<'_>, factor: usize) -> impl Iterator<Item = Block> {
     blocks.as_slice().chunks_exact(factor).map(|neighbours| united(neighbours.iter().copied()))
 }

@@ -122,8 +122,9 @@ impl StandaloneFooter {
     /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
     /// definitely absent.
     ///
-    /// The bytes have no checksum: rely on that of the store or the connection. **Damaged bits lose keys, and so do the
-    /// bytes of another filter**, which cannot be told apart: read the footer and the range from one version of the file.
+    /// The bytes have no checksum, so rely on the store's or the connection's. **Damaged bits lose keys, and so do the
+    /// bytes of a different filter**, which cannot be told apart, so read the footer and the range from one version of
+    /// the file.
     ///
     /// # Errors
     ///
@@ -135,12 +136,12 @@ impl StandaloneFooter {
         let lanes = Lanes::new(bytes).filter(|_| bytes.len() == expected);
         let lanes = lanes.ok_or(DecodeError::Range { expected, found: bytes.len() })?;
         let (k, kernel) = (self.probe_count(ProbeCount::new)?, Kernel::active());
-        // Of one block: the mask of a hash is the same in a filter of any size.
+        // One block is enough, because the mask of a hash is the same in a filter of any size.
         Ok(lanes.with_blocks(|blocks| kernel.contains(blocks, hash, k)))
     }
 
-    /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked
-    /// against nothing: the file may be shorter.
+    /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked against
+    /// nothing, so the file may be shorter.
     pub fn standalone_len(&self) -> Option<usize> {
         self.body_len()?.checked_add(Self::LEN)
     }

@@ -4,7 +4,7 @@
 use crate::error::BuildError;
 use crate::key::Key;
 
-/// Identifies the hash below in standalone bytes: wyhash final version 3 with the mixed seed.
+/// Identifies wyhash final version 3 with the mixed seed in standalone bytes.
 pub(crate) const HASH_ID: u8 = 2;
 
 /// Standalone bytes contain it, so that a filter by a faulty writer is an error and loses no key.
@@ -13,10 +13,10 @@ pub(crate) const CHECK_VALUE: u64 = 0x6ff1_536b_5257_c17e;
 const SECRET: [u64; 4] =
     [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3, 0x5899_65cc_7537_4cc3];
 
-/// wyhash final version 3: section 1 of the format, where the names are explained.
+/// wyhash final version 3. Section 1 of the format explains the names.
 ///
 /// Keys of up to 64 bytes are hashed without a loop, because a CPU often mispredicts the end of one where lengths vary.
-/// Choosing between 17 to 32 and 33 to 48 bytes without a branch gains little there, and costs keys of 24 bytes a fifth.
+/// Tried: no branch between 17 to 32 and 33 to 48 bytes. That gains little, and slows keys of 24 bytes by a fifth.
 #[inline]
 const fn wyhash(key: &[u8], seed: u64) -> u64 {
     let len = key.len();
@@ -139,8 +139,8 @@ const _: () = {
     assert!(hash == CHECK_VALUE);
 };
 
-/// A filter's seed, mixed so that no seed is weak: unmixed, wyhash returns 0 for every key of up to three bytes under
-/// the seed 0xa0761d6478bd642f.
+/// A filter's seed, mixed so that no seed is weak. Unmixed, the seed 0xa0761d6478bd642f gives every key of up to three
+/// bytes the hash 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seed {
     given: u64,
@@ -148,7 +148,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// Seed 0, mixed in advance: opening a filter in an SSTable's bytes then hashes nothing, and a lookup only its key.
+    /// Seed 0, mixed in advance, so that opening a filter in an SSTable's bytes hashes nothing.
     pub(crate) const DEFAULT: Self = Self::mixed(0);
 
     #[inline]
@@ -156,7 +156,7 @@ impl Seed {
         if seed == 0 { Self::DEFAULT } else { Self::mixed(seed) }
     }
 
-    /// The seed of a filter, which must not have keys yet: they would no longer be found.
+    /// The seed of a filter, which must not have keys yet, because they would no longer be found.
     pub(crate) fn of_empty(seed: u64, is_empty: bool) -> Result<Self, BuildError> {
         is_empty.then(|| Self::new(seed)).ok_or(BuildError::SeedAfterKeys { seed })
     }
@@ -175,12 +175,11 @@ impl Seed {
     }
 }
 
-/// Hashes `key` as a filter with this `seed` does: 64 well-mixed bits, the same on every CPU.
+/// Hashes `key` as a filter with this `seed` does, to 64 well-mixed bits, the same on every CPU.
 ///
-/// Use it if no filter is open yet, or for many filters of one seed: hash the key once, then use the `*_hash` methods.
-/// `seed` must be that of the filters, which is 0 unless [`with_seed`](crate::BloomFilter::with_seed) set it: by a hash
-/// under another seed, lookups miss keys that were inserted, with no error. The `hash_key` method of a filter, view or
-/// builder takes the right one.
+/// Use it if no filter is open yet, or to hash a key once for many filters of one seed. `seed` must be the filters'
+/// seed, which is 0 unless [`with_seed`](crate::BloomFilter::with_seed) set it, because lookups by a hash under a wrong
+/// seed miss inserted keys, with no error. The `hash_key` method of a filter, view or builder uses the right seed.
 ///
 /// Does not resist attackers who choose the keys, even if the seed is secret, because some keys have the same hash under
 /// every seed.
@@ -201,12 +200,12 @@ pub fn hash_key(key: impl Key, seed: u64) -> u64 {
 
 /// Mixes a weak 64-bit hash, for use with the `*_hash` methods.
 ///
-/// These methods need 64 well-mixed bits, and the high bits pick the block: identity hashes or zero-extended 32-bit
+/// These methods need 64 well-mixed bits. The high bits pick the block, so identity hashes or zero-extended 32-bit
 /// hashes would put every key into one block. Different inputs give different outputs. One step of SplitMix64 (Steele,
 /// Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 ///
-/// Not for integer keys: `insert(42)` and `insert_hash(mix(42))` set different bits, and filters of mixed integers are
-/// useless to Python, SQL and the command line, which hash integers as [`hash_key`] does.
+/// Not for integer keys, because `insert(42)` and `insert_hash(mix(42))` set different bits. Python, SQL and the
+/// command line hash integers as [`hash_key`] does, so they do not find mixed ones.
 ///
 /// # Examples
 ///
@@ -263,7 +262,7 @@ mod tests {
         }
     }
 
-    /// As SECURITY.md says: a zero factor removes the seed from the product. This is part of the format, so it cannot
+    /// As SECURITY.md says, a zero factor removes the seed from the product. This is part of the format, so it cannot
     /// be fixed within version 2.
     #[test]
     fn some_keys_have_one_hash_under_every_seed() {
@@ -271,7 +270,7 @@ mod tests {
         for (len, fill) in (0..=200).flat_map(|len| (0..4).map(move |fill| (len, fill))) {
             let mut key = key(len, fill);
             match len {
-                // No key of up to 7 bytes: the word is below 2^24, or its halves are equal.
+                // No key of up to 7 bytes, because its word is below 2^24 or has equal halves.
                 0..=7 => continue,
                 8..=15 => key[..8].copy_from_slice(&SECRET[1].rotate_left(32).to_le_bytes()),
                 16 => {
@@ -284,7 +283,7 @@ mod tests {
         }
     }
 
-    /// The same in a round of 16 or 48 bytes: the rest of the key determines the hash, whatever the seed.
+    /// The same in a round of 16 or 48 bytes, where the rest of the key determines the hash, whatever the seed.
     #[test]
     fn some_keys_have_equal_hashes_under_every_seed() {
         for len in 17..=200 {

@@ -19,9 +19,9 @@ use alloc::vec::Vec;
 /// | integers of up to 64 bits, signed or not | the value in 8 bytes, little-endian, two's complement |
 /// | references, `Box`, `Rc`, `Arc` and `Cow` of these | as what they point to |
 ///
-/// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, and `"7"` is
-/// another. Integers of 128 bits, floats, dates and tuples are not keys: convert each to an integer or text, in one way
-/// for every insert and lookup.
+/// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, but `"7"` is a
+/// different key. Integers of 128 bits, floats, dates and tuples are not keys: convert each to an integer or text, in
+/// one way for every insert and lookup.
 ///
 /// Other byte strings, such as `bytes::Bytes`, are passed as a slice: `filter.insert(&bytes[..])`.
 ///

@@ -1,5 +1,5 @@
-//! The lanes of a filter, read in place or merged from blocks: whole blocks, or those of a short filter. For few keys, a
-//! short filter has fewer lanes than whole blocks have, in blocks that overlap and wrap around.
+//! The lanes of a filter, in whole blocks or in a short filter. A short filter saves space for few keys, because its
+//! blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
@@ -11,8 +11,8 @@ pub(crate) const MOST_LANES: usize = 63;
 /// A lane's bytes, little-endian.
 pub(crate) type Lane = [u8; 8];
 
-/// Lanes from the start of one block to the start of the next: the largest power of two, at most a whole block, that
-/// divides the number of lanes. Every lane is then in the same number of blocks, so all lanes are used equally often.
+/// Lanes from the start of one block to the start of the next. This is the largest power of two, at most a whole block,
+/// that divides the number of lanes, so that every lane is in the same number of blocks.
 #[inline]
 fn stride(n_lanes: usize) -> usize {
     1 << stride_log2(n_lanes)
@@ -51,7 +51,7 @@ impl<'a> ShortLanes<'a> {
         self.0
     }
 
-    /// The first lane of the block that a hash falls in: an index below the number of lanes.
+    /// The first lane of the block that a hash falls in, below the number of lanes.
     #[inline]
     pub(crate) fn first_lane_of(self, hash: u64) -> usize {
         block_index(hash, self.n_blocks()) * stride(self.0.len())
@@ -79,7 +79,7 @@ impl<'a> ShortLanes<'a> {
     }
 }
 
-/// Merges whole blocks into the lanes of a short filter with as many blocks: each lane gets the bits of all blocks that
+/// Merges whole blocks into the lanes of a short filter with as many blocks. Each lane gets the bits of all blocks that
 /// share it.
 pub(crate) fn unite(blocks: BlockSlice<'_>, united: &mut [Lane]) {
     let stride = stride(united.len());

@@ -1,8 +1,8 @@
 //! A Bloom filter whose lookups read one cache line, for hot paths.
 //!
 //! A lookup hashes the key, picks one block of 512 bits (a cache line), and tests one to sixteen bits of it with SIMD.
-//! Given the hash, it takes about a nanosecond from cache (Zen 5); hashing a short key takes a few more. The answer is
-//! "definitely absent" or "possibly present": false positives occur at a rate that you choose, false negatives never.
+//! Given the hash, it runs in about a nanosecond from cache (Zen 5), and hashing a short key adds a few. The answer is
+//! "definitely absent" or "possibly present". False positives occur at a rate that you choose, false negatives never.
 //!
 //! ```
 //! use bloomline::BloomFilter;
@@ -45,12 +45,12 @@
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
-//! Methods that end in `_hash` or `_batch` take 64-bit hashes: from `hash_key`, or your own hashes if all their bits
-//! are well mixed ([`mix`] repairs weak hashes).
+//! Methods that end in `_hash` or `_batch` accept 64-bit hashes, from `hash_key` or your own if all their bits are well
+//! mixed ([`mix`] repairs weak hashes).
 //!
 //! # Size a filter
 //!
-//! [`BloomFilter::with_fpr`] takes the number of distinct keys and a false-positive rate. [`Sizing`] computes a size
+//! [`BloomFilter::with_fpr`] accepts the number of distinct keys and a false-positive rate. [`Sizing`] computes a size
 //! without building a filter, and [`sizing`] has the model and a table of sizes. With more keys than expected, the
 //! filter still finds all of them, but its false-positive rate rises.
 //!
@@ -83,8 +83,8 @@
 //! ```
 //!
 //! Compact bytes, the filter's bits and one byte, rely on the checksum of the table. If a file has no checksum, append
-//! the filter's standalone bytes, and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file: see the
-//! example `table`, under 60 lines.
+//! the filter's standalone bytes, and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file, as the
+//! example `table` does.
 //!
 //! [`sstable::FilterPolicy`] does the same in the shape of LevelDB's filter policies. [`embedding`] is a guide for
 //! owners of a table format.
@@ -122,7 +122,7 @@
 //! # Share one filter between threads
 //!
 //! Any number of threads may look up keys in a [`BloomFilter`] or [`BloomView`]. To insert at the same time, use an
-//! [`AtomicBloomFilter`]; to build with several threads, give each its own filter and join them with
+//! [`AtomicBloomFilter`]. To build with several threads, give each its own filter, and unite them with
 //! [`union_with`](BloomFilter::union_with).
 //!
 //! # Store a filter and read it in place
@@ -140,32 +140,32 @@
 //! ```
 //!
 //! Standalone bytes are for files and networks. [`BloomView::from_standalone_unverified`] is for mapped files that are
-//! too large to read; damaged bits then lose keys. Compact bytes ([`BloomFilter::to_compact`]) are the blocks and one
-//! more byte; they rely on the length and the checksum of their container. [`mod@format`] specifies both.
+//! too large to read, but damaged bits then lose keys. Compact bytes ([`BloomFilter::to_compact`]) are the bits and one
+//! more byte, so they rely on the length and the checksum of their container. [`mod@format`] specifies both.
 //!
 //! # Count keys, in one filter or in two
 //!
 //! [`estimated_keys`](BloomFilter::estimated_keys) of a filter, and [`estimated_union`](BloomView::estimated_union) and
 //! [`estimated_intersection`](BloomView::estimated_intersection) of its [view](BloomFilter::as_view), return a
-//! [`KeyEstimate`] with its standard error: 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more
-//! keys. A filter that is too full returns `None`.
+//! [`KeyEstimate`] with its standard error, which is 0.25% for 10,000 keys at 10 bits per key, and less for more keys.
+//! A filter that is too full returns `None`.
 //!
 //! # When not to use it
 //!
 //! - You delete keys: rebuild the filter, or use a [`CountingBloomFilter`](variants::CountingBloomFilter).
 //! - You need exact answers or a list of the keys: keep a set.
-//! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) takes 3 % less at a
+//! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) needs 3% less at a
 //!   false-positive rate of 1 %, and 13 % less at 0.01 %.
 //! - Attackers choose the keys: no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!
 //! # Guarantees
 //!
-//! - An inserted key is always found: after union, fold, shrinking or encoding, on any CPU, and by any later release.
+//! - An inserted key is always found, after union, fold, shrinking or encoding, on any CPU, and by any later release.
 //! - Within a version of the [format](mod@format), bits and bytes never change, and every later release reads version
 //!   2.
 //! - Malformed standalone bytes are an error, unless you open them unverified. Compact bytes rely on the length and the
-//!   checksum of their container: as long as these hold, malformed bytes are an error or "possibly present". Neither is
-//!   ever a panic, a read out of bounds or an allocation out of proportion to the bytes.
+//!   checksum of their container. As long as these hold, malformed bytes are an error or "possibly present". They never
+//!   cause a panic, a read out of bounds or an allocation out of proportion to the bytes.
 //! - If memory runs out, constructors, decoders and copies return an error. Functions that return no `Result` abort, as
 //!   `Vec` does.
 //! - The minimum Rust version is 1.89. A patch release never raises it.

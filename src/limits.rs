@@ -5,9 +5,9 @@
 /// block.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// The lowest false-positive rate that can be requested: what [`MAX_BITS_PER_KEY`] gives.
+/// The lowest false-positive rate that can be requested, which [`MAX_BITS_PER_KEY`] gives.
 pub const MIN_FPR: f64 = 1.263e-8;
 
-/// The lowest false-positive rate that can be requested of a scalable filter: that of 64 filters of [`MIN_FPR`], more
-/// filters than a process can have.
+/// The lowest false-positive rate that can be requested of a scalable filter. This is the rate of 64 filters of
+/// [`MIN_FPR`], more than a process can have.
 pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;

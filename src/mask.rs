@@ -32,7 +32,7 @@ impl ProbeCount {
     }
 }
 
-/// A number below n: the high word of hash × n, which works for any n and needs no modulo.
+/// A number below n, the high word of hash × n, which works for any n and needs no modulo.
 #[inline]
 pub(crate) fn below(n: u64, hash: u64) -> u64 {
     ((u128::from(hash) * u128::from(n)) >> 64) as u64
@@ -41,7 +41,7 @@ pub(crate) fn below(n: u64, hash: u64) -> u64 {
 /// The block of a hash.
 #[inline]
 pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
-    // WebAssembly has no 128-bit product, which would slow down batches.
+    // WebAssembly has no 128-bit product, and a call for it would slow down batches.
     #[cfg(target_arch = "wasm32")]
     {
         let n_blocks = n_blocks as u64;
@@ -81,7 +81,7 @@ pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
 mod tests {
     use super::*;
 
-    /// The whole filter would take 4 GiB to 256 TiB; 1024 neighbouring blocks behave as the whole does.
+    /// The whole filter would need 4 GiB to 256 TiB, but 1024 neighbouring blocks behave as it does.
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_a_window_of_a_filter_of_any_size() {

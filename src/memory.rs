@@ -1,4 +1,4 @@
-//! Running out of memory: the refusal, an error for who can handle it, an abort for everyone else.
+//! Running out of memory, which is an error for callers that can handle it, and an abort for all others.
 #![forbid(unsafe_code)]
 
 use alloc::alloc::handle_alloc_error;

@@ -38,7 +38,7 @@ pub struct OwnedView<B> {
     bytes: B,
     /// The lanes are these first bytes.
     lanes_len: usize,
-    /// The view, but with lanes that contain every key: the answer if `bytes` no longer has as many bytes.
+    /// The view, but with lanes that contain every key, which answers if `bytes` no longer has as many bytes.
     all_set: BloomView<'static>,
 }
 
@@ -74,7 +74,7 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     }
 
     /// Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. **Damaged
-    /// bits lose keys**: see [`BloomView::from_standalone_unverified`].
+    /// bits lose keys.** See [`BloomView::from_standalone_unverified`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! serde for the filters, each as its standalone bytes: whatever the data format, the bytes are checked as a file is.
+//! serde for the filters, each as its standalone bytes, so that every data format gets the checks of a file.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -58,7 +58,7 @@ impl<'de, T> Visitor<'de> for Bytes<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<T, A::Error> {
-        // Grows as numbers arrive: the length that the data claim may be forged.
+        // Grows as numbers arrive, because the length that the data claim may be forged.
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {
             reserve(&mut bytes, 1).map_err(|error| A::Error::custom(DecodeError::from(error)))?;

@@ -7,11 +7,11 @@ use core::ops::Range;
 
 use crate::error::DecodeError;
 
-/// A part of bytes that others share: of a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. Keeps all of
-/// them in memory as long as it lives, and copies none.
+/// A part of shared bytes, such as a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. Keeps all of them in
+/// memory as long as it lives, and copies none.
 ///
-/// For an [`OwnedView`](crate::OwnedView) of a table's filter, or a
-/// [`PartitionIndex`](crate::sstable::PartitionIndex). `bytes::Bytes` needs no such type: use its own slices.
+/// For an [`OwnedView`](crate::OwnedView) of a table's filter, or a [`PartitionIndex`](crate::sstable::PartitionIndex).
+/// `bytes::Bytes` needs no such type, because it has slices of its own.
 ///
 /// # Examples
 ///

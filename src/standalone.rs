@@ -1,5 +1,5 @@
-//! Standalone bytes, for files and networks: section 5 of the format. Variants encode theirs in their own files, by the
-//! same methods.
+//! Standalone bytes, for files and networks (section 5 of the format). Variants encode theirs in their own files, with
+//! the same methods.
 #![forbid(unsafe_code)]
 
 use crate::blocks::BlockSlice;
@@ -45,10 +45,10 @@ pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Deco
     Ok(bytes.split_at(start))
 }
 
-/// The methods that write standalone bytes, the same for every filter: by its `encode` and `standalone_len`.
+/// The methods that write standalone bytes, by a filter's `encode` and `standalone_len`.
 macro_rules! standalone_io {
     () => {
-        /// Returns the standalone bytes, with checksums: for a file or a network.
+        /// Returns the standalone bytes, with checksums, for a file or a network.
         #[doc(alias = "to_bytes")]
         #[must_use]
         pub fn to_standalone(&self) -> Vec<u8> {
@@ -60,7 +60,7 @@ macro_rules! standalone_io {
             bytes
         }
 
-        /// Writes the standalone bytes to a file, a socket, a `Vec` or another writer, and flushes it. Copies a
+        /// Writes the standalone bytes to a file, a socket, a `Vec` or another writer, and flushes it. Copies at most a
         /// small part at a time. Requires the feature `std`.
         ///
         /// # Errors

@@ -19,8 +19,8 @@ use crate::standalone;
 
 /// A filter read in place from its bytes, at any alignment, without copying.
 ///
-/// Opening standalone bytes reads and checks all of them. Opening compact bytes checks their length and last byte only:
-/// they rely on the checksum of their container. Neither allocates.
+/// [`from_standalone`](Self::from_standalone) reads and checks all bytes. Opening compact bytes checks only their
+/// length and last byte, because they rely on the checksum of their container. Neither allocates.
 ///
 /// # Examples
 ///
@@ -50,7 +50,8 @@ impl<'a> BloomView<'a> {
     /// Opens compact bytes, as [`BloomFilter::to_compact`](crate::BloomFilter::to_compact) returns them, of a
     /// filter with seed 0.
     ///
-    /// Compact bytes rely on the length and checksum of their container: not every cut or flipped bit is detected here.
+    /// Compact bytes rely on the length and checksum of their container, because not every cut or flipped bit is
+    /// detected here.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl<'a> BloomView<'a> {
     /// # Errors
     ///
     /// See [`from_compact`](Self::from_compact). A wrong seed is not detected, and most lookups then return `false`,
-    /// even for inserted keys: store the seed where it cannot be lost, such as in the name of the filter policy.
+    /// even for inserted keys. Store the seed where it cannot be lost, such as in the name of the filter policy.
     #[inline]
     pub fn from_compact_with_seed(bytes: &'a [u8], seed: u64) -> Result<Self, DecodeError> {
         let (lanes, k) = compact::read_compact(bytes)?;
@@ -73,8 +74,8 @@ impl<'a> BloomView<'a> {
         Ok(Self { lanes, k, kernel, seed, keys: None, lanes_checksum: None })
     }
 
-    /// Opens standalone bytes, as written by [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone): exactly
-    /// the filter's bytes, a slice of a larger file say. Compares all of them with their checksums, at about 10 GB/s
+    /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
+    /// exactly these, such as a slice of a larger file. Compares all of them with their checksums, at about 10 GB/s
     /// from cache.
     ///
     /// # Errors
@@ -87,10 +88,10 @@ impl<'a> BloomView<'a> {
         view.verify().map(|()| view)
     }
 
-    /// Opens standalone bytes without reading the filter's bits: only the footer, the last 64 bytes, is checked. For
-    /// mapped files that are too large to read.
+    /// Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. Checks
+    /// only the footer, the last 64 bytes.
     ///
-    /// **Damaged bits lose keys**: lookups then return `false` for keys that were inserted, with no other sign. Call
+    /// **Damaged bits lose keys.** Lookups then return `false` for keys that were inserted, with no other sign. Call
     /// [`verify`](Self::verify) when there is time, or rely on a checksum of your own.
     ///
     /// # Errors
@@ -114,7 +115,7 @@ impl<'a> BloomView<'a> {
         footer::verify(self.lanes.as_bytes(), self.lanes_checksum.ok_or(DecodeError::NoChecksum)?)
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The answers stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -147,8 +148,8 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
-    /// one by one from about eight keys on.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
+    /// than one by one from about eight keys on.
     ///
     /// # Panics
     ///
@@ -165,7 +166,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
     /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
@@ -185,7 +186,7 @@ impl<'a> BloomView<'a> {
     pub fn prefetch(&self, hash: u64) {
         match self.lanes {
             Lanes::Blocks(blocks) => kernel::prefetch::<true>(blocks.block_of(hash)),
-            // Prefetches only the first part of a block that wraps around; the rest is at the start of the lanes.
+            // Prefetches only the first part of a block that wraps around.
             Lanes::Short(short) => {
                 kernel::prefetch::<true>(short.as_slice()[short.first_lane_of(hash)..].as_ptr().cast())
             }
@@ -208,7 +209,7 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Bytes of the lanes: the filter's bytes without the trailer or footer.
+    /// Bytes of the lanes, without the trailer or footer.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.lanes.as_bytes().len()
@@ -243,9 +244,8 @@ impl<'a> BloomView<'a> {
         self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
     }
 
-    /// Estimates how many distinct keys are in at least one of two filters: the
-    /// [`estimated_keys`](Self::estimated_keys) of their union, without making it. Reads both filters; does not
-    /// allocate.
+    /// Estimates how many distinct keys are in at least one of two filters, as [`estimated_keys`](Self::estimated_keys)
+    /// of their union does, without making it. Reads both filters. Does not allocate.
     ///
     /// # Errors
     ///
@@ -260,8 +260,8 @@ impl<'a> BloomView<'a> {
     }
 
     /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
-    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters;
-    /// does not allocate.
+    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters.
+    /// Does not allocate.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl<'a> BloomView<'a> {
         }))
     }
 
-    /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
+    /// The probability that a key never inserted is reported as possibly present, exact for the bits as they are. Reads
     /// the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
@@ -348,7 +348,7 @@ impl fmt::Debug for BloomView<'_> {
     }
 }
 
-/// `Debug` of a filter: its shape in place of its bits.
+/// `Debug` of a filter, with its shape in place of its bits.
 pub(crate) fn debug(
     f: &mut fmt::Formatter<'_>,
     name: &str,

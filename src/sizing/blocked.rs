@@ -205,7 +205,7 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
     Ok(least_bits_per_key(fpr, |bits| model(bits, best_probe_count(bits))))
 }
 
-/// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which is [`lowest_fpr`] to 1/2: never
+/// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which is [`lowest_fpr`] to 1/2. Never
 /// fewer than by the model, and at most 0.15 % more.
 ///
 /// A scalable filter asks during an insert. So this evaluates the model only three or four times, by the secant method

@@ -14,7 +14,7 @@ use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
 /// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
 pub const MAX_K: u32 = 64;
 
-/// The lowest false-positive rate that can be requested of a standard filter: what [`MAX_BITS_PER_KEY`] gives.
+/// The lowest false-positive rate that can be requested of a standard filter, which [`MAX_BITS_PER_KEY`] gives.
 pub const MIN_FPR: f64 = 4.43e-14;
 
 /// The number of 64-bit hashes.
@@ -152,8 +152,8 @@ impl StandardSizing {
     /// (1 − (1 − 1/m)^(k·n))^k (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970).
     ///
     /// 1 − (1 − 1/m)^(k·n) is exactly the mean fill ratio. The true FPR is a little above its k-th power, because
-    /// filters differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008): at 10
-    /// bits per key, 0.7 % above for 100 keys and 0.007 % for 10,000.
+    /// filters differ in their fill ratio (Bose and others, "On the false-positive rate of Bloom filters", 2008). At 10
+    /// bits per key it is 0.7% above for 100 keys, and 0.007% for 10,000.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
         if keys == 0 {
