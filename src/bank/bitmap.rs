@@ -5,8 +5,8 @@ use core::{fmt, iter};
 
 /// The slots of a bank that possibly have a key, one bit each.
 ///
-/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups: only the first in a bank, or in a
-/// larger one, allocates.
+/// Iterate over it for their numbers, in ascending order. Reuse one for many lookups, because only the first in a bank,
+/// or in a larger bank, allocates.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ impl SlotBitmap {
         self.words.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Number of bits that are set: 0 if the key is definitely absent from all filters.
+    /// Number of bits that are set, 0 if the key is definitely absent from all filters.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

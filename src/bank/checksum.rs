@@ -1,5 +1,5 @@
-//! Checksums of a bank: the footer depends on all regions, and each region's checksum on the footer, so that a region of
-//! another bank is an error.
+//! Checksums of a bank. The footer depends on all regions, and each region's checksum on the footer, so that a region
+//! of a different bank is an error.
 
 use xxhash_rust::xxh64::xxh64;
 

@@ -25,7 +25,7 @@ use crate::view::{BloomView, check_match};
 /// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
 /// Lookups are the methods of a [`BankView`], which [`as_view`](Self::as_view) returns.
 ///
-/// Takes 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
+/// Uses 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
 /// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
@@ -64,8 +64,9 @@ impl FilterBank {
         Ok(Self { view: BankView { bytes, shape, checksums: None } })
     }
 
-    /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter: larger filters are
-    /// folded, which raises their false-positive rates. One filter that is too small raises those of all others.
+    /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter, so larger
+    /// filters are folded, which raises their false-positive rates. One filter that is too small raises the rates of
+    /// all others.
     ///
     /// # Errors
     ///
@@ -86,8 +87,8 @@ impl FilterBank {
         Ok(bank)
     }
 
-    /// Copies standalone bytes into a bank that you can change. [`BankView`] reads them in place. All bytes are compared
-    /// with their checksums before memory is allocated. The capacity is the number of slots, rounded up: see
+    /// Copies standalone bytes into a bank that you can change. [`BankView`] reads them in place. All bytes are
+    /// compared with their checksums before memory is allocated. The capacity is the number of slots, rounded up. See
     /// [`reserve`](Self::reserve).
     ///
     /// # Errors
@@ -155,8 +156,8 @@ impl FilterBank {
         self
     }
 
-    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank: reserve for
-    /// many at once.
+    /// Makes room for `additional` more slots than there are now, if there is not enough. Copies the bank, so reserve
+    /// for many at once.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl FilterBank {
         Ok(self)
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {
@@ -199,10 +200,10 @@ impl FilterBank {
         self.view.shape.rows_len / BLOCK_BYTES
     }
 
-    /// Adds a filter, folded to the bank's number of blocks, and returns its slot: the number of slots before.
+    /// Adds a filter, folded to the bank's number of blocks, and returns its slot, the number of slots before.
     ///
-    /// Writes to a cache line for each of the filter's bits if the bank has 512 slots or more, or to all lines of the bank:
-    /// a few milliseconds for 64 KiB. To add many, use [`push_all`](Self::push_all).
+    /// Below 512 slots, rewrites the whole bank. Above, writes one cache line for each of the filter's bits, in a few
+    /// milliseconds for a filter of 64 KiB. To add many, use [`push_all`](Self::push_all).
     ///
     /// # Errors
     ///
@@ -212,7 +213,7 @@ impl FilterBank {
         Ok(self.push_views(&[filter.into()])?.start)
     }
 
-    /// Adds filters, and returns their slots. Takes about as long for 64 as [`push`](Self::push) for one.
+    /// Adds filters, and returns their slots. 64 filters cost about as much as one [`push`](Self::push).
     ///
     /// # Errors
     ///
@@ -234,7 +235,7 @@ impl FilterBank {
         Ok(start..slots)
     }
 
-    /// Puts a filter in the place of another, folded to the bank's number of blocks.
+    /// Replaces the filter of a slot by this one, folded to the bank's number of blocks.
     ///
     /// # Errors
     ///
@@ -244,7 +245,7 @@ impl FilterBank {
         self.write(slot, &[filter.into()])
     }
 
-    /// Removes all keys of a slot, which stays: its filter is empty.
+    /// Removes all keys of a slot. The slot stays, with an empty filter.
     ///
     /// # Errors
     ///
@@ -275,7 +276,8 @@ impl FilterBank {
         Ok(())
     }
 
-    /// Writes `count` slots from `first` on: `block_of` returns a block, given how many slots later and its number.
+    /// Writes `count` slots from `first` on. `block_of` returns a block, given its slot relative to `first` and its
+    /// number.
     fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
         let kernel = self.view.shape.kernel;
         for block in 0..self.view.shape.n_blocks {
@@ -326,14 +328,14 @@ fn views<'a>(
     Ok(views)
 }
 
-/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no others.
+/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no other bits.
 fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask: u64) {
     let (words, _) = rows.as_chunks_mut::<BYTES>();
     let per_row = words.len() / ROWS;
     for (lane, rows) in words.chunks_mut(64 * per_row).enumerate() {
         for (row, bits) in rows.chunks_mut(per_row).zip(square) {
             let mut old = [0; 8];
-            // Reading first would take two page faults for each page of a new bank.
+            // Reading first would cause two page faults for each page of a new bank.
             if mask != !0 {
                 old[..BYTES].copy_from_slice(&row[word]);
             }

@@ -14,11 +14,11 @@ use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::mask::ProbeCount;
 
-/// The footer of a bank's standalone bytes: enough to look up a key in a bank that is elsewhere, by one read of a part.
+/// The footer of a bank's standalone bytes, enough to look up a key in a bank that is elsewhere by one read of a part.
 ///
 /// Read the last 64 bytes once. For each lookup, read [`range`](Self::range) and pass its bytes to
-/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. The footer depends on all bits of the
-/// bank, and each checksum on the footer, so a range of another bank is an error.
+/// [`find_in_range`](Self::find_in_range), which compares them with their checksum. The footer depends on all bits of
+/// the bank, and each checksum on the footer, so a range of a different bank is an error.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ impl BankFooter {
     /// Length of a footer, in bytes.
     pub const LEN: usize = StandaloneFooter::LEN;
 
-    /// Reads the footer at the end of `bytes`, which may begin before the bank; the last 64 bytes are enough.
+    /// Reads the footer at the end of `bytes`, which may begin before the bank. The last 64 bytes are enough.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl BankFooter {
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        // The place of the known keys of a single filter.
+        // Stored where a single filter has its known keys.
         let slots = footer.known_keys.unwrap_or(u64::MAX);
         if slots > MOST_SLOTS as u64 {
             return Err(DecodeError::Footer { field: "number of slots", found: slots });
@@ -66,7 +66,7 @@ impl BankFooter {
         let rows_len = rows_len(slots);
         let stride = rows_len + TRAILER_BYTES;
         let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
-        // Also with the known keys and the footer, the bytes have a length.
+        // The bytes have a length, also with the known keys and the footer.
         let fits = |n_blocks: &_| u64::checked_mul(*n_blocks as u64, stride as u64 + 8).is_some();
         let n_blocks = n_blocks.filter(fits).ok_or(wrong_size(footer.size, before.len()))?;
         let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
@@ -75,7 +75,8 @@ impl BankFooter {
         Ok(Self { shape, checksums })
     }
 
-    /// Length of the bank's standalone bytes, this footer included. Checked against nothing: the file may be shorter.
+    /// Length of the bank's standalone bytes, this footer included. Checked against nothing, so the file may be
+    /// shorter.
     pub fn standalone_len(&self) -> u64 {
         self.shape.standalone_len()
     }

@@ -1,10 +1,10 @@
-//! Filter banks: one lookup answers for many filters.
+//! Filter banks, in which one lookup answers for many filters.
 //!
-//! "Which of these thousand tables may have the key?" costs a cache miss for each filter, or a request to an object store.
-//! A [`FilterBank`] stores the filters transposed: for each bit of a block there is a row, with one bit for each filter,
-//! and a lookup ANDs the k rows of the key. The rows of one block number, a region, lie side by side. The bits, and so the
-//! false positives, are those of the filters. In the literature, this is a bit-sliced or interleaved Bloom filter; here,
-//! within blocks.
+//! "Which of these thousand tables may have the key?" costs a cache miss for each filter, or a request to an object
+//! store. A [`FilterBank`] stores the filters transposed. For each bit of a block there is a row, with one bit for each
+//! filter, and a lookup ANDs the k rows of the key. The rows of one block number, a region, lie side by side. The bits,
+//! and so the false positives, are the filters' own. In the literature, this is a bit-sliced or interleaved Bloom
+//! filter, but here within blocks.
 //!
 //! ```
 //! use bloomline::BloomFilter;

@@ -57,11 +57,11 @@ impl<B: AsRef<[u8]>> BankView<B> {
         view.verify().map(|()| view)
     }
 
-    /// Opens standalone bytes without reading the filters' bits: only the footer, the last 64 bytes, is checked. For
-    /// mapped files that are too large to read.
+    /// Opens standalone bytes without reading the filters' bits, for mapped files that are too large to read. Checks
+    /// only the footer, the last 64 bytes.
     ///
-    /// **Damaged bits lose keys**: lookups then miss slots, with no other sign. Call [`verify`](Self::verify) when there
-    /// is time, or rely on a checksum of your own.
+    /// **Damaged bits lose keys.** Lookups then miss slots, with no other sign. Call [`verify`](Self::verify) when
+    /// there is time, or rely on a checksum of your own.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Errors
     ///
     /// [`DecodeError::RegionChecksum`] or [`DecodeError::BodyChecksum`] if they are damaged, so that lookups may miss
-    /// slots. [`DecodeError::NoChecksum`] if this is the view of a [`FilterBank`](crate::bank::FilterBank), whose bytes
-    /// were verified when they were copied.
+    /// slots. [`DecodeError::NoChecksum`] if this is the view of a [`FilterBank`](crate::bank::FilterBank), which has
+    /// no checksums.
     pub fn verify(&self) -> Result<(), DecodeError> {
         let (checksums, bytes) = (self.checksums.ok_or(DecodeError::NoChecksum)?, self.bytes.as_ref());
         let least = self.shape.standalone_len() as usize;
@@ -102,8 +102,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Finds the slots that possibly have `key`, and returns whether there are any. A slot that is not found definitely
     /// does not have the key.
     ///
-    /// For an absent key, each slot is found with the false-positive rate of its filter. Reads k rows: for up to 512 slots
-    /// mostly a cache line each.
+    /// For an absent key, each slot is found with the false-positive rate of its filter. Reads k rows, for up to 512
+    /// slots mostly of one cache line each.
     #[doc(alias("contains", "might_contain"))]
     #[inline]
     pub fn find(&self, key: impl Key, found: &mut SlotBitmap) -> bool {
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.find(self.rows(self.shape.block_of(hash)), hash, found)
     }
 
-    /// [`find_hash`](Self::find_hash) for many keys: calls `each` with the index of each hash, in order, and the slots
+    /// [`find_hash`](Self::find_hash) for many keys. Calls `each` with the index of each hash, in order, and the slots
     /// that possibly have the key. Overlaps the waits for memory of several keys.
     ///
     /// # Examples
@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         }
     }
 
-    /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Takes about as long as
+    /// The filter of a slot, bit for bit as it was put in, or as it was after folding. Costs about as much as
     /// [`push`](crate::bank::FilterBank::push).
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         self.shape.kernel
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The answers stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Self {

@@ -12,10 +12,10 @@ pub(crate) fn set_shared(block: &SharedBlock, mask: &Block) {
     shared::insert(block, mask.into_iter().enumerate().filter(|(_, bits)| *bits != 0));
 }
 
-/// [`Kernel::insert`] into a block that other threads may change at the same time. Lane by lane, as the atomic
-/// instructions need the bits, so there is one for all kernels.
+/// [`Kernel::insert`] into a block that other threads may change at the same time. Atomic instructions change one lane
+/// each, so there is one function for all kernels.
 ///
-/// With a function for each k, whose loops are unrolled: with fewer instructions, a CPU begins more inserts while it
+/// One function for each k, so that its loops are unrolled. With fewer instructions, a CPU begins more inserts while it
 /// waits for the lines of the first. That saves a third of the time of a new key in a filter of 64 MiB.
 pub(crate) fn insert_shared(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
     const OF_K: [fn(&SharedBlock, u64) -> bool; 16] = [

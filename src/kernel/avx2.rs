@@ -91,8 +91,8 @@ fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
     // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
     let lane = _mm256_add_epi32(_mm256_set1_epi32(first as i32), steps);
-    // Wraps around. An index past the last is too large by less than one round; for any other index the difference
-    // wraps to a huge number. So the unsigned minimum is in range.
+    // Wraps around. An index past the last is too large by less than one round. For any other index the difference
+    // wraps to a huge number, so the unsigned minimum is in range.
     let lane = _mm256_min_epu32(lane, _mm256_sub_epi32(lane, _mm256_set1_epi32(lanes.len() as i32)));
     let start = lanes.as_ptr().cast();
     // SAFETY: the AVX2 gathers read 8 bytes at each of these lanes, whose indices are all below `lanes.len()`.
@@ -159,7 +159,7 @@ fn set_probes(block: [__m256i; 2], word: u64) -> u8 {
     _mm256_movemask_ps(signs) as u8
 }
 
-/// A bit for each key: whether all lanes that its first word probes are `set`.
+/// A bit for each key, whether all lanes that its first word probes are `set`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn answers(first_words: &[u64; 8], set: &[u8; 8], probed: __m256i) -> u8 {

@@ -79,8 +79,8 @@ pub(super) fn contains_any<'a>(
 
 /// The eight lanes from `first` on, wrapping around after the last.
 ///
-/// Loads only lanes that exist. A masked load past the end does not fault, but takes twenty times as long if the next
-/// page is not in memory.
+/// Loads only lanes that exist. A masked load past the end does not fault, but is twenty times slower if the next page
+/// is not in memory.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn short_block(lanes: &[Lane], first: usize) -> __m512i {
@@ -92,7 +92,7 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
         // 8`. `loadu` needs no alignment.
         let [begin, near] =
             unsafe { [_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(from).cast())] };
-        // If `first` is one of the last seven lanes, some indices are 8 or more: these select from `begin`, the first
+        // If `first` is one of the last seven lanes, some indices are 8 or more, which select from `begin`, the first
         // lanes.
         let lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
         let lane = _mm512_add_epi64(lane, _mm512_set1_epi64((first - from) as i64));
@@ -101,8 +101,8 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
     // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(n_lanes).as_ptr().cast()) };
     let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
-    // Wraps around. An index past the last is too large by less than one round; for any other index the difference
-    // wraps to a huge number. So the unsigned minimum is in range.
+    // Wraps around. An index past the last is too large by less than one round. For any other index the difference
+    // wraps to a huge number, so the unsigned minimum is in range.
     let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(n_lanes as i64)));
     if n_lanes >= 4 {
         // SAFETY: there are at least four lanes. The AVX loads read four each, the first and the last ones. `loadu`
@@ -146,7 +146,7 @@ fn store(block: &mut Block, bits: __m512i) {
 /// A bit for each probed lane.
 pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 2, 3, 4, 5, 6, 7]);
 
-/// What selects the lanes that are probed: by the first word and, if k is above 8, by the second.
+/// Selects the lanes that are probed by the first word and, if k is above 8, by the second.
 #[derive(Clone, Copy)]
 struct ProbedLanes {
     first: &'static [u8; LANES],
@@ -164,7 +164,8 @@ impl ProbedLanes {
     fn are_set(self, block: __m512i, hash: u64) -> bool {
         let word = first_word(hash);
         let missing = match self.second {
-            // Tests every lane, then ignores the lanes that are not probed: a table of bytes costs less than one of rows.
+            // Tests every lane, then ignores the lanes that are not probed, because a table of bytes costs less than
+            // rows.
             None => {
                 let first = bits(word, _mm512_set1_epi64(1));
                 _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)]
@@ -175,8 +176,8 @@ impl ProbedLanes {
     }
 }
 
-/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words takes less
-/// time than two.
+/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words is faster than
+/// two.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {
@@ -185,7 +186,7 @@ fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {
     _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask)
 }
 
-/// A bit for each key: whether no lane that its first word probes is `missing`.
+/// A bit for each key, whether no lane that its first word probes is `missing`.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn answers(first_words: &[u64; 8], missing: &[u8; 8], probed: __m512i) -> u8 {
@@ -219,6 +220,6 @@ fn bits_of_row(word: u64, row: &Row) -> __m512i {
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn bits(word: u64, ones: __m512i) -> __m512i {
     let positions = _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55);
-    // A rotate takes its count modulo 64; a shift does not.
+    // A rotate, unlike a shift, uses its count modulo 64.
     _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
 }

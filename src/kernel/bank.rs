@@ -7,19 +7,19 @@ use super::tables::{first_word, rotation, second_word};
 use crate::blocks::{BLOCK_BYTES, LANES};
 use crate::mask::ProbeCount;
 
-/// Rows of a region: one for each bit of a block.
+/// Rows of a region, one for each bit of a block.
 pub(crate) const ROWS: usize = 512;
 
 /// Calls `with` with the k rows of a hash.
 ///
-/// An iterator's code has twice the instructions, so that a CPU begins fewer lookups while it waits for the rows of the
-/// first.
+/// Not an iterator, whose code has twice the instructions, so that a CPU begins fewer lookups while it waits for the
+/// rows of the first.
 #[inline(always)]
 fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     let first = first_word(hash);
     let rotation = rotation(first) as u64;
     let mut each = |word: u64, probes: u32| {
-        // The positions in the lanes, six bits each: lane 0 lowest, then rotated, so that the first probe's is lowest.
+        // The positions in the lanes, six bits each, rotated so that the first probe's is lowest.
         let positions = (word >> 13) & !(!0 << 48);
         let mut positions = positions >> (6 * rotation) | positions << (48 - 6 * rotation);
         let mut lane = rotation;
@@ -33,7 +33,7 @@ fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     each(second_word(first), k.get().saturating_sub(8));
 }
 
-/// ANDs the k rows of a hash in its region: writes as many words as `found` has, at most those of a row.
+/// ANDs the k rows of a hash in its region. Writes as many words as `found` has, at most those of a row.
 #[inline(always)]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     let (lines, last) = found.as_chunks_mut::<8>();
@@ -64,7 +64,7 @@ pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     }
 }
 
-/// ANDs `BYTES` bytes of the rows of a hash, from an offset on: `WORDS` words, or a part of one.
+/// ANDs `BYTES` bytes of the rows of a hash, from an offset on, which are `WORDS` words or a part of one.
 #[inline(always)]
 fn and<const BYTES: usize, const WORDS: usize>(
     region: &[u8],
@@ -102,10 +102,10 @@ pub(crate) fn prefetch(region: &[u8], hash: u64, k: ProbeCount, n_words: usize) 
     });
 }
 
-/// The lanes of one block of 64 filters; after [`transpose`], word `i` of row `64 * lane + bit` at `[bit][lane]`.
+/// The lanes of one block of 64 filters. After [`transpose`], the word of row `64 * lane + bit` is at `[bit][lane]`.
 pub(crate) type Square = [[u64; LANES]; 64];
 
-/// Transposes, in each lane, 64 words of 64 bits: bit b of word w becomes bit w of word b. Its own inverse.
+/// Transposes, in each lane, 64 words of 64 bits, so that bit b of word w becomes bit w of word b. Its own inverse.
 ///
 /// The recursion of Warren, Hacker's Delight, 7-3, in two passes of three steps, so that a pass needs eight vectors.
 #[inline(always)]

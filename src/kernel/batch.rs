@@ -9,19 +9,19 @@ use super::prefetch::{self, Groups};
 use super::tables::first_word;
 use crate::blocks::{Block, BlockSlice, Blocks};
 
-/// How many hashes one iteration of a loop takes that writes bools or inserts. With one hash, the loop is so short that
-/// its speed depends on its address.
+/// Hashes per iteration of a loop that inserts or writes bools. With one hash, the loop is so short that its speed
+/// depends on its address.
 pub(super) const PAIR: usize = 2;
 
-/// How many hashes one iteration of a bitmap's loop takes.
+/// Hashes per iteration of a loop that writes a bitmap.
 pub(super) const WORD: usize = 64;
 
 /// Lookups of a batch, which write the answers.
 pub(super) trait Lookups: Sized {
     fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool);
 
-    /// [`run`](Self::run), or for a bit per hash three steps, of which the first and the last use vectors of keys: the
-    /// first words of the hashes; the `test` of each; and, from eight words and tests at a time, the `answers`.
+    /// [`run`](Self::run), or for bitmaps three steps: the first words of the hashes, the `test` of each, and the
+    /// `answers` from eight words and tests at a time. The first and the last step use vectors of keys.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     fn run_in_steps(
@@ -133,7 +133,7 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     }
 
     /// [`run`](Self::run) for kernels that hold a block in registers. If there is only one block, it stays there for
-    /// the whole batch; in memory, each insert would wait for the one before it.
+    /// the whole batch, because in memory each insert would wait for the one before it.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn run_in_registers(mut self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {

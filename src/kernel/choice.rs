@@ -11,8 +11,8 @@ pub(super) struct Choice(pub(super) AtomicU8);
 pub(super) const UNMADE: u8 = 0;
 
 impl Choice {
-    /// The chosen item of `list`, by `choose` if nothing is chosen yet. Threads call `choose` until one call has
-    /// returned, several of them if they arrive at the same time: it must return the same index to all.
+    /// The chosen item of `list`, by `choose` if nothing is chosen yet. Several threads may call `choose` at the same
+    /// time, so it must return the same index to all.
     #[inline]
     pub(super) fn get<T: Copy>(&self, list: &[T], choose: impl FnOnce() -> usize) -> T {
         // The index is the only shared data, so no ordering with other memory is needed.

@@ -3,9 +3,9 @@
 //! Such a build cannot inline a function that uses AVX2 or AVX-512, and a call costs as much as the lookup or the insert.
 //! Assembly can be inlined anywhere.
 //!
-//! Each function has one piece of assembly for k up to 8 and one for k above 8, so that neither has a jump. The assembly
-//! also finds the block, with BMI2's `mulx`, because each instruction counts: a core that is four wide spends its time
-//! on their number.
+//! Each function has one piece of assembly for k up to 8 and one for k above 8, so that neither has a jump. The
+//! assembly also finds the block, with BMI2's `mulx`, because the number of instructions limits a core that is four
+//! wide.
 //!
 //! All constants are in one static, whose address is an operand. The address of a `sym` operand would be relative to
 //! the code, and such code cannot be linked into a shared library that exports the symbol.
@@ -30,11 +30,11 @@ use crate::mask::ProbeCount;
 
 /// Whether the assembly is used. Miri has none, so there the vector instructions are called.
 pub(super) const AVX512: bool = !cfg!(miri);
-/// Nor on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of them because of
-/// `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
+/// Like `AVX512`, but not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of
+/// them because of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
 pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 
-/// The constants for one number of probes: three cache lines.
+/// The constants for one number of probes, in three cache lines.
 #[repr(C, align(64))]
 struct Constants {
     /// Where in a word the position of each lane's bit starts.
@@ -175,8 +175,8 @@ macro_rules! in_block {
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Rotates each lane's bit to the lowest place. To rotate a 1 to the bit, the test would read the block by an index,
-    // and Intel's cores split an instruction that is not a load and has an index in two.
+    // Rotates each lane's bit to the lowest place. To rotate a 1 to the bit instead, the test would read the block by
+    // an index, and Intel's cores split such an instruction in two.
     let missing = match PerWord::of(&ROWS, k).second {
         // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         None => unsafe {
@@ -418,8 +418,8 @@ pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: Prob
     changed != 0
 }
 
-/// The assembly must declare every register that it changes: otherwise values of the code around it are silently wrong.
-/// A test fails if one `out("…") _` is missing.
+/// The assembly must declare every register that it changes, because otherwise values of the code around it are
+/// silently wrong. A test fails if one `out("…") _` is missing.
 #[cfg(all(test, feature = "std", not(miri)))]
 mod tests {
     use alloc::vec::Vec;

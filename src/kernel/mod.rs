@@ -26,7 +26,7 @@ mod avx512;
 mod bank;
 mod batch;
 mod choice;
-// Not on x32, whose pointers fill half a register: the assembly adds whole ones.
+// Not on x32, whose pointers fill half a register, because the assembly adds whole ones.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
 mod inlined;
 // The kernel assumes little-endian words.
@@ -49,7 +49,7 @@ use batch::{Inserts, Lookups, PAIR, WORD};
 use choice::Choice;
 pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 
-/// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits; they differ
+/// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
 /// only in speed.
 ///
 /// Filters use the fastest kernel by default. Tests and benchmarks select another for one filter: `with_kernel`.
@@ -63,8 +63,8 @@ pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 /// lookups run on `portable`, the fastest kernel that is safe on every CPU, and with the feature `log` a warning says so.
 /// Without the feature `std` it is not read.
 ///
-/// It does not exclude instructions that the build's target features include: the compiler may use them anywhere, in the
-/// kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
+/// It does not exclude instructions that the build's target features include, because the compiler may use them
+/// anywhere, in the kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
 ///
 /// # Examples
 ///
@@ -279,7 +279,7 @@ impl Kernel {
     /// Returns whether any of the filters [`contains`](Self::contains) the hash.
     // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit costs
     // more in branch mispredictions than it saves in cache lines, except where the filters are far larger than the
-    // caches: there both take as long. Separate lookups, each with a mask of its own, take twice as long.
+    // caches, where both are equally fast. Separate lookups, each with a mask of its own, are twice as slow.
     #[inline(always)]
     pub(crate) fn contains_any<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
@@ -301,8 +301,8 @@ impl Kernel {
         }
     }
 
-    /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a relaxed
-    /// load, or by assembly that stands for these loads: `inlined` says why.
+    /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a
+    /// relaxed load, or by assembly that stands for these loads, as `inlined` explains.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {

@@ -2,7 +2,7 @@
 //! block.
 //!
 //! Bit `p` of lane `i` is bit `p & 7` of byte `8 × i + (p >> 3)`. One table lookup in four registers puts those bytes
-//! into half a register. Each later step then takes one instruction, where whole lanes take four, and there is no
+//! into half a register. Each later step is then one instruction, where whole lanes need four, and there is no
 //! reduction over the block. Inserts need the mask, so they use the portable kernel.
 
 use core::arch::aarch64::*;
@@ -23,8 +23,8 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
     batch.run(blocks, |block, hash| contains_rows(block, hash, rows));
 }
 
-/// A byte for each lane: 1 in the lanes that are probed, 0 in the others. Like the other kernels' rows, in an eighth of
-/// the space: a filter touches one cache line of it.
+/// A byte for each lane, 1 in the lanes that are probed, 0 in the others. An eighth of the other kernels' rows, so a
+/// filter touches one cache line of it.
 static ROWS: Aligned = {
     let mut rows = [[0; LANES]; LANES];
     let mut entry = 0;

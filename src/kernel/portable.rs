@@ -1,6 +1,7 @@
 //! The kernel of wasm and of all other CPUs without a kernel of their own, such as x86-64 without SSE4.1.
 //!
-//! By `wide`, which chooses its instructions at compile time. NEON and SSE4.1 use its inserts and its lookups in banks.
+//! It uses `wide`, which chooses instructions at compile time. NEON and SSE4.1 use its inserts and its lookups in
+//! banks.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
@@ -62,7 +63,7 @@ fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
 }
 
-// Not by `PerWord::each`, with which inserts of k > 8 take longer.
+// Not by `PerWord::each`, with which inserts of k > 8 are slower.
 #[inline]
 fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
     let first = first_word(hash);
@@ -82,6 +83,6 @@ fn bits(word: u64, row: &Row) -> u64x8 {
         return u64x8::new([lane(0), lane(1), lane(2), lane(3), lane(4), lane(5), lane(6), lane(7)]);
     }
     let positions = u64x8::splat(word) >> u64x8::new(POSITIONS);
-    // `wide` takes shift counts modulo 64.
+    // `wide` uses shift counts modulo 64.
     u64x8::new(row.0) << positions
 }

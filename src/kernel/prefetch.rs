@@ -7,8 +7,8 @@
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
-/// Whether [`prefetch_line`] does anything: on x86-64, but for bare metal, a target without SSE, and on aarch64. On other
-/// CPUs each loop is compiled once, not three times, which WebAssembly must load.
+/// Whether [`prefetch_line`] does anything, as on aarch64 and on x86-64 with SSE. Elsewhere each loop is compiled once
+/// instead of three times, because WebAssembly is loaded before it runs.
 const PREFETCHES: bool =
     cfg!(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64"));
 
@@ -29,7 +29,7 @@ pub(super) fn prefetch_line(byte: *const u8) {
     let _ = byte;
 }
 
-/// Starts loading a block: both of its lines if it may straddle two, as blocks read in place may.
+/// Starts loading a block, with both lines if it may straddle two, as blocks read in place may.
 #[inline]
 pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     let first = block.cast::<u8>();

@@ -1,10 +1,10 @@
 //! SSE4.1, for CPUs without AVX2. It cannot shift each lane by its own count, so this kernel uses byte tables
 //! (`pshufb`).
 //!
-//! A block fills four registers of two lanes. The probes of a word fill one register of eight 16-bit elements: for each
+//! A block fills four registers of two lanes. The probes of a word fill one register of eight 16-bit elements, for each
 //! lane the byte that is probed, and the bit in it. A lookup collects those eight bytes and ignores the other 56, which
-//! takes about half as long as in the portable kernel. An insert needs all 64 bytes, and spreading the bits over them
-//! takes as long as the portable kernel, so inserts use that one.
+//! is about twice as fast as the portable kernel. An insert needs all 64 bytes, and spreading the bits over them is no
+//! faster than the portable kernel, so inserts use that kernel.
 #![forbid(unsafe_code)]
 
 use core::arch::x86_64::*;

@@ -11,13 +11,13 @@ use crate::error::{BuildError, DecodeError};
 use crate::key::Key;
 use crate::memory::or_abort;
 
-/// LevelDB's value: a filter for each 2 KiB of data.
+/// LevelDB's value, a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;
 /// The last bytes of a filter block: the offset of the first offset, and the log2 of the range.
 const TAIL_BYTES: usize = 5;
 
-/// Builds the filter block of a table as LevelDB does: the data blocks that start in the same 2 KiB of the table share
-/// a filter.
+/// Builds the filter block of a table as LevelDB does, in which the data blocks that start in the same 2 KiB of the
+/// table share a filter.
 ///
 /// ```text
 /// +----------+-----+------------+----------------+-----+--------------+-------------------+-----------+
@@ -60,9 +60,9 @@ impl FilterBlockBuilder {
         Self { keys: policy.builder(), filters: Vec::new(), starts: Vec::new() }
     }
 
-    /// Starts a data block at this offset of the table: the keys inserted from here on are in it.
+    /// Starts a data block at this offset of the table. The keys inserted from here on are in it.
     ///
-    /// Each range up to this offset takes memory, 4 bytes in the filter block.
+    /// Each 2 KiB up to this offset cost 4 bytes of the filter block.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl FilterBlockBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::FilterBlock`] if the filters take 4 GiB or more.
+    /// [`BuildError::FilterBlock`] if the filters have 4 GiB or more.
     pub fn finish(&mut self) -> Result<Vec<u8>, BuildError> {
         if !self.keys.is_empty() {
             self.make_filter();
@@ -118,7 +118,7 @@ impl fmt::Debug for FilterBlockBuilder {
 ///
 /// Detected damage is an error in [`try_key_may_match`](Self::try_key_may_match) and `true` (possibly present) in
 /// [`key_may_match`](Self::key_may_match), never "definitely absent". Flipped bits inside a filter cannot be detected
-/// here; the checksum that LevelDB's tables store for each block detects them.
+/// here, but by the checksum that LevelDB's tables store for each block.
 #[derive(Clone, Copy)]
 pub struct FilterBlockReader<'a> {
     filters: &'a [u8],
@@ -158,8 +158,8 @@ impl<'a> FilterBlockReader<'a> {
         self.try_key_may_match(data_block_offset, key).unwrap_or(true)
     }
 
-    /// [`key_may_match`](Self::key_may_match) that reports filters that cannot be used. Count them: without its
-    /// filters, a database becomes slow with no other sign.
+    /// [`key_may_match`](Self::key_may_match) that reports filters that cannot be used. Count them, because without its
+    /// filters a database becomes slow with no other sign.
     ///
     /// # Errors
     ///

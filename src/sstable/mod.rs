@@ -1,4 +1,4 @@
-//! Filters for databases with SSTables like LevelDB's: create them when you write a table, and query them before you
+//! Filters for databases with SSTables like LevelDB's. Create them when you write a table, and query them before you
 //! read a data block.
 //!
 //! | a table has | written by | read by |

@@ -17,9 +17,9 @@ use crate::memory::{OutOfMemory, reserve};
 
 /// Builds the filters of a sorted table's keys, a new one after every `keys_per_partition` distinct keys.
 ///
-/// One filter for 100 million keys takes 125 MB, too much for a cache to hold or a disk to read at once. With
+/// One filter for 100 million keys needs 125 MB, too much for a cache to hold or a disk to read at once. With
 /// partitions of 3,200 keys, at 10 bits per key, a lookup reads, and a cache keeps, one filter of 4 KB at a time. Only
-/// the index of the partitions' first keys stays in memory; it is about a hundredth of the size of the filters.
+/// the index of the partitions' first keys stays in memory, which is about a hundredth of the size of the filters.
 ///
 /// # Examples
 ///
@@ -79,16 +79,16 @@ impl PartitionedFilterBuilder {
     }
 
     /// Inserts a key. If a partition ends before it, appends the partition's filter to `filter` and returns the
-    /// partition's first key: write the filter to the table, and add its place to the index. Keys of a partition that is
-    /// not in the index would be lost.
+    /// partition's first key. Write the filter to the table, and add its place to the index. Keys of a partition that
+    /// is not in the index would be lost.
     ///
-    /// Insert keys in the order of their bytes: byte strings or text, since the bytes of an integer [`Key`](crate::Key)
-    /// are not in its order. A key may repeat, once for each of its versions; these stay in one partition.
+    /// Insert byte strings or text, in the order of their bytes. The bytes of an integer [`Key`](crate::Key) are not in
+    /// its order. A key may repeat, once for each of its versions, which stay in one partition.
     ///
     /// # Errors
     ///
     /// If the key is less than the previous one, because lookups would probe the wrong partition for it, or if memory
-    /// runs out. The key is then not inserted, so these filters would hide it: write the table without them. The keys
+    /// runs out. The key is then not inserted, so these filters would hide it. Write the table without them. The keys
     /// inserted before, and the bytes of `filter`, stay.
     #[doc(alias = "add_key")]
     pub fn insert(&mut self, key: impl AsRef<[u8]>, filter: &mut Vec<u8>) -> Result<Ended<'_>, BuildError> {
@@ -106,9 +106,9 @@ impl PartitionedFilterBuilder {
         if is_full || self.n_keys == 0 {
             self.start(key, filter)?;
         }
-        // Cannot fail after a partition was cut: it leaves room for a hash.
+        // Cannot fail after a partition was cut, which leaves room for a hash.
         self.keys.make_room_for_one()?;
-        // Copied before the hash: after it, the next key's comparison would wait for the copy.
+        // Copied before the key is hashed, because the next key's comparison would wait for a later copy.
         key.clone_into(&mut self.last_key);
         self.keys.insert(key);
         self.n_keys += 1;
@@ -171,7 +171,7 @@ fn out_of_order(previous: &[u8], key: &[u8]) -> BuildError {
 #[must_use = "keys of a partition that is not in the index are lost"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<'a> {
-    /// No partition ended: there is nothing to write yet.
+    /// No partition ended, so there is nothing to write yet.
     Nothing,
     /// A partition with this first key ended. Its filter was appended to the buffer.
     Partition(&'a [u8]),
@@ -250,9 +250,9 @@ impl fmt::Debug for PartitionIndexBuilder {
 
 /// Finds the partition of a key, in the bytes that a [`PartitionIndexBuilder`] made.
 ///
-/// The bytes can be a `&[u8]`, or a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes` or a memory map: an index that owns its bytes
-/// can live beside the table that they belong to. They are checked once. Lookups don't allocate. They compare at most as
-/// many keys as the number of partitions has binary digits.
+/// The bytes can be a `&[u8]`, or a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes` or a memory map. An index that owns its bytes
+/// can live beside its table. They are checked once. Lookups don't allocate. They compare at most as many keys as the
+/// number of partitions has binary digits.
 ///
 /// `as_ref` must return the same bytes each time. If it does not, lookups return wrong places, but nothing panics and
 /// nothing else is read.
@@ -264,7 +264,7 @@ pub struct PartitionIndex<B> {
     n_entries: usize,
 }
 
-/// The parts of an index. Checked parts are consistent; others don't panic.
+/// The parts of an index. Checked parts are consistent, and others don't panic.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     keys: &'a [u8],

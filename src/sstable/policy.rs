@@ -1,4 +1,4 @@
-//! Filter policies: they create filters from keys, and query them.
+//! `FilterPolicy`: creates filters from keys, and queries them.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -56,7 +56,7 @@ impl FilterPolicy {
         FilterBuilder::with_fpr(fpr).map(|builder| Self { builder })
     }
 
-    /// A builder that takes a table's keys as they are written, 8 bytes of memory each.
+    /// A builder for a table's keys as they are written, with 8 bytes of memory each.
     /// [`finish_compact`](FilterBuilder::finish_compact) makes the filter that [`create_filter`](Self::create_filter)
     /// would make of the same keys, and leaves the builder empty for the next table.
     ///
@@ -80,34 +80,35 @@ impl FilterPolicy {
         self.builder.clone()
     }
 
-    /// Appends the filter of `keys` to `filter`: at least one byte, even without keys. Keys may repeat and come in any
+    /// Appends the filter of `keys` to `filter`, at least one byte even without keys. Keys may repeat and come in any
     /// order. If a table's keys are not all in memory, use a [`builder`](Self::builder). Aborts if memory runs out, as
-    /// `Vec` does; a builder returns an error.
+    /// `Vec` does. A builder can return an error.
     pub fn create_filter<K: Key>(&self, keys: impl IntoIterator<Item = K>, filter: &mut Vec<u8>) {
         let mut builder = self.builder();
         builder.extend(keys);
         or_abort(builder.write_compact(filter));
     }
 
-    /// Bits for each distinct key, before rounding up: a filter takes up to 9 bytes more, one of whole blocks up to 65.
+    /// Bits for each distinct key, before rounding up, which adds up to 9 bytes to a short filter, and up to 65 to
+    /// whole blocks.
     pub fn bits_per_key(&self) -> f64 {
         self.builder.bits_per_key
     }
 
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.
     ///
-    /// For bytes that are visibly not a filter it returns `true`: needlessly reading a data block costs time, skipping it
-    /// loses data. Filters have no checksum: bytes that were cut to the length of another filter, or whose bits flipped,
-    /// can hide a key, so the table must store the filter's length and a checksum, as it does for its data blocks. Does
-    /// not allocate, copy, or depend on alignment.
+    /// For bytes that are visibly not a filter it returns `true`, because needlessly reading a data block costs time,
+    /// but skipping it loses data. Filters have no checksum, and bytes that were cut to the length of a filter, or
+    /// whose bits flipped, can hide a key, so the table must store the filter's length and a checksum, as it does for
+    /// its data blocks. Does not allocate, copy, or depend on alignment.
     #[inline]
     #[must_use]
     pub fn key_may_match(&self, key: impl Key, filter: &[u8]) -> bool {
         self.try_key_may_match(key, filter).unwrap_or(true)
     }
 
-    /// [`key_may_match`](Self::key_may_match) that reports bytes that are not a filter. Count them: without usable
-    /// filters, a database becomes slow with no other sign.
+    /// [`key_may_match`](Self::key_may_match) that reports bytes that are not a filter. Count them, because without
+    /// usable filters a database becomes slow with no other sign.
     ///
     /// # Errors
     ///
