@@ -1,4 +1,4 @@
-//! What can go wrong: each error has the numbers and says what to do.
+//! The errors, each with the numbers and what to do.
 #![forbid(unsafe_code)]
 
 use core::error::Error;
@@ -28,7 +28,7 @@ pub enum BuildError {
         /// The lowest false-positive rate that can be requested.
         lowest: f64,
     },
-    /// Probes per key must be 1 to 16; in a standard filter 1 to 64.
+    /// Probes per key must be 1 to 16, or in a standard filter 1 to 64.
     #[non_exhaustive]
     Probes {
         /// The value given.
@@ -89,13 +89,13 @@ pub enum BuildError {
         /// Its bytes.
         bytes: u64,
     },
-    /// The filters take more bytes than the 32-bit offsets of LevelDB's filter block can address.
+    /// The filters have more bytes than the 32-bit offsets of LevelDB's filter block can address.
     #[non_exhaustive]
     FilterBlock {
         /// Bytes of the filters.
         bytes: u64,
     },
-    /// The seed must be set before the first key: keys that are in the filter would no longer be found.
+    /// The seed must be set before the first key, because keys that are in the filter would no longer be found.
     #[non_exhaustive]
     SeedAfterKeys {
         /// The seed given.
@@ -172,8 +172,8 @@ impl Error for BuildError {}
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
-    /// The sizes differ. Of two filters with blocks, fold the larger if its number of blocks is a multiple of the other's;
-    /// standard filters cannot be folded.
+    /// The sizes differ. Of two filters with blocks, fold the larger if its number of blocks is a multiple of the
+    /// smaller one's. Standard filters cannot be folded.
     #[non_exhaustive]
     Size {
         /// Size of the filter that the method was called on.
@@ -230,20 +230,20 @@ impl Error for MismatchError {}
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// No compact filter has this many bytes: they were cut, or are something else.
+    /// No compact filter has this many bytes. They were cut, or are something else.
     #[non_exhaustive]
     Length {
         /// Bytes given.
         found: usize,
     },
-    /// No compact filter ends in this byte: the bytes were cut or damaged, are something else, or a newer version of
+    /// No compact filter ends in this byte. The bytes were cut or damaged, are something else, or a newer version of
     /// this crate wrote them.
     #[non_exhaustive]
     Trailer {
         /// The last byte.
         found: u8,
     },
-    /// A slice does not lie within its bytes: the range that was stored for it is damaged, or of another file.
+    /// A slice does not lie within its bytes, because the range that was stored for it is damaged, or of another file.
     #[non_exhaustive]
     Slice {
         /// Where the slice starts.
@@ -253,7 +253,7 @@ pub enum DecodeError {
         /// Bytes that there are.
         found: usize,
     },
-    /// Too few bytes: they were cut, or are something else.
+    /// Too few bytes. They were cut, or are something else.
     #[non_exhaustive]
     TooShort {
         /// Bytes given.
@@ -267,7 +267,7 @@ pub enum DecodeError {
         /// The last eight bytes.
         found: [u8; 8],
     },
-    /// Written by a newer version of this crate or a development build, or damaged: upgrade the reader, or rebuild the
+    /// Written by a newer version of this crate or a development build, or damaged. Upgrade the reader, or rebuild the
     /// filter.
     #[non_exhaustive]
     Version {
@@ -276,7 +276,7 @@ pub enum DecodeError {
         /// The newest version that this crate reads.
         newest: u8,
     },
-    /// The footer does not match its own checksum: the bytes are damaged.
+    /// The footer does not match its own checksum, so the bytes are damaged.
     #[non_exhaustive]
     FooterChecksum {
         /// Checksum in the footer.
@@ -292,7 +292,7 @@ pub enum DecodeError {
         /// Its value.
         found: u64,
     },
-    /// The size in the footer does not match the number of bytes before it: they were cut or joined.
+    /// The size in the footer does not match the number of bytes before it, because they were cut or joined.
     #[non_exhaustive]
     Size {
         /// Size in the footer.
@@ -302,7 +302,7 @@ pub enum DecodeError {
         /// Bytes before the footer.
         found_bytes: usize,
     },
-    /// The bytes before the footer do not match their checksum: they are damaged.
+    /// The bytes before the footer do not match their checksum, so they are damaged.
     #[non_exhaustive]
     BodyChecksum {
         /// Checksum in the footer.
@@ -310,9 +310,10 @@ pub enum DecodeError {
         /// Checksum of the bytes before the footer.
         computed: u64,
     },
-    /// Compact bytes and filters in memory have no checksum to compare with. Rely on that of their container.
+    /// Compact bytes and filters in memory have no checksum to compare with. Rely on their container's.
     NoChecksum,
-    /// A region of a bank does not match its checksum: it is damaged, another part of the file, or of another bank.
+    /// A region of a bank does not match its checksum, because it is damaged, another part of the file, or of another
+    /// bank.
     #[non_exhaustive]
     RegionChecksum {
         /// Block number of the region.
@@ -330,7 +331,7 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
-    /// A filter block has no filter for this data block: it is of another table, or damaged.
+    /// A filter block has no filter for this data block, because it is of another table, or damaged.
     #[non_exhaustive]
     NoFilter {
         /// Index of the filter that the data block should have.
@@ -338,7 +339,7 @@ pub enum DecodeError {
         /// Number of filters in the filter block, empty ones included.
         n_filters: usize,
     },
-    /// Another hash function than this crate's placed the filter's keys: the writer is faulty. Rebuild the filter.
+    /// Another hash function than this crate's placed the filter's keys, so the writer is faulty. Rebuild the filter.
     #[non_exhaustive]
     HashValue {
         /// Check value in the footer.

@@ -16,12 +16,12 @@ use crate::mask::{ProbeCount, block_index, words};
 use crate::sizing::Sizing;
 use crate::standalone;
 
-/// A [`BloomFilter`] that supports removal: for each bit, a counter of four bits counts the keys that set it.
+/// A [`BloomFilter`] that supports removal. For each bit, a counter of four bits counts the keys that set it.
 ///
-/// Lookups read a plain filter that is kept beside the counters: same cost and same answers as [`BloomFilter`], and
-/// [`as_filter`](Self::as_filter) borrows it. You pay in memory and in updates. It takes five times the memory, 50 bits
-/// per key at 1 %. Each insert and remove touches four cache lines of counters as well as the one of bits, and takes
-/// about ten times as long as a plain insert. Use it where keys come and go and the filter cannot be rebuilt. Where it
+/// Lookups read a plain filter that is kept beside the counters, so they cost as much as in a [`BloomFilter`] and have
+/// the same answers. [`as_filter`](Self::as_filter) borrows it. You pay with five times the memory, 50 bits per key at
+/// 1%, and in updates. Each insert and remove touches four cache lines of counters as well as the one of bits, and is
+/// about ten times slower than a plain insert. Use it where keys come and go and the filter cannot be rebuilt. Where it
 /// can, as in an SSTable's compaction, rebuilding a plain filter is smaller and faster.
 ///
 /// Two rules, and what happens if you break them:
@@ -32,10 +32,11 @@ use crate::standalone;
 ///   positive decrements the counters of other keys: at 10 bits per key about four of them are lost, that is, reported
 ///   as "definitely absent".
 /// - *Counters saturate at 15.* How many more keys a saturated counter has seen is unknown, so it is never decremented,
-///   and its bit stays set until [`clear`](Self::clear): no key is lost, and some more false positives remain.
-///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do: their number in a counter is
-///   Poisson with mean k divided by the bits per key, and at 1 % one counter in 4·10^15 gets that far. Four bits are
-///   therefore enough, as Fan, Cao, Almeida and Broder found, who introduced counting filters ("Summary cache", 2000).
+///   and its bit stays set until [`clear`](Self::clear). No key is lost, but some more false positives remain.
+///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do, because their number in a
+///   counter is Poisson with mean k divided by the bits per key, and at 1 % one counter in 4·10^15 gets that far. Four
+///   bits are therefore enough, as Fan, Cao, Almeida and Broder found, who introduced counting filters ("Summary
+///   cache", 2000).
 ///
 /// The counters are specified in `docs/format.md`, section 8.
 ///
@@ -63,7 +64,7 @@ pub struct CountingBloomFilter {
 /// Blocks of counters per block of bits.
 const COUNTER_BLOCKS: usize = 4;
 
-/// The counters of a block, two to a byte. Counter c counts bit `c % 64` of lane `c / 64`; it is in byte `c / 2`, in
+/// The counters of a block, two to a byte. Counter c counts bit `c % 64` of lane `c / 64`. It is in byte `c / 2`, in
 /// the low half if c is even.
 type Counters = [u8; COUNTER_BLOCKS * BLOCK_BYTES];
 
@@ -130,7 +131,7 @@ impl CountingBloomFilter {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
-    /// An empty filter of this size, computed from bits per key or given as a number of blocks and k. The counters take
+    /// An empty filter of this size, computed from bits per key or given as a number of blocks and k. The counters need
     /// four times as much memory on top.
     ///
     /// # Errors
@@ -152,8 +153,8 @@ impl CountingBloomFilter {
         Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
     }
 
-    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
-    /// false positive of one is rarely one of the other, unless an attacker chose the key.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so
+    /// they rarely have a false positive in common, unless an attacker chose the key.
     ///
     /// # Errors
     ///
@@ -163,7 +164,7 @@ impl CountingBloomFilter {
         Ok(Self { filter: self.filter.with_seed(seed)?, ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. Bits and counters stay the same.
+    /// Uses a given kernel, for tests and benchmarks. Bits and counters stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -177,17 +178,17 @@ impl CountingBloomFilter {
         self.filter.hash_key(key)
     }
 
-    /// Inserts `key`, once more if it is present already. Returns whether a bit changed; if not,
+    /// Inserts `key`, once more if it is present already. Returns whether a bit changed. If not,
     /// [`contains`](Self::contains) was already `true`.
     ///
-    /// Reads and writes one cache line of bits and up to four of counters; does not allocate.
+    /// Reads and writes one cache line of bits and up to four of counters. Does not allocate.
     #[doc(alias("add", "put"))]
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_key(key))
     }
 
-    /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash, from [`hash_key`](Self::hash_key) or any other 64 well-mixed bits.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.raise_counters(hash);
         self.filter.insert_hash(hash)
@@ -195,8 +196,8 @@ impl CountingBloomFilter {
 
     /// Inserts many keys by hash. Faster than single inserts where the counters are larger than the caches.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        // A key has four times as many lines here as in a plain filter: prefetched 64 keys ahead, with 1 MiB of bits,
-        // they evict each other from the L1 cache.
+        // A key has four lines of counters. Prefetched as far ahead as the plain filter's, they would evict each other
+        // from the L1 cache.
         self.filter.insert_batch(hashes);
         for (hash, later) in kernel::with_later(hashes) {
             if let Some(later) = later {
@@ -213,10 +214,10 @@ impl CountingBloomFilter {
         for_each_bit(hash, k, |at| count_up(counters, at));
     }
 
-    /// Removes `key` once. Returns whether it was possibly present; `false` means definitely absent, and nothing is
+    /// Removes `key` once. Returns whether it was possibly present. `false` means definitely absent, and nothing is
     /// changed then.
     ///
-    /// Do not remove a key that was never inserted, or that was removed as often as it was inserted: see [what happens
+    /// Do not remove a key that was never inserted, or that was removed as often as it was inserted. See [what happens
     /// otherwise](Self). Costs as much as an insert.
     #[inline]
     pub fn remove(&mut self, key: impl Key) -> bool {
@@ -238,7 +239,7 @@ impl CountingBloomFilter {
     /// How often `key` is in the filter: the true count or more, never less, but at most 15. 0 means definitely absent,
     /// and is returned exactly when [`contains`](Self::contains) returns `false`.
     ///
-    /// The result is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005): other
+    /// The result is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005). Other
     /// keys can make it too high, but not too low. For a key never inserted it is 0, except with probability
     /// [`estimated_fpr`](BloomFilter::estimated_fpr).
     #[inline]
@@ -259,7 +260,7 @@ impl CountingBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Hashes
-    /// the key and reads one cache line; does not allocate.
+    /// the key and reads one cache line. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -275,7 +276,7 @@ impl CountingBloomFilter {
         self.filter.contains_hash(hash)
     }
 
-    /// Borrows the bits as a plain filter: for its size, k and seed, for estimates, for lookups in batches or by other
+    /// Borrows the bits as a plain filter, for its size, k and seed, for estimates, for lookups in batches or by other
     /// code, and to write bytes of a fifth of the size where keys need not be removed any more.
     #[inline]
     pub fn as_filter(&self) -> &BloomFilter {
@@ -288,15 +289,15 @@ impl CountingBloomFilter {
         self.counters.as_mut_slice().fill([0; BLOCK_BYTES]);
     }
 
-    /// Number of counters that have reached 15 and stay there: their bits are no longer cleared. With many of them the
-    /// false-positive rate keeps rising; clear or rebuild the filter. Reads all counters.
+    /// Number of counters that have reached 15 and stay there, so their bits are no longer cleared. With many of them
+    /// the false-positive rate keeps rising, so clear or rebuild the filter. Reads all counters.
     #[must_use]
     pub fn saturated_counters(&self) -> u64 {
         let halves = self.counters().as_flattened().iter().flat_map(|byte| [byte % 16, byte / 16]);
         halves.map(|count| u64::from(count == SATURATED)).sum()
     }
 
-    /// Bytes of memory that bits and counters take.
+    /// Bytes of memory of bits and counters.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.filter.byte_len() + size_of_val(self.counters())
@@ -327,7 +328,7 @@ impl CountingBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    /// Calls `write` with the parts of the standalone bytes, in order.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.filter.n_blocks() as u64, self.filter.known_keys());
@@ -338,7 +339,7 @@ impl CountingBloomFilter {
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
-    /// then allocates a quarter more memory than the bytes take.
+    /// then allocates a quarter more memory than the bytes.
     ///
     /// # Errors
     ///
@@ -374,7 +375,7 @@ impl CountingBloomFilter {
     }
 }
 
-/// The bits of a block: a bit is set if its counter is not zero.
+/// The bits of a block, of which a bit is set if its counter is not zero.
 fn bits(counters: &Counters) -> Block {
     let (of_bytes, _) = counters.as_chunks::<4>();
     core::array::from_fn(|byte| {
@@ -383,14 +384,14 @@ fn bits(counters: &Counters) -> Block {
     })
 }
 
-/// Keeps the bits alone, in the same memory: a filter from which keys cannot be removed.
+/// Keeps the bits alone, in the same memory, as a filter from which keys cannot be removed.
 impl From<CountingBloomFilter> for BloomFilter {
     fn from(counting: CountingBloomFilter) -> Self {
         counting.filter
     }
 }
 
-/// Equal if both give the same answers, and will after the same inserts and removes: same filter and counters.
+/// Equal if both give the same answers, now and after the same inserts and removes.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.filter == other.filter && self.counters() == other.counters()

@@ -21,31 +21,30 @@ use crate::standalone;
 /// extensible Web crawler", 1999).
 ///
 /// [`insert`](Self::insert) queues an item that was never inserted before and drops any other. Instead of a set of all
-/// items, a Bloom filter remembers what was inserted: 1.24 bytes per item at 1 %, 1.95 at 0.1 %, however long the items
-/// are. For a million URLs of 71 bytes on average that is 1.24 or 1.95 MB, where a `HashSet<String>` takes 124 MB. The
-/// queue holds only the items still to be popped, with room for the most that it ever held.
+/// items, a Bloom filter remembers what was inserted, in 1.24 bytes per item at 1%, 1.95 at 0.1%, however long the
+/// items are. For a million URLs of 71 bytes on average that is 1.24 or 1.95 MB, where a `HashSet<String>` needs 124
+/// MB. The queue holds only the items still to be popped, with room for the most that it ever held.
 ///
-/// The price is false positives: `insert` may take a new item for one already seen and drop it, and the item is *never
-/// visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all items
-/// up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2 % or less: 0.17 % of the items at 1 %, 0.015 %
-/// at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier drop
-/// another: the hash resists accidents, not attackers.
+/// The price is false positives. `insert` may mistake a new item for one already seen and drop it, so that the item is
+/// *never visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all
+/// items up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2 % or less: 0.17 % of the items at 1 %,
+/// 0.015 % at 0.1 %. No item comes out twice. Attackers who choose the items can choose some that make the frontier
+/// drop others, because the hash resists accidents, not attackers.
 ///
-/// Items are compared, and saved, as the bytes of a [`Key`]: a `String`, a `Vec<u8>`, or a type of your own. To
-/// read them again, the type must be `TryFrom<Vec<u8>>`, which integers are not.
-/// Normalize URLs before you insert them.
+/// Items are compared, and saved, as the bytes of a [`Key`], such as a `String`, a `Vec<u8>`, or a type of your own. To
+/// read them again, the type must be `TryFrom<Vec<u8>>`, which integers are not. Normalize URLs before you insert them.
 ///
-/// [`Frontier::with_fpr`] has a fixed size. Past its capacity it keeps working and drops more new items than requested:
+/// [`Frontier::with_fpr`] has a fixed size. Past its capacity it keeps working and drops more new items than requested.
 /// [`is_over_capacity`](Self::is_over_capacity) reports that, and so does one warning with the feature `log`.
-/// [`Frontier::growing`] keeps the false-positive rate for any number of items. It takes two to five times the memory,
+/// [`Frontier::growing`] keeps the false-positive rate for any number of items. It needs two to five times the memory,
 /// most just after it has grown, and each insert touches a cache line in each of its filters.
 ///
 /// # Saving a crawl
 ///
-/// The standalone bytes hold what is queued and what was seen. A popped item is seen and no longer queued: finish
+/// The standalone bytes hold what is queued and what was seen. A popped item is seen and no longer queued, so finish
 /// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
-/// rename it over the old one, as the example `crawl` does with a library. `write_standalone` writes item by item: wrap a
-/// file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
+/// rename it over the old one, as the example `crawl` does with a library. `write_standalone` writes item by item, so
+/// wrap a file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
 ///
 /// # Examples
 ///
@@ -66,7 +65,7 @@ use crate::standalone;
 pub struct Frontier<T> {
     queue: VecDeque<T>,
     filter: Filter,
-    /// Items that the filter is sized for; [`UNLIMITED`] if it grows.
+    /// Items that the filter is sized for, or [`UNLIMITED`] if it grows.
     capacity: u64,
     accepted: u64,
 }
@@ -98,7 +97,7 @@ const LEAST_BYTES: usize = LANE_BYTES + 2 * StandaloneFooter::LEN;
 
 impl<T: Key> Frontier<T> {
     /// An empty frontier of fixed size, which drops new items with a probability of at most `fpr` until more than
-    /// `expected_items` have been accepted. Takes the memory of a [`BloomFilter::with_fpr`].
+    /// `expected_items` have been accepted. Needs the memory of a [`BloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
@@ -109,8 +108,8 @@ impl<T: Key> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: expected_items as u64, accepted: 0 })
     }
 
-    /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are inserted.
-    /// Takes the memory and time of a [`ScalableBloomFilter::with_fpr`].
+    /// An empty frontier that grows, and drops new items with a probability of at most `fpr`, however many are
+    /// inserted. Costs the memory and time of a [`ScalableBloomFilter::with_fpr`].
     ///
     /// # Errors
     ///
@@ -137,8 +136,8 @@ impl<T: Key> Frontier<T> {
 
     /// Queues `item` unless it was seen before. Returns whether it was queued.
     ///
-    /// `true`: the item is new and will come out once. `false`: it was dropped. Either it was inserted before, or, with
-    /// probability [`estimated_fpr`](Self::estimated_fpr), it is new and will never come out.
+    /// If `true`, the item is new and will come out once. If `false`, it was dropped, because it was inserted before,
+    /// or, with probability [`estimated_fpr`](Self::estimated_fpr), although it is new.
     ///
     /// Hashes the item and touches one cache line of the filter, or of each of its filters if the frontier grows.
     #[doc(alias = "push")]
@@ -157,7 +156,7 @@ impl<T: Key> Frontier<T> {
     }
 
     fn add(&mut self, item: T) -> Result<bool, OutOfMemory> {
-        // Before the filter has the item: one that is seen and not queued would never come out.
+        // Before the filter has the item, because an item that is seen but not queued would never come out.
         let bytes = (self.queue.len() + 1).saturating_mul(size_of::<T>());
         self.queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })?;
         let is_new = match &mut self.filter {
@@ -195,8 +194,8 @@ impl<T: Key> Frontier<T> {
         self.queue.is_empty()
     }
 
-    /// Returns whether [`insert`](Self::insert) would drop `item`: always `true` for an item that was inserted; for any
-    /// other, `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
+    /// Returns whether [`insert`](Self::insert) would drop `item`. Always `true` for an item that was inserted, and for
+    /// others `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
     #[doc(alias = "seen")]
     #[must_use]
     pub fn contains(&self, item: impl Key) -> bool {
@@ -213,12 +212,12 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.seed())
     }
 
-    /// Items that were new when they were inserted: the popped ones and the queue.
+    /// Items that were new when they were inserted, both popped and queued.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// Items that it was made for; `None` if it grows.
+    /// Items that it was made for, or `None` if it grows.
     pub fn capacity(&self) -> Option<u64> {
         Some(self.capacity).filter(|&capacity| capacity != UNLIMITED)
     }
@@ -229,13 +228,13 @@ impl<T: Key> Frontier<T> {
         self.accepted > self.capacity
     }
 
-    /// Bytes of memory that the filter takes, without the queue.
+    /// Bytes of memory of the filter, without the queue.
     pub fn byte_len(&self) -> usize {
         of_either!(&self.filter, |filter| filter.byte_len())
     }
 
-    /// The probability that [`insert`](Self::insert) drops an item that is new: exact for the filter's current bits. Reads
-    /// the whole filter.
+    /// The probability that [`insert`](Self::insert) drops an item that is new, exact for the filter's current bits.
+    /// Reads the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         of_either!(&self.filter, |filter| filter.estimated_fpr())
@@ -276,9 +275,9 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version; if an item cannot be made from its bytes, or if its
-    /// [`key_bytes`](Key::key_bytes) then differ from the stored ones; if the keys were hashed by another function than
-    /// this build's; or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of another version, if an item cannot be made from its bytes or its
+    /// [`key_bytes`](Key::key_bytes) then differ from the stored ones, if the keys were hashed by another function than
+    /// this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -301,7 +300,7 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         if last != u64::from(VERSION) {
             return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 8 });
         }
-        // The restored count keeps rising: above half the range it might overflow.
+        // The restored count keeps rising, and above half the range it might overflow.
         if accepted < items || accepted > u64::MAX / 2 {
             return Err(DecodeError::Footer { field: "number of accepted items", found: accepted });
         }
@@ -310,8 +309,8 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
         let too_long = wrong(queue_bytes, "bytes of queue");
         let (encoded, filter) = split_at(body, queue_bytes).ok_or(too_long)?;
         let wrong_queue = wrong(items, "queued items");
-        // Counted before memory is allocated: the stored number may be forged. Reserved at once, because a queue that
-        // grows takes three times its memory while it moves.
+        // Counted before memory is allocated, because the stored number may be forged. Reserved at once, because a
+        // queue that grows needs three times its memory while it moves.
         let (mut n_items, mut rest) = (0, encoded);
         while !rest.is_empty() {
             (_, rest) = split_item(rest).ok_or(wrong_queue)?;

@@ -20,7 +20,7 @@ use crate::standalone;
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
-/// It needs the fewest bits of all Bloom filters: 9.59 per key for 1 %, 14.38 for 0.1 %, 19.17 for 0.01 %.
+/// It needs the fewest bits of all Bloom filters, 9.59 per key for 1 %, 14.38 for 0.1 %, 19.17 for 0.01 %.
 /// [`BloomFilter`](crate::BloomFilter), which keeps a key's probes in one cache line, needs 9.93, 15.59 and 22.09. The
 /// price is time. A lookup of a present key reads k places, each a cache miss once the filter is larger than the
 /// caches. A lookup of an absent key stops at the first clear bit, after 2 reads on average if the filter is half full.
@@ -28,9 +28,9 @@ use crate::standalone;
 /// false-positive rate so low that blocks need many more bits.
 ///
 /// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
-/// would be lost: reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts
-/// how many keys set each bit and supports removal, at five times the memory. A standard filter cannot be folded
-/// either: its size is any number of bits, so two sizes are rarely multiples of each other.
+/// would be reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts how
+/// many keys set each bit and supports removal, at five times the memory. A standard filter cannot be folded either,
+/// because its size is any number of bits, so two sizes are rarely multiples of each other.
 ///
 /// The probes are specified in `docs/format.md`, section 7. The key's 64-bit hash gives two words, and probe i is
 /// h1 + i·h2 (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006), with a third term, a multiple of
@@ -59,7 +59,7 @@ pub struct StandardBloomFilter {
     keys: Option<u64>,
 }
 
-/// h2 is the hash times this: 2^64 · (√2 − 1). It is even, so 1 + i times it is odd, and each single probe is a
+/// h2 is the hash times this, 2^64 · (√2 − 1). It is even, so 1 + i times it is odd, and each single probe is a
 /// permutation of the hashes, as uniform as they are.
 const SECOND: u64 = 0x6A09_E667_F3BC_C908;
 /// The growth of the steps between probes: 2^64 ÷ the golden ratio, made odd.
@@ -118,8 +118,8 @@ impl StandardBloomFilter {
         Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
 
-    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so a
-    /// false positive of one is rarely one of the other, unless an attacker chose the key.
+    /// Sets the seed that keys are hashed with, 0 by default. Filters with different seeds place keys differently, so
+    /// they rarely have a false positive in common, unless an attacker chose the key.
     ///
     /// # Errors
     ///
@@ -136,14 +136,14 @@ impl StandardBloomFilter {
         self.seed.hash(key)
     }
 
-    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) was already `true`.
+    /// Inserts `key`. Returns whether a bit changed. If not, [`contains`](Self::contains) was already `true`.
     #[doc(alias("add", "put"))]
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.seed.hash(key))
     }
 
-    /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash, from [`hash_key`](Self::hash_key) or any other 64 well-mixed bits.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
@@ -168,7 +168,7 @@ impl StandardBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
-    /// and reads up to k cache lines; does not allocate.
+    /// and reads up to k cache lines. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -187,13 +187,13 @@ impl StandardBloomFilter {
         })
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present.
     ///
     /// # Panics
     ///
     /// If the slices differ in length.
-    // Tried: prefetching the lines of later keys. With all probes prefetched, present keys are faster and absent ones much
-    // slower; with the first two, both are slower. Out-of-order execution already overlaps lookups that end early.
+    // Tried: prefetching the lines of later keys. With all probes prefetched, present keys are faster and absent ones
+    // much slower. With the first two, both are slower. Out-of-order execution already overlaps lookups that end early.
     pub fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         for (found, &hash) in found.iter_mut().zip(hashes) {
@@ -211,8 +211,8 @@ impl StandardBloomFilter {
         bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
-    /// Inserts all keys of `other`: bit for bit as if each had been inserted. There is no `|`: filters of two sizes have
-    /// no union, and an operator cannot return an error.
+    /// Inserts all keys of `other`, bit for bit as if each had been inserted. There is no `|`, because filters of two
+    /// sizes have no union, and an operator cannot return an error.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl StandardBloomFilter {
 
     /// Keeps what is possibly present in both filters. Keys inserted into both stay.
     ///
-    /// The false-positive rate is at most that of either filter, but above that of a filter built from the common keys.
+    /// The false-positive rate is at most either filter's, but above the rate of a filter built from the common keys.
     /// [`estimated_keys`](Self::estimated_keys) is too high from then on.
     ///
     /// # Errors
@@ -257,19 +257,19 @@ impl StandardBloomFilter {
         self.keys = Some(0);
     }
 
-    /// Probes per key: bits set by an insert and tested by a lookup, 1 to [`MAX_K`](crate::sizing::standard::MAX_K).
+    /// Probes per key, bits set by an insert and tested by a lookup, 1 to [`MAX_K`](crate::sizing::standard::MAX_K).
     #[inline]
     pub fn k(&self) -> u32 {
         self.sizing.k()
     }
 
-    /// The number of bits that keys are placed in: m in the formulas.
+    /// The number of bits that keys are placed in, m in the formulas.
     #[inline]
     pub fn bit_len(&self) -> u64 {
         self.sizing.bit_len()
     }
 
-    /// Bytes of memory that the bits take, in whole cache lines.
+    /// Bytes of memory of the bits, in whole cache lines.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.bytes().len()
@@ -288,7 +288,7 @@ impl StandardBloomFilter {
         self.keys
     }
 
-    /// Fraction of bits that are set, 0 to 1: about one half at the best k. Reads the whole filter.
+    /// Fraction of bits that are set, 0 to 1, about one half at the best k. Reads the whole filter.
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         self.ones() as f64 / self.bit_len() as f64
@@ -302,8 +302,8 @@ impl StandardBloomFilter {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
     }
 
-    /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
-    /// the whole filter.
+    /// The probability that a lookup of a key never inserted returns `true`, which is the fill ratio to the power of k.
+    /// Reads the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         power(self.fill_ratio(), self.k())
@@ -332,7 +332,7 @@ impl StandardBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    /// Calls `write` with the parts of the standalone bytes, in order.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (bit_len, k, seed, checksum) =
             (self.bit_len(), self.k(), self.seed(), footer::checksum(self.body()));
@@ -342,7 +342,7 @@ impl StandardBloomFilter {
     }
 
     /// Reads a filter from the standalone bytes of [`to_standalone`](Self::to_standalone). Compares both checksums,
-    /// then allocates as much memory as the bytes take, in whole cache lines.
+    /// then allocates as much memory as the bytes, in whole cache lines.
     ///
     /// # Errors
     ///
@@ -423,7 +423,7 @@ mod tests {
             ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
         }
 
-        /// By inversion; `none` is e to the power of minus the mean.
+        /// By inversion. `none` is e to the power of minus the mean.
         fn poisson(&mut self, mean: f64, none: f64) -> u64 {
             let uniform = self.next() as f64 / TWO_TO_64;
             let (mut count, mut term, mut sum) = (0, none, none);
@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// The hash whose probe number `probe` is made from this word: each probe is a permutation of the hashes.
+    /// The hash whose probe number `probe` is made from this word, because each probe is a permutation of the hashes.
     fn hash_of(word: u64, probe: u64) -> u64 {
         let factor = probe.wrapping_mul(SECOND).wrapping_add(1);
         // Newton's iteration, which doubles the correct bits: 3, 6, 12, 24, 48, 96.
@@ -453,7 +453,7 @@ mod tests {
     }
 
     /// Returns whether a filter of `keys` random keys reports an absent key as possibly present. Only keys that set a
-    /// bit probed by the lookup are drawn: as many as in the whole filter, and with all their probes.
+    /// bit probed by the lookup are drawn, as many as in the whole filter, and with all their probes.
     fn is_false_positive(random: &mut Random, size_bits: u64, keys: f64, k: u32) -> bool {
         let mut wanted: Vec<u64> = probes(random.next(), size_bits, k).collect();
         wanted.sort_unstable();
@@ -487,8 +487,8 @@ mod tests {
         is_set.iter().all(|is_set| *is_set)
     }
 
-    /// The whole filter would take 1 GiB to 640 TiB. A lookup sees only the windows of one bit that it probes, and the
-    /// keys that fall in them. Beyond that size, keys of equal hash show: in 2^60 bits, in a hundredth of all lookups.
+    /// The whole filter would need 1 GiB to 640 TiB. A lookup sees only the windows of one bit that it probes, and the
+    /// keys that fall in them. Beyond that size, keys of equal hash show, in 2^60 bits in a hundredth of all lookups.
     #[test]
     #[cfg_attr(miri, ignore = "hours under miri")]
     fn the_rate_holds_in_the_windows_of_a_filter_of_any_size() {
@@ -515,7 +515,7 @@ mod tests {
         }
     }
 
-    /// [`probes`] adds up; this is the formula of `docs/format.md`.
+    /// [`probes`] adds up. This is the formula of `docs/format.md`.
     #[test]
     fn probes_are_those_of_the_formula() {
         for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {

@@ -33,7 +33,7 @@ impl ScalableBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    /// Calls `write` with the parts of the standalone bytes, in order.
     pub(in crate::variants) fn encode<E>(
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -93,7 +93,7 @@ impl ScalableBloomFilter {
         let loads = || loads.as_chunks().0.iter().map(load_of);
         // Everything is checked before memory is allocated for the first filter.
         let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
-        // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
+        // One hash and one mask serve all filters, so a filter with another k or seed would lose keys.
         let (k, seed, series) = (last.k, last.seed, series.with_k(last.k));
         let mut most_blocks = 0;
         for (filter, load) in newest_first(filters).zip(loads().rev()) {
@@ -110,8 +110,8 @@ impl ScalableBloomFilter {
             let bits_per_key = 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
             sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0)
         };
-        // What all keep covers what may still come: the keys that filters have room for, and the filters of the series. After
-        // the checksums, because the model takes longer than they do.
+        // The rate of all must cover what may still come, the keys that filters have room for and the filters of the
+        // series. Checked after the checksums, because the model is slower.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
         let mut rates = series.rate_from(next);
         for (filter, load) in newest_first(filters).zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
@@ -120,7 +120,8 @@ impl ScalableBloomFilter {
             check(rate <= 0.5 && rates <= of_all * (1.0 + 1e-9), "capacity of a filter", load.capacity)?;
         }
         check(rates <= of_all * (1.0 + 1e-9), "false-positive rate of all, in bits,", of_all.to_bits())?;
-        // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
+        // The size of the next filter follows from this, so forged bytes must not make it large relative to the
+        // largest.
         let is_large = rate_of(most_blocks, series.capacity(newest)) <= series.fpr(newest);
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
         let (mut copies, mut older) = (Vec::new(), Vec::new());
@@ -136,8 +137,7 @@ impl ScalableBloomFilter {
     }
 }
 
-/// The filters before the keys and capacities of so many filters, these, and their checksum. `None` if there are fewer
-/// bytes.
+/// The filters, the keys and capacities of so many filters, and their checksum. `None` if there are fewer bytes.
 fn split_loads(body: &[u8], n_filters: u64) -> Option<(&[u8], &[u8], u64)> {
     let (body, checksum) = body.split_last_chunk()?;
     let len = usize::try_from(n_filters).ok()?.checked_mul(LOAD_BYTES)?;

@@ -1,4 +1,4 @@
-//! `ScalableBloomFilter`: filters, of which the last takes new keys.
+//! `ScalableBloomFilter`: filters, of which the last gets new keys.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use crate::sizing;
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
-/// It is a series of [`BloomFilter`]s: when one holds the keys that it was sized for, the next is added, twice as large
+/// It is a series of [`BloomFilter`]s. When one holds the keys that it was sized for, the next is added, twice as large
 /// and with 0.85 times the false-positive rate. These rates form a geometric series whose sum is the requested rate
 /// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom filters", 2007). The sum is an upper bound of the
 /// false-positive rate of all filters together, 1 − Π(1 − rate). A lookup hashes the key once and probes all filters
@@ -26,8 +26,8 @@ use crate::sizing;
 /// # Or one filter, folded
 ///
 /// If you know the most keys that may come, size a [`BloomFilter`] for them and
-/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best: it folds to any
-/// smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
+/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
+/// any smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
 /// filter is folded. At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate
 /// (FPR) relative to the requested one:
 ///
@@ -40,12 +40,12 @@ use crate::sizing;
 /// | the same with a power of two blocks, then folded: memory | 1.3 | 1.1 | 1.7 |
 /// | the same with a power of two blocks, then folded: FPR | 0.31 | 0.79 | 0.10 |
 ///
-/// A scalable filter takes the most memory just after it has grown: 4.5 times that of one filter with one key over the
-/// initial capacity, 3.3 to 3.7 times at later steps. At 100 times the initial capacity it takes 1.91 times at 0.1 %
-/// and 1.81 times at 0.01 %.
+/// A scalable filter needs the most memory just after it has grown, 4.5 times as much as one filter with one key over
+/// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.91 times as
+/// much at 0.1%, and 1.81 times at 0.01%.
 ///
-/// A lookup probes all filters, so it costs more the more there are: in seven, two to three times as long as in one if
-/// you look up by key, and four to seven times if by hash, most in large filters.
+/// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
+/// one if you look up by key, and four to seven times if by hash, most in large filters.
 /// [`contains_batch`](Self::contains_batch) overlaps the waits for memory.
 ///
 /// An initial capacity that is far too low makes lookups slower, because each doubling adds a filter. One that is too
@@ -65,7 +65,7 @@ use crate::sizing;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// At least one; the last takes new keys. All have the same k, kernel and seed.
+    /// At least one, of which the last gets new keys. All have the same k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
     /// Of each filter but the last.
     pub(super) older: Vec<Load>,
@@ -74,12 +74,13 @@ pub struct ScalableBloomFilter {
     pub(super) series: Series,
     /// Index in the series of the filter that is added next, at least 1.
     pub(super) next: usize,
-    /// What all filters together keep, those to come included. Without filters of another series, `series.fpr`.
+    /// The rate that all filters together keep, those to come included. Without filters of another series,
+    /// `series.fpr`.
     pub(super) fpr: f64,
     pub(super) seed: Seed,
 }
 
-/// How many keys a filter has, and how many it takes.
+/// How many keys a filter has, and how many it has room for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Load {
     pub(super) keys: u64,
@@ -100,7 +101,7 @@ fn is_large(filter: &BloomFilter) -> bool {
 }
 
 impl ScalableBloomFilter {
-    /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Takes memory for
+    /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Allocates memory for
     /// `initial_capacity` keys, and more as they come.
     ///
     /// # Errors
@@ -117,12 +118,12 @@ impl ScalableBloomFilter {
         Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
     }
 
-    /// Continues from a filter of fixed size that holds `keys` distinct keys: new keys go into a second filter, which
-    /// takes twice as many and is allocated here, and so on. All filters together keep a false-positive rate of at most
-    /// `fpr`. k and seed are taken from `filter`.
+    /// Continues from a filter of fixed size that holds `keys` distinct keys. New keys go into a second filter, which
+    /// has room for twice as many and is allocated here, and so on. All filters together keep a false-positive rate of
+    /// at most `fpr`. k and seed are taken from `filter`.
     ///
     /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
-    /// filter's rate: twice that, say. Reads `filter` once.
+    /// filter's rate, such as twice as high. Reads `filter` once.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ impl ScalableBloomFilter {
         Ok(Self { filters, seed: Seed::new(seed), ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -186,10 +187,10 @@ impl ScalableBloomFilter {
         self.seed.hash(key)
     }
 
-    /// Inserts `key`. Returns whether it was new; if not, [`contains`](Self::contains) was already `true`, and nothing
+    /// Inserts `key`. Returns whether it was new. If not, [`contains`](Self::contains) was already `true`, and nothing
     /// changes.
     ///
-    /// If all filters are full, allocates a larger one. Aborts if out of memory, as `Vec` does;
+    /// If all filters are full, allocates a larger one. Aborts if out of memory, as `Vec` does, but
     /// [`try_insert`](Self::try_insert) does not.
     #[doc(alias("add", "put"))]
     #[inline]
@@ -296,13 +297,12 @@ impl ScalableBloomFilter {
         self.older.iter().chain([&self.newest])
     }
 
-    /// Adds the keys of `other`: what is possibly present in either is possibly present then. Both must have the same k
-    /// and seed, as filters made with the same arguments have.
+    /// Adds the keys of `other`. Both must have the same k and seed, as filters made with the same arguments have.
     ///
-    /// A filter of `other` is united with one of the same size here, if that has room for its keys. Any other is added,
-    /// and makes lookups slower: no filter can take over the keys of a full one. So filters with few keys, for their
-    /// initial capacity, unite to one filter, and ten full ones to ten. New keys go into whatever has room, then into
-    /// filters of the series that this filter was made for, from the first that is larger than any there is.
+    /// A filter of `other` is united with one of the same size here, if that has room for its keys. Otherwise it is
+    /// added, which makes lookups slower. So ten filters with few keys for their initial capacity unite to one, but ten
+    /// full ones to ten. New keys go into whatever has room, then into filters of the series that this filter was made
+    /// for, from the first that is larger than any there is.
     ///
     /// If a filter is added, [`fpr`](Self::fpr) rises by its rate, to at most the sum of the rates of both. Keys inserted
     /// into both count twice in [`inserted_keys`](Self::inserted_keys). Copies the filters that it adds. Aborts if out of
@@ -368,7 +368,7 @@ impl ScalableBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
-    /// and reads one cache line of each filter; does not allocate.
+    /// and reads one cache line of each filter. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -383,8 +383,8 @@ impl ScalableBloomFilter {
         BloomFilter::any_contains_hash(&self.filters, hash)
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster than
-    /// single lookups once the filters are large.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
+    /// than single lookups once the filters are large.
     ///
     /// # Panics
     ///
@@ -463,19 +463,19 @@ impl ScalableBloomFilter {
         self.loads().fold(0, |keys, load| keys.saturating_add(load.keys))
     }
 
-    /// Keys that the first filter takes. Each further filter takes twice as many as the one before, or what the bytes say
-    /// that it was read from.
+    /// Keys that the first filter has room for. Each further filter has room for twice as many, or for the multiple in
+    /// the bytes that it was read from.
     pub fn initial_capacity(&self) -> u64 {
         self.series.initial_capacity
     }
 
-    /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), but for the last: new keys go
-    /// into that.
+    /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), except for the last, which
+    /// gets new keys.
     pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
     }
 
-    /// Bytes of memory that the blocks of all filters take.
+    /// Bytes of memory of the blocks of all filters.
     pub fn byte_len(&self) -> usize {
         self.filters.iter().map(BloomFilter::byte_len).sum()
     }
@@ -487,14 +487,14 @@ impl ScalableBloomFilter {
     }
 
     /// The false-positive rate that the filter keeps, however many keys come: the requested one, until
-    /// [`union_with`](Self::union_with) adds filters. It then rises by their rates, and falls by those of the filters
-    /// that will not come, because larger ones are there.
+    /// [`union_with`](Self::union_with) adds filters. It then rises by their rates, and falls by the rates of the
+    /// filters that will not come, because larger ones are there.
     pub fn fpr(&self) -> f64 {
         // A rate is below 1, but a sum of rates may not be.
         self.fpr.min(1.0 - f64::EPSILON)
     }
 
-    /// The probability that a lookup of a key never inserted returns `true`: 1 − Π(1 −
+    /// The probability that a lookup of a key never inserted returns `true`, 1 − Π(1 −
     /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {

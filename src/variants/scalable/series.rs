@@ -20,12 +20,12 @@ pub(super) struct Series {
     lowest: f64,
 }
 
-/// With these, the filters take the least memory, averaged over 10 to 10,000 times the initial capacity, of growths of 2
-/// to 4, tightenings of 0.5 to 0.9, and rates that fall with the square of the index. A growth of 1.5 takes less, but ten
-/// filters instead of seven at 100 times the initial capacity.
+/// With these, the filters need the least memory, averaged over 10 to 10,000 times the initial capacity, of growths of
+/// 2 to 4, tightenings of 0.5 to 0.9, and rates that fall with the square of the index. A growth of 1.5 needs less, but
+/// ten filters instead of seven at 100 times the initial capacity.
 pub(super) const GROWTH: u8 = 2;
 pub(super) const TIGHTENING: f64 = 0.85;
-/// More filters than a process can have: the last would hold 2^63 keys.
+/// More filters than a process can have, because the last would hold 2^63 keys.
 pub(super) const MOST_FILTERS: f64 = 64.0;
 
 impl Series {
@@ -38,7 +38,7 @@ impl Series {
     ) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
-        // that this takes are within 2 % of the bits that each filter's own best k would take.
+        // are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k_less_1 = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count();
         let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k_less_1 as u8));
@@ -55,8 +55,8 @@ impl Series {
         (0..index).fold(self.initial_capacity, |capacity, _| capacity.saturating_mul(self.growth.into()))
     }
 
-    /// False-positive rate of the filter with this index. The rates of 64 filters add up to at most `fpr`: a geometric
-    /// series, plus the lowest rate that k reaches for each filter.
+    /// False-positive rate of the filter with this index. The rates of 64 filters add up to at most `fpr`, as a
+    /// geometric series, plus the lowest rate that k reaches for each filter.
     pub(super) fn fpr(&self, index: usize) -> f64 {
         // Below 0 where another writer chose a k that cannot reach the rate.
         let shared = (self.fpr - MOST_FILTERS * self.lowest).max(0.0) * (1.0 - self.tightening);
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// The whole filter would take 2.6 GB. A hash falls in the same part of each of its filters, so a window of all of
+    /// The whole filter would need 2.6 GB. A hash falls in the same part of each of its filters, so a window of all of
     /// them shows what lookups there see.
     #[test]
     #[cfg(target_pointer_width = "64")]
