@@ -6,9 +6,9 @@
 //! x/(64 − x), and is estimated without bias from the same x. Neither needs a model of how keys spread over blocks.
 //!
 //! Tried: the logarithm of the fraction of clear bits, as for standard filters. Its error is larger, because blocks
-//! differ in their load, at 10 bits per key by 1 % for k = 6, 3 % for 8, 4 % for 11 and 7 % for 16. The best estimate
-//! from the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3 % at
-//! 0.6 probes per bit, 1.6 % at 1.5, 4 % at 2 and 8 % at 3. Maximum likelihood under the model of blocks showed no
+//! differ in their load, at 10 bits per key by 1% for k = 6, 3% for 8, 4% for 11 and 7% for 16. The best estimate
+//! from the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3% at
+//! 0.6 probes per bit, 1.6% at 1.5, 4% at 2 and 8% at 3. Maximum likelihood under the model of blocks showed no
 //! further gain in simulations.
 #![forbid(unsafe_code)]
 
@@ -28,8 +28,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// | 16 | 0.63 | 0.20 | 0.063 | 0.020 | 0.0063 |
 /// | 24 | 0.51 | 0.16 | 0.051 | 0.016 | 0.0051 |
 ///
-/// or √((e^ρ − 1 − ρ) · m)/k keys, where ρ = k·n/m is the number of probes per bit in m bits. In blocks it is 1 %
-/// larger at ρ = 1, 4 % at 2 and 8 % at 3. With fewer than a hundred keys, an estimate is off by more than four
+/// or √((e^ρ − 1 − ρ) · m)/k keys, where ρ = k·n/m is the number of probes per bit in m bits. In blocks it is 1%
+/// larger at ρ = 1, 4% at 2 and 8% at 3. With fewer than a hundred keys, an estimate is off by more than four
 /// standard errors about once in a thousand times, and five times in a thousand in a filter of few lanes that is nearly
 /// full.
 ///
@@ -52,7 +52,7 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// two filters of n keys each with the best k, the standard error of the number of common keys is, in percent of that
 /// number,
 ///
-/// | bits per key | n | 1 % in common | 10 % | 50 % |
+/// | bits per key | n | 1% in common | 10% | 50% |
 /// |---|---|---|---|---|
 /// | 6 | 10,000 | 59 | 5.4 | 0.65 |
 /// | 10 | 10,000 | 44 | 4.0 | 0.49 |

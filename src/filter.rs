@@ -52,7 +52,7 @@ impl BloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys. 1%
     /// needs 9.9 bits per key.
     ///
-    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1 % or
+    /// As the number of keys is usually a guess, the size is one that [can be folded](Sizing::foldable), at most 1% or
     /// one block larger than [`Sizing::for_fpr`] returns. For exactly that size, pass it to
     /// [`with_sizing`](Self::with_sizing).
     ///

@@ -7,7 +7,7 @@
 //! ```
 //! use bloomline::BloomFilter;
 //!
-//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys, 1 % false positives: 1.24 MB
+//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys, 1% false positives: 1.24 MB
 //! seen.insert("user4291");
 //! assert!(seen.contains("user4291")); // possibly present
 //! assert!(!seen.contains("user4292")); // definitely absent
@@ -155,7 +155,7 @@
 //! - You delete keys: rebuild the filter, or use a [`CountingBloomFilter`](variants::CountingBloomFilter).
 //! - You need exact answers or a list of the keys: keep a set.
 //! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) needs 3% less at a
-//!   false-positive rate of 1 %, and 13 % less at 0.01 %.
+//!   false-positive rate of 1%, and 13% less at 0.01%.
 //! - Attackers choose the keys: no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!
 //! # Guarantees

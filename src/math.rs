@@ -60,7 +60,7 @@ pub(crate) fn ceil(x: f64) -> u64 {
 
 /// √x for x > 0 that is neither tiny nor huge.
 pub(crate) fn square_root(x: f64) -> f64 {
-    // Halving the exponent comes within 7 %, and each step doubles the number of correct digits.
+    // Halving the exponent comes within 7%, and each step doubles the number of correct digits.
     let guess = f64::from_bits((x.to_bits() + (1023 << 52)) / 2);
     (0..4).fold(guess, |root, _| (root + x / root) / 2.0)
 }

@@ -101,7 +101,7 @@ impl Sizing {
     }
 
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
-    /// [folded](crate::BloomFilter::fold): at most 1 % more blocks, or one block. k stays.
+    /// [folded](crate::BloomFilter::fold): at most 1% more blocks, or one block. k stays.
     ///
     /// Use it if the number of keys is a guess, or if filters of different sizes are to be united, because the computed
     /// number of blocks is often a prime or has only large factors. The number returned is even. From 1,100 blocks
@@ -194,7 +194,7 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
 
 /// The bits per key at which the best k reaches a false-positive rate of `fpr`.
 ///
-/// Evaluates the model about twenty times, which is far less than a millisecond for an FPR of 1 %, and a few
+/// Evaluates the model about twenty times, which is far less than a millisecond for an FPR of 1%, and a few
 /// milliseconds for the lowest FPR. Does not allocate.
 ///
 /// # Errors
@@ -206,7 +206,7 @@ pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
 }
 
 /// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which is [`lowest_fpr`] to 1/2. Never
-/// fewer than by the model, and at most 0.15 % more.
+/// fewer than by the model, and at most 0.15% more.
 ///
 /// A scalable filter asks during an insert. So this evaluates the model only three or four times, by the secant method
 /// over logarithms, in which the rate for a given k is almost a line.
@@ -220,7 +220,7 @@ pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
     let mut bits = (probes / probes_per_bit).min(MAX_BITS_PER_KEY);
     let mut rate = model(bits, k);
     while rate > fpr && bits < MAX_BITS_PER_KEY {
-        // Aims 0.1 % below `fpr`, because a rate just above would take one more step.
+        // Aims 0.1% below `fpr`, because a rate just above would take one more step.
         let missing = minus_ln_of_one_less(1.0 - fpr / rate) + 0.001;
         let more = (bits / exp_of_minus(missing / slope)).min(MAX_BITS_PER_KEY);
         let of_more = model(more, k);

@@ -34,7 +34,7 @@ use crate::standalone;
 /// - *Counters saturate at 15.* How many more keys a saturated counter has seen is unknown, so it is never decremented,
 ///   and its bit stays set until [`clear`](Self::clear). No key is lost, but some more false positives remain.
 ///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do, because their number in a
-///   counter is Poisson with mean k divided by the bits per key, and at 1 % one counter in 4·10^15 gets that far. Four
+///   counter is Poisson with mean k divided by the bits per key, and at 1% one counter in 4·10^15 gets that far. Four
 ///   bits are therefore enough, as Fan, Cao, Almeida and Broder found, who introduced counting filters ("Summary
 ///   cache", 2000).
 ///

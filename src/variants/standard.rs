@@ -20,7 +20,7 @@ use crate::standalone;
 
 /// Bloom's filter of 1970: k probes per key, anywhere among m bits.
 ///
-/// It needs the fewest bits of all Bloom filters, 9.59 per key for 1 %, 14.38 for 0.1 %, 19.17 for 0.01 %.
+/// It needs the fewest bits of all Bloom filters, 9.59 per key for 1%, 14.38 for 0.1%, 19.17 for 0.01%.
 /// [`BloomFilter`](crate::BloomFilter), which keeps a key's probes in one cache line, needs 9.93, 15.59 and 22.09. The
 /// price is time. A lookup of a present key reads k places, each a cache miss once the filter is larger than the
 /// caches. A lookup of an absent key stops at the first clear bit, after 2 reads on average if the filter is half full.

@@ -28,7 +28,7 @@ use crate::sizing;
 /// If you know the most keys that may come, size a [`BloomFilter`] for them and
 /// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
 /// any smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
-/// filter is folded. At 1 %, with memory relative to a filter made for exactly these keys, and false-positive rate
+/// filter is folded. At 1%, with memory relative to a filter made for exactly these keys, and false-positive rate
 /// (FPR) relative to the requested one:
 ///
 /// | keys, as a multiple of the initial capacity | 1 | 10 | 100 |
