@@ -219,7 +219,8 @@ impl AtomicBloomFilter {
         BlockSlice::new(copies)
     }
 
-    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole filter.
+    /// Fraction of bits that are set, 0 to 1. The best filters are a little below one half full. Reads the whole
+    /// filter.
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         let ones: u64 = self.lanes().flatten().map(|lane| u64::from(lane.count_ones())).sum();

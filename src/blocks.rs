@@ -1,4 +1,4 @@
-//! Block storage: the only memory that a lookup touches.
+//! Block storage, the only memory that a lookup touches.
 //!
 //! A block is stored as the 64 bytes of the format, lanes little-endian, so the same kernels serve owned blocks and
 //! bytes read in place from a file, on every CPU.
@@ -16,12 +16,12 @@ use memmap2::{Advice, MmapMut};
 use crate::mask::block_index;
 use crate::memory::{OutOfMemory, or_abort};
 
-/// Bytes in a block: one cache line.
+/// Bytes in a block, which is one cache line.
 pub(crate) const BLOCK_BYTES: usize = 64;
 /// 64-bit lanes in a block.
 pub(crate) const LANES: usize = 8;
 
-/// 512 bits as in the format: eight 64-bit lanes, each little-endian. At any alignment.
+/// 512 bits as in the format, in eight little-endian lanes. At any alignment.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
 #[inline]
@@ -56,7 +56,6 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
-    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
         let index = block_index(hash, self.0.len());
@@ -68,7 +67,7 @@ impl<'a> BlockSlice<'a> {
 
 /// Owned blocks, at least one, each aligned to a cache line.
 pub(crate) struct Blocks {
-    /// The first block: aligned, inside the memory.
+    /// The first block, aligned, inside the memory.
     start: NonNull<Block>,
     n_blocks: usize,
     memory: Memory,
@@ -164,7 +163,6 @@ impl Blocks {
         stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
     }
 
-    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of_mut(&mut self, hash: u64) -> &mut Block {
         let index = block_index(hash, self.n_blocks);
@@ -211,7 +209,6 @@ impl SharedBlocks {
         unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
     }
 
-    /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(&self, hash: u64) -> &SharedBlock {
         let index = block_index(hash, self.0.n_blocks);

@@ -1,4 +1,4 @@
-//! `FilterBuilder`: from an unknown number of keys to a filter that fits them.
+//! `FilterBuilder`: a filter that fits its keys, whose number is not known in advance.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -22,8 +22,8 @@ use crate::sizing::{self, Sizing};
 /// distinct keys. Repeats in a row are free. Other repeats cost some 40 bytes each while the filter is made. A finished
 /// builder is empty and can be used again.
 ///
-/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The methods
-/// that return a `Result` leave the builder as it was.
+/// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The
+/// methods that return a `Result` leave the builder as it was, but for the first keys of a batch.
 ///
 /// Filters of two builders mostly differ in size, and then cannot be united. To unite filters, make them of one
 /// [`Sizing`](crate::Sizing), and pass [`hashes`](Self::hashes) to their `insert_batch`.
@@ -48,7 +48,6 @@ pub struct FilterBuilder {
     /// Full pieces of [`PIECE`] hashes or more, because a single vector would need twice its memory just after it has
     /// grown.
     pieces: Vec<Vec<u64>>,
-    /// Hashes in `pieces`.
     n_in_pieces: usize,
     hashes: Vec<u64>,
     /// For each distinct key, before rounding.
@@ -185,7 +184,6 @@ impl FilterBuilder {
         if self.hashes.len() == self.hashes.capacity() { self.grow() } else { Ok(()) }
     }
 
-    /// Makes room for a hash.
     #[cold]
     fn grow(&mut self) -> Result<(), OutOfMemory> {
         let n = self.hashes.len();

@@ -19,8 +19,8 @@ pub enum BuildError {
         /// The value given.
         value: f64,
     },
-    /// A false-positive rate must be below 1, and no lower than what a filter of this kind can have. Raise it, or use an
-    /// exact structure.
+    /// A false-positive rate must be below 1, and no lower than what a filter of this kind can have. Raise it, or use
+    /// an exact structure.
     #[non_exhaustive]
     Fpr {
         /// The value given.
@@ -180,7 +180,7 @@ pub enum MismatchError {
         ours: u64,
         /// Size of the other.
         theirs: u64,
-        /// Their unit: blocks, or the bits of standard filters.
+        /// Their unit, blocks or the bits of standard filters.
         unit: &'static str,
     },
     /// The probes per key differ.

@@ -1,4 +1,4 @@
-//! How many keys a filter holds: estimates from its bits, each with its standard error.
+//! How many keys a filter holds, estimated from its bits, with a standard error.
 //!
 //! In blocks, each lane of 64 bits is a coupon collector. With x of its bits set, one more probe finds a clear bit with
 //! probability (64 − x)/64, so 64/64 + 64/63 + … (x terms) minus the number of probes made is a martingale, whatever
@@ -41,9 +41,9 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// sized for, and at 16 bits per key and k = 12, 5 times. For fuller filters the estimate is `None`, and the number of
 /// keys may be any above that.
 ///
-/// The exact limit: there is no estimate if more than a quarter of the lanes of a
-/// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
-/// all bits. The four are for filters of one to five lanes, whose range ends at 2 to 3.8 probes per bit because of them.
+/// To be exact, there is no estimate if more than a quarter of the lanes of a [`BloomFilter`](crate::BloomFilter) are
+/// full, or if the number of clear bits is less than four plus a fiftieth of all bits. The four are for filters of one
+/// to five lanes, whose range ends at 2 to 3.8 probes per bit because of them.
 ///
 /// # Keys that two filters have in common
 ///
@@ -124,7 +124,7 @@ impl ProbeEstimate {
     /// variance that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
     fn common(a: Self, b: Self, union: Self) -> Self {
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
-        // var(common) is a share of the smaller filter's variance: by the formula for independent bits, or all of it
+        // var(common) is a share of the smaller filter's variance, by the formula for independent bits, or all of it
         // where that formula rounds to 0 for the smaller filter.
         let smaller = if (a.per_bit, a.variance) < (b.per_bit, b.variance) { a } else { b };
         let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
@@ -134,8 +134,8 @@ impl ProbeEstimate {
     }
 }
 
-/// The probes that set the bits of lanes, of which `occupancy[i]` have i bits set. `None` if too few bits are clear for an
-/// estimate, or more than a quarter of the lanes are full.
+/// The probes that set the bits of lanes, of which `occupancy[i]` have i bits set. `None` if too few bits are clear for
+/// an estimate, or more than a quarter of the lanes are full.
 fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
     let n_lanes: u64 = occupancy.iter().sum();
     let ones = occupancy.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
@@ -184,7 +184,7 @@ fn are_too_full(ones: u64, bits: u64) -> bool {
     ones > 0 && bits - ones < bits / 50 + 4
 }
 
-/// e^ρ − 1 − ρ: the variance of the number of probes, per bit, if ρ probes per bit can go to any bit.
+/// e^ρ − 1 − ρ, the variance of the number of probes, per bit, if ρ probes per bit can go to any bit.
 fn variance_per_bit(rho: f64) -> f64 {
     1.0 / exp_of_minus(rho) - 1.0 - rho
 }

@@ -19,7 +19,7 @@ use crate::sizing::Sizing;
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
 
-/// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
+/// An approximate set of keys. A lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
 /// Keys cannot be listed or removed, but a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove
 /// them. Memory is fixed at construction. With more keys than it was sized for, the filter still finds every key, but
@@ -58,7 +58,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
+    /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
+    /// allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
@@ -68,8 +69,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory for the filter cannot be
-    /// allocated.
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or
+    /// memory for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
@@ -371,7 +372,7 @@ impl BloomFilter {
         self.blocks.as_slice().as_slice().as_flattened().len()
     }
 
-    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
@@ -384,7 +385,7 @@ impl BloomFilter {
         self.kernel
     }
 
-    /// Number of distinct keys, if it is known exactly: for an empty filter, for one made by a
+    /// Number of distinct keys, if it is known exactly, as for an empty filter, for one made by a
     /// [`FilterBuilder`](crate::FilterBuilder), and for one read from standalone bytes that store it. For others, see
     /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
@@ -441,8 +442,8 @@ impl BloomFilter {
         compact::compact_len(self.blocks.as_slice())
     }
 
-    /// Length of the standalone bytes: the lanes, and a footer of 64 bytes with version, k, seed, number of keys if
-    /// known, and checksums.
+    /// Length of the standalone bytes, which are the lanes and a footer of 64 bytes with version, k, seed, number of
+    /// keys if known, and checksums.
     pub fn standalone_len(&self) -> usize {
         // A footer in place of the compact form's last byte.
         self.compact_len() - 1 + StandaloneFooter::LEN
@@ -450,7 +451,6 @@ impl BloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order.
     pub(crate) fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }

@@ -54,8 +54,8 @@ const fn wyhash(key: &[u8], seed: u64) -> u64 {
     mum(SECRET[1] ^ len as u64, mum(a ^ SECRET[1], b ^ s))
 }
 
-/// All rounds of a key of more than 64 bytes. Not inlined, because callers would then save the loops' registers even for
-/// short keys.
+/// All rounds of a key of more than 64 bytes. Not inlined, because callers would then save the loops' registers even
+/// for short keys.
 #[inline(never)]
 const fn rounds(key: &[u8], mut s: u64) -> u64 {
     let mut rest = key;
@@ -181,8 +181,8 @@ impl Seed {
 /// seed, which is 0 unless [`with_seed`](crate::BloomFilter::with_seed) set it, because lookups by a hash under a wrong
 /// seed miss inserted keys, with no error. The `hash_key` method of a filter, view or builder uses the right seed.
 ///
-/// Does not resist attackers who choose the keys, even if the seed is secret, because some keys have the same hash under
-/// every seed.
+/// Does not resist attackers who choose the keys, even if the seed is secret, because some keys have the same hash
+/// under every seed.
 ///
 /// # Examples
 ///

@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// A key: text, a byte string or an integer. Filters hash its bytes, which are the same in every language that
+/// A key is text, a byte string or an integer. Filters hash its bytes, which are the same in every language that
 /// bloomline has an interface for ([the rule](crate::format#keys-of-other-types)):
 ///
 /// | type | bytes |
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 /// | references, `Box`, `Rc`, `Arc` and `Cow` of these | as what they point to |
 ///
 /// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, but `"7"` is a
-/// different key. Integers of 128 bits, floats, dates and tuples are not keys: convert each to an integer or text, in
-/// one way for every insert and lookup.
+/// different key. Integers of 128 bits, floats, dates and tuples are not keys, so convert each to an integer or text,
+/// in one way for every insert and lookup.
 ///
 /// Other byte strings, such as `bytes::Bytes`, are passed as a slice: `filter.insert(&bytes[..])`.
 ///

@@ -1,4 +1,4 @@
-//! `StandaloneKind`: which type wrote standalone bytes, by their magic.
+//! `StandaloneKind`: which type wrote standalone bytes.
 #![forbid(unsafe_code)]
 
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The definition: which block a hash falls in, and which bits it has there.
+//! The definition of which block a hash falls in, and which bits it has there.
 //!
 //! Plain scalar code, to read beside `docs/format.md`. Kernels must agree with it bit for bit. They share no code with
 //! [`mask`] and [`words`], so that no bug can be in both, except the kernel `reference`, which is this definition.
@@ -6,7 +6,7 @@
 
 use crate::error::BuildError;
 
-/// Multiplier of the first word: 2^64 ÷ the golden ratio, made odd.
+/// Multiplier of the first word, 2^64 ÷ the golden ratio, made odd.
 const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Multiplier of the second word.
 const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
@@ -38,7 +38,6 @@ pub(crate) fn below(n: u64, hash: u64) -> u64 {
     ((u128::from(hash) * u128::from(n)) >> 64) as u64
 }
 
-/// The block of a hash.
 #[inline]
 pub(crate) fn block_index(hash: u64, n_blocks: usize) -> usize {
     // WebAssembly has no 128-bit product, and a call for it would slow down batches.

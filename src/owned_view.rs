@@ -7,8 +7,8 @@ use crate::error::DecodeError;
 use crate::lanes::Lanes;
 use crate::view::BloomView;
 
-/// A [`BloomView`] that keeps its bytes, for a struct that cannot borrow them: a table that holds its file, or an entry
-/// of a cache.
+/// A [`BloomView`] that keeps its bytes, for a struct that cannot borrow them, such as a table that holds its file, or
+/// an entry of a cache.
 ///
 /// | the bytes are | `B` |
 /// |---|---|

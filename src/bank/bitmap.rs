@@ -50,7 +50,7 @@ impl SlotBitmap {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The bits: slot `s` is bit `s % 64` of word `s / 64`. Words at the end may be missing or zero.
+    /// The bits, of which slot `s` is bit `s % 64` of word `s / 64`. Words at the end may be missing or zero.
     pub fn as_words(&self) -> &[u64] {
         &self.words
     }

@@ -16,8 +16,8 @@ pub enum BankError {
     /// The filter places keys differently than the bank. Build it with the bank's k and seed, and with its number of
     /// blocks or a multiple.
     Mismatch(MismatchError),
-    /// The bank has no room for as many slots. [`reserve`](crate::bank::FilterBank::reserve) more, or split the filters over
-    /// several banks if it already has 2^24, the most of any bank.
+    /// The bank has no room for as many slots. [`reserve`](crate::bank::FilterBank::reserve) more, or split the filters
+    /// over several banks if it already has 2^24, the most of any bank.
     #[non_exhaustive]
     Full {
         /// The number of slots that were needed.

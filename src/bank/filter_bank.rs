@@ -257,7 +257,6 @@ impl FilterBank {
         Ok(())
     }
 
-    /// Writes filters to the slots from `first` on.
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
         let Shape { n_blocks, k, seed, .. } = self.view.shape;
         for filter in filters {
@@ -283,7 +282,6 @@ impl FilterBank {
         for block in 0..self.view.shape.n_blocks {
             let rows = self.rows_mut(block);
             let mut done = 0;
-            // A word of 64 slots at a time.
             while done < count {
                 let slot = first + done;
                 let (word, in_word) = (slot / 64, slot % 64);

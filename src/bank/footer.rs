@@ -52,8 +52,8 @@ impl BankFooter {
     ///
     /// # Errors
     ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of another
-    /// version or has a field out of range, or if another hash placed the keys.
+    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of
+    /// another version or has a field out of range, or if another hash placed the keys.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;
@@ -88,15 +88,15 @@ impl BankFooter {
         self.shape.seed.hash(key)
     }
 
-    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes: 64 for each slot, with
-    /// the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
+    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes. These are 64 for
+    /// each slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
     pub fn range(&self, hash: u64) -> Range<u64> {
         let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
         start..start + self.shape.stride as u64
     }
 
-    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after comparing
-    /// them with their checksum. Returns whether there are any.
+    /// Finds the slots that possibly have the key of a hash, in the bytes of its [`range`](Self::range), after
+    /// comparing them with their checksum. Returns whether there are any.
     ///
     /// # Errors
     ///

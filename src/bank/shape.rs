@@ -8,7 +8,7 @@ use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS};
 use crate::mask::{ProbeCount, block_index};
 
-/// Behind the rows of a region in standalone bytes: their checksum, and zeros.
+/// Their checksum and zeros, behind the rows of a region in standalone bytes.
 pub(super) const TRAILER_BYTES: usize = 64;
 /// Bytes of a number of known keys.
 pub(super) const KEYS_BYTES: usize = 8;
@@ -32,7 +32,6 @@ impl Shape {
         block_index(hash, self.n_blocks)
     }
 
-    /// Bytes of all regions.
     pub(super) fn regions_len(&self) -> usize {
         self.n_blocks * self.stride
     }

@@ -14,7 +14,8 @@ use crate::footer::{self, StandaloneFooter};
 use crate::kernel::{self, Kernel, ROWS};
 use crate::key::Key;
 
-/// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank) borrowed.
+/// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank)
+/// borrowed.
 ///
 /// The bytes are borrowed if `B` is `&[u8]`. The view keeps them if `B` is a [`SharedSlice`](crate::SharedSlice) of a
 /// mapped file, [`AlignedBytes`](crate::AlignedBytes), `Arc<[u8]>` or something else that is `AsRef<[u8]>`. `as_ref`
@@ -139,8 +140,8 @@ impl<B: AsRef<[u8]>> BankView<B> {
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
         /// As fast as 4 and 16, or faster, in banks of any size.
         const AHEAD: usize = 8;
-        /// In less, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it costs a little
-        /// while the shared cache holds the bank, and saves more when other work has displaced it.
+        /// In less, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it costs a
+        /// little while the shared cache holds the bank, and saves more when other work has displaced it.
         const LARGE: usize = 4 << 20;
         let ahead = if self.shape.regions_len() < LARGE { hashes.len() } else { AHEAD };
         let mut found = SlotBitmap::new();
@@ -183,7 +184,6 @@ impl<B: AsRef<[u8]>> BankView<B> {
         if slot < slots { Ok(()) } else { Err(BankError::Slot { slot, slots }) }
     }
 
-    /// The rows of a region.
     #[inline]
     pub(super) fn rows(&self, block: usize) -> Option<&[u8]> {
         self.bytes.as_ref().get(block * self.shape.stride..)?.get(..self.shape.rows_len)

@@ -73,8 +73,8 @@ pub(super) fn contains_any<'a>(
     hash: u64,
     k: ProbeCount,
 ) -> bool {
-    // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test of
-    // that leaves its result in the carry flag, where one instruction adds it to the hits.
+    // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test
+    // of that leaves its result in the carry flag, where one instruction adds it to the hits.
     let ones = _mm256_set1_epi64x(-1);
     let outside = mask(hash, PerWord::of(&ROWS, k)).map(|half| _mm256_xor_si256(half, ones));
     let hits = filters.fold(0, |hits, blocks| {

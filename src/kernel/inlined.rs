@@ -1,7 +1,7 @@
 //! Single lookups and inserts in inline assembly, for builds that do not set `target-cpu`.
 //!
-//! Such a build cannot inline a function that uses AVX2 or AVX-512, and a call costs as much as the lookup or the insert.
-//! Assembly can be inlined anywhere.
+//! Such a build cannot inline a function that uses AVX2 or AVX-512, and a call costs as much as the lookup or the
+//! insert. Assembly can be inlined anywhere.
 //!
 //! Each function has one piece of assembly for k up to 8 and one for k above 8, so that neither has a jump. The
 //! assembly also finds the block, with BMI2's `mulx`, because the number of instructions limits a core that is four
@@ -15,9 +15,9 @@
 //! | operand | holds |
 //! |---|---|
 //! | `rdx` | the first word of the hash, until a line changes it |
-//! | `{blocks}`, `{block}` | the address of the first block; the offset of the hash's block from it, in bytes |
+//! | `{blocks}`, `{block}` | the address of the first block, and the offset of the hash's block from it, in bytes |
 //! | `{constants}` | the address of the `Constants`, whose fields are at `{positions}`, `{factors}` and others |
-//! | `{answer}` | the result; the second word, where a line computes it |
+//! | `{answer}` | the result, or the second word, where a line computes it |
 //! | `{rows}`, of some pieces | the address of eight `Row`s, one for each rotation |
 
 use core::arch::asm;
@@ -72,13 +72,14 @@ static CONSTANTS: [Constants; LANES] = {
 
 // What the assembly accesses. It reads fields of one `Constants`, of which it indexes `probed` and `ignored` by the
 // rotation, three bits, or one of eight `Row`s of 64 bytes, by the rotation too. It reads the 64 bytes of block number
-// (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1; inserts write the same 64 bytes. No
-// access to a block needs alignment. It declares every register that it changes: `tests` below fail otherwise.
+// (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1; inserts write the same 64 bytes.
+// No access to a block needs alignment. It declares every register that it changes: `tests` below fail otherwise.
 //
-// Lookups beside inserts of other threads. In Rust's memory model, a lookup stands for eight relaxed loads, one for each
-// lane, as `shared::load` has them. The CPU may split the load of a vector, even within a lane, but the answer is one
-// that relaxed loads may give: as bits are only ever set, a bit that was seen is in the lane's newest value, and one that
-// was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in both.
+// Lookups beside inserts of other threads. In Rust's memory model, a lookup stands for eight relaxed loads, one for
+// each lane, as `shared::load` has them. The CPU may split the load of a vector, even within a lane, but the answer is
+// one that relaxed loads may give: as bits are only ever set, a bit that was seen is in the lane's newest value, and
+// one that was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in
+// both.
 //
 // Lookups are not `pure`: of two with the same hash, only the second may find the key. With `pure`, the compiler could
 // move the lookup out of a loop that waits for another thread's key, which would then never end.
@@ -93,8 +94,8 @@ macro_rules! lines {
         xor {answer}, rdx
         imul {answer}, [{constants} + {factors} + 8]"
     };
-    // Registers `$low` and `$high` = the positions of the bits in lanes 0 to 3 and 4 to 7, by `$word`. `$and` is `vpand`,
-    // or `vpandn` for 63 minus each position.
+    // Registers `$low` and `$high` = the positions of the bits in lanes 0 to 3 and 4 to 7, by `$word`. `$and` is
+    // `vpand`, or `vpandn` for 63 minus each position.
     (positions $low:literal, $high:literal, $word:literal, $and:literal) => {
         concat!(
             "vmovq xmm", $low, ", ", $word, "
@@ -122,8 +123,8 @@ macro_rules! lines {
     };
 }
 
-/// `asm!` of the `$line`s, after the lines that compute the first word and find the block. Declares the registers of the
-/// kernel `$isa`, and returns `{answer}`.
+/// `asm!` of the `$line`s, after the lines that compute the first word and find the block. Declares the registers of
+/// the kernel `$isa`, and returns `{answer}`.
 macro_rules! in_block {
     // Older instructions cannot use registers 16 to 31, so no `vzeroupper` is needed after them.
     (avx512, $arguments:tt, [$($line:expr),*], $($operand:tt)*) => {
@@ -214,7 +215,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                     "vprorvq zmm17, zmm17, zmm18",
                     "shr rdx, 55",
                     "and edx, -64",
-                    // The first word has a probe in every lane: clear there, or clear here in a lane that has a second.
+                    // The first word has a probe in every lane, so clear there, or clear here in a lane that has a
+                    // second.
                     "vpternlogq zmm16, zmm17, [{rows} + rdx], 0x2f",
                     "vptestmq k1, zmm16, [{constants} + {ones}]{{1to8}}",
                     "kmovw {answer:e}, k1"
@@ -236,8 +238,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Shifts each lane's bit to its sign, by 63 minus its position, and collects the signs. `set` has a bit for each lane
-    // whose probe is set, or that is not probed.
+    // Shifts each lane's bit to its sign, by 63 minus its position, and collects the signs. `set` has a bit for each
+    // lane whose probe is set, or that is not probed.
     let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
     let set = match second {
         // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
@@ -430,9 +432,9 @@ mod tests {
     use crate::blocks::Blocks;
     use crate::hash::mix;
 
-    /// Makes a function that inserts and looks up while all vector registers, and all mask registers that an operand can
-    /// name, hold values. Returns the answers and the values. The empty assembly has all registers as operands, so the
-    /// compiler moves a value out of its register and back only if the assembly in between declares the register.
+    /// Makes a function that inserts and looks up while all vector registers, and all mask registers that an operand
+    /// can name, hold values. Returns the answers and the values. The empty assembly has all registers as operands, so
+    /// the compiler moves a value out of its register and back only if the assembly in between declares the register.
     macro_rules! with_values_in_registers {
         (
             $name:ident, $features:literal, $numbers:ty, $vector:ty, $vectors:literal, $masks:literal,

@@ -1,5 +1,5 @@
-//! NEON: a lookup collects the eight probed bytes with a table lookup (`tbl`) instead of building a mask of the whole
-//! block.
+//! NEON, where a lookup collects the eight probed bytes with a table lookup (`tbl`) instead of building a mask of the
+//! whole block.
 //!
 //! Bit `p` of lane `i` is bit `p & 7` of byte `8 × i + (p >> 3)`. One table lookup in four registers puts those bytes
 //! into half a register. Each later step is then one instruction, where whole lanes need four, and there is no

@@ -39,8 +39,8 @@ pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     }
 }
 
-/// Each hash, and the hash whose lines to prefetch before that. In filters with several lines per key, distances from 16
-/// to 128 perform alike.
+/// Each hash, and the hash whose lines to prefetch before that. In filters with several lines per key, distances from
+/// 16 to 128 perform alike.
 #[inline]
 pub(crate) fn with_later(hashes: &[u64]) -> impl Iterator<Item = (u64, Option<u64>)> {
     const AHEAD: usize = 16;
@@ -57,12 +57,13 @@ pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
 /// that still costs a little, at 8 MiB it helps.
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
-/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores lose with
-/// 128, probably because their first TLB, of 64 or 96 pages, no longer holds the pages of the first lines at their turn.
+/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores lose
+/// with 128, probably because their first TLB, of 64 or 96 pages, no longer holds the pages of the first lines at their
+/// turn.
 const DISTANCE: usize = 96;
 
-/// Hashes in groups. An iteration of a batch loop looks up or inserts the hashes of one, and prefetches `LINES` lines for
-/// each hash of the group [`DISTANCE`] hashes later.
+/// Hashes in groups. An iteration of a batch loop looks up or inserts the hashes of one, and prefetches `LINES` lines
+/// for each hash of the group [`DISTANCE`] hashes later.
 pub(super) struct Groups<'a, const LINES: usize, const N: usize> {
     hashes: &'a [[u64; N]],
     later: &'a [[u64; N]],

@@ -10,7 +10,7 @@ use super::sync::{AtomicU64, Ordering};
 /// otherwise, because a write removes the line from the caches of all other cores.
 ///
 /// If a bit is missing, writes to every lane. A branch on each lane waits for the cache line, cannot be predicted, and
-/// keeps the next inserts waiting: that costs far more in large filters than the writes do in small ones. Reading the
+/// keeps the next inserts waiting, which costs far more in large filters than the writes do in small ones. Reading the
 /// line by the kernels' assembly is slower still. Does not use the old value that `fetch_or` returns, since x86 would
 /// need a retry loop for it. No ordering with other memory is needed, because bits are only ever set, and a thread that
 /// must see them has synchronised by other means.

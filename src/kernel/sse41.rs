@@ -51,8 +51,8 @@ fn contains_probes(block: &Block, hash: u64, probed: PerWord<[u16; LANES]>) -> b
         let powers = _mm_setr_epi16(1 << 5, 1 << 7, 1 << 9, 1 << 3, 1 << 5, 1 << 7, 1 << 9, 1 << 3);
         let positions = _mm_mullo_epi16(_mm_shuffle_epi8(_mm_cvtsi64_si128(word as i64), bytes), powers);
 
-        // `pshufb` uses four bits of an index. The fourth of these, the lowest bit of the byte's number, does not matter
-        // to the bit in the byte.
+        // `pshufb` uses four bits of an index. The fourth of these, the lowest bit of the byte's number, does not
+        // matter to the bit in the byte.
         let bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128);
         let bits = _mm_shuffle_epi8(bits, _mm_srli_epi16::<10>(positions));
 

@@ -1,4 +1,4 @@
-//! What several kernels share: the words of a hash, and tables that select lanes. A table of one kernel is in its file.
+//! What several kernels share, the words of a hash and tables that select lanes. A table of one kernel is in its file.
 #![forbid(unsafe_code)]
 
 use crate::blocks::LANES;

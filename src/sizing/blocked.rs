@@ -13,7 +13,6 @@ use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR};
 use crate::mask::ProbeCount;
 use crate::math::{ceil, exp_of_minus, minus_ln_of_one_less};
 
-/// Bits in a block.
 const BLOCK_BITS: f64 = 512.0;
 
 /// Entry i is the bits per key from which k = i + 2 has a lower FPR than k = i + 1.
@@ -101,7 +100,7 @@ impl Sizing {
     }
 
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
-    /// [folded](crate::BloomFilter::fold): at most 1% more blocks, or one block. k stays.
+    /// [folded](crate::BloomFilter::fold). Adds at most 1%, or one block. k stays.
     ///
     /// Use it if the number of keys is a guess, or if filters of different sizes are to be united, because the computed
     /// number of blocks is often a prime or has only large factors. The number returned is even. From 1,100 blocks

@@ -13,7 +13,7 @@ use crate::memory::or_abort;
 
 /// LevelDB's value, a filter for each 2 KiB of data.
 const BASE_LOG2: u8 = 11;
-/// The last bytes of a filter block: the offset of the first offset, and the log2 of the range.
+/// Bytes of the offset of the first offset, and of the log2 of the range.
 const TAIL_BYTES: usize = 5;
 
 /// Builds the filter block of a table as LevelDB does, in which the data blocks that start in the same 2 KiB of the

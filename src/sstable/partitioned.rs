@@ -177,7 +177,7 @@ pub enum Ended<'a> {
     Partition(&'a [u8]),
 }
 
-/// Bytes of an entry: where the key ends, where the filter starts, where it ends.
+/// Bytes of an entry: where the key ends, where the filter starts, and where it ends.
 const ENTRY_BYTES: usize = 24;
 /// Bytes of the number of entries, the version and the checksum.
 const FOOTER_BYTES: usize = 24;
@@ -205,7 +205,7 @@ impl PartitionIndexBuilder {
         Self::default()
     }
 
-    /// Adds a partition: its first key, and where in the table its filter is.
+    /// Adds a partition with its first key, and where in the table its filter is.
     ///
     /// # Errors
     ///

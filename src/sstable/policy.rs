@@ -38,7 +38,7 @@ impl FilterPolicy {
     /// could not read newer filters.
     pub const NAME: &str = "bloomline.BlockedBloom2";
 
-    /// A policy with `bits_per_key` bits for each distinct key of a filter: 10 for a false-positive rate of 1%.
+    /// A policy with `bits_per_key` bits for each distinct key of a filter, 10 for a false-positive rate of 1%.
     ///
     /// # Errors
     ///

@@ -27,10 +27,10 @@ use crate::standalone;
 /// Two rules, and what happens if you break them:
 ///
 /// - *Remove only keys that were inserted, and as often as they were inserted.* Then no remaining key is ever lost, and
-///   the bits equal a filter of the remaining keys, except where counters are saturated. Removing a key that was
-///   never inserted changes nothing, except with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Such a false
-///   positive decrements the counters of other keys: at 10 bits per key about four of them are lost, that is, reported
-///   as "definitely absent".
+///   the bits equal a filter of the remaining keys, except where counters are saturated. Removing a key that was never
+///   inserted changes nothing, except with probability [`estimated_fpr`](BloomFilter::estimated_fpr). Such a false
+///   positive decrements the counters of other keys. At 10 bits per key about four of them are lost, which means
+///   reported as "definitely absent".
 /// - *Counters saturate at 15.* How many more keys a saturated counter has seen is unknown, so it is never decremented,
 ///   and its bit stays set until [`clear`](Self::clear). No key is lost, but some more false positives remain.
 ///   Inserting the same key 15 times saturates its counters. Distinct keys almost never do, because their number in a
@@ -90,7 +90,7 @@ fn count_down(counters: &mut Counters, at: usize) -> bool {
 }
 
 /// Calls `with` for each bit of [`mask`](crate::mask::mask), with the index of its counter.
-// Tried: a walk over the set bits of the mask's lanes. Inserts then take twice as long, because which lanes are empty is
+// Tried: a walk over the set bits of the mask's lanes. Inserts are then twice as slow, because which lanes are empty is
 // unpredictable. As `mask` computes it, probe by probe, inserts are slower by a tenth, and by a quarter for k above 8.
 #[inline(always)]
 fn for_each_bit(hash: u64, k: u32, mut with: impl FnMut(usize)) {
@@ -236,7 +236,7 @@ impl CountingBloomFilter {
         true
     }
 
-    /// How often `key` is in the filter: the true count or more, never less, but at most 15. 0 means definitely absent,
+    /// How often `key` is in the filter, the true count or more, never less, but at most 15. 0 means definitely absent,
     /// and is returned exactly when [`contains`](Self::contains) returns `false`.
     ///
     /// The result is the least of the key's counters, as in a count-min sketch (Cormode and Muthukrishnan, 2005). Other
@@ -320,15 +320,14 @@ impl CountingBloomFilter {
         &mut counters[index]
     }
 
-    /// Length of the standalone bytes: the counters, 256 bytes per block, and a footer of 64 bytes with version, size, k,
-    /// seed and checksums. The bits follow from the counters.
+    /// Length of the standalone bytes, which are the counters, 256 bytes per block, and a footer of 64 bytes with
+    /// version, size, k, seed and checksums. The bits follow from the counters.
     pub fn standalone_len(&self) -> usize {
         size_of_val(self.counters()) + StandaloneFooter::LEN
     }
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let counters = self.counters().as_flattened();
         let (n_blocks, keys) = (self.filter.n_blocks() as u64, self.filter.known_keys());
@@ -343,8 +342,8 @@ impl CountingBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
-    /// build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than
+    /// this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///

@@ -17,7 +17,7 @@ use crate::lanes::LANE_BYTES;
 use crate::memory::{OutOfMemory, or_abort};
 use crate::standalone;
 
-/// A crawler's URL frontier: a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
+/// A crawler's URL frontier, a FIFO queue that accepts each item once (Heydon and Najork, "Mercator: A scalable,
 /// extensible Web crawler", 1999).
 ///
 /// [`insert`](Self::insert) queues an item that was never inserted before and drops any other. Instead of a set of all
@@ -27,9 +27,9 @@ use crate::standalone;
 ///
 /// The price is false positives. `insert` may mistake a new item for one already seen and drop it, so that the item is
 /// *never visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all
-/// items up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2% or less: 0.17% of the items at 1%,
-/// 0.015% at 0.1%. No item comes out twice. Attackers who choose the items can choose some that make the frontier
-/// drop others, because the hash resists accidents, not attackers.
+/// items up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2% or less, such as 0.17% of the items at
+/// 1%, and 0.015% at 0.1%. No item comes out twice. Attackers who choose the items can choose some that make the
+/// frontier drop others, because the hash resists accidents, not attackers.
 ///
 /// Items are compared, and saved, as the bytes of a [`Key`], such as a `String`, a `Vec<u8>`, or a type of your own. To
 /// read them again, the type must be `TryFrom<Vec<u8>>`, which integers are not. Normalize URLs before you insert them.
@@ -207,7 +207,7 @@ impl<T: Key> Frontier<T> {
         self.queue.iter()
     }
 
-    /// The seed that items are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    /// The seed that items are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
     pub fn seed(&self) -> u64 {
         of_either!(&self.filter, |filter| filter.seed())
     }
@@ -240,7 +240,7 @@ impl<T: Key> Frontier<T> {
         of_either!(&self.filter, |filter| filter.estimated_fpr())
     }
 
-    /// Length of the standalone bytes: queue, filter and a footer of 64 bytes.
+    /// Length of the standalone bytes, which are queue, filter and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
         let queue: usize = self.queue.iter().map(|item| LENGTH_BYTES + item.key_bytes().as_ref().len()).sum();
         queue + of_either!(&self.filter, |filter| filter.standalone_len()) + StandaloneFooter::LEN
@@ -357,7 +357,6 @@ fn split_item(queue: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl<T: Key> Extend<T> for Frontier<T> {
-    /// Calls [`insert`](Frontier::insert) for each item.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         items.into_iter().for_each(|item| _ = self.insert(item));
     }

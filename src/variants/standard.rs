@@ -18,13 +18,13 @@ use crate::math::power;
 use crate::sizing::standard::StandardSizing;
 use crate::standalone;
 
-/// Bloom's filter of 1970: k probes per key, anywhere among m bits.
+/// Bloom's filter of 1970, with k probes per key, anywhere among m bits.
 ///
 /// It needs the fewest bits of all Bloom filters, 9.59 per key for 1%, 14.38 for 0.1%, 19.17 for 0.01%.
 /// [`BloomFilter`](crate::BloomFilter), which keeps a key's probes in one cache line, needs 9.93, 15.59 and 22.09. The
 /// price is time. A lookup of a present key reads k places, each a cache miss once the filter is larger than the
 /// caches. A lookup of an absent key stops at the first clear bit, after 2 reads on average if the filter is half full.
-/// An insert writes k places. Use it where bits are expensive: for a filter that is sent over a network, or for a
+/// An insert writes k places. Use it where bits are expensive, for a filter that is sent over a network, or for a
 /// false-positive rate so low that blocks need many more bits.
 ///
 /// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
@@ -62,12 +62,12 @@ pub struct StandardBloomFilter {
 /// h2 is the hash times this, 2^64 · (√2 − 1). It is even, so 1 + i times it is odd, and each single probe is a
 /// permutation of the hashes, as uniform as they are.
 const SECOND: u64 = 0x6A09_E667_F3BC_C908;
-/// The growth of the steps between probes: 2^64 ÷ the golden ratio, made odd.
+/// The growth of the steps between probes, 2^64 ÷ the golden ratio, made odd.
 const THIRD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The bits of a hash, below `size_bits`.
-// Tried: h1 + i·h2 alone. If h2 is almost 0, all probes hit one bit. That is the case, or nearly, for 1.5 keys in m, which
-// is a large part of all false positives in a small filter of a low rate.
+// Tried: h1 + i·h2 alone. If h2 is almost 0, all probes hit one bit. That is the case, or nearly, for 1.5 keys in m,
+// which is a large part of all false positives in a small filter of a low rate.
 #[inline]
 fn probes(hash: u64, size_bits: u64, k: u32) -> impl Iterator<Item = u64> {
     let (mut word, mut step, mut growth) = (hash, hash.wrapping_mul(SECOND), THIRD);
@@ -275,13 +275,13 @@ impl StandardBloomFilter {
         self.bytes().len()
     }
 
-    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()
     }
 
-    /// The number of distinct keys, if it is known exactly: for an empty filter, and where the bytes given to
+    /// The number of distinct keys, if it is known exactly, as for an empty filter, and where the bytes given to
     /// [`from_standalone`](Self::from_standalone) store it. For other filters see
     /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
@@ -294,9 +294,10 @@ impl StandardBloomFilter {
         self.ones() as f64 / self.bit_len() as f64
     }
 
-    /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
-    /// describes how accurate that is, and when there is no estimate. Also valid after [`union_with`](Self::union_with),
-    /// but not after [`intersect_with`](Self::intersect_with). Reads the whole filter.
+    /// Estimates from the bits how many distinct keys were inserted, by −m/k · ln(1 − fill ratio). [`KeyEstimate`]
+    /// describes how accurate that is, and when there is no estimate. Also valid after
+    /// [`union_with`](Self::union_with), but not after [`intersect_with`](Self::intersect_with). Reads the whole
+    /// filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
@@ -324,15 +325,14 @@ impl StandardBloomFilter {
         &self.bytes()[..self.bit_len().div_ceil(64) as usize * LANE_BYTES]
     }
 
-    /// Length of the standalone bytes: the bits in lanes of 8 bytes, and a footer of 64 bytes with version, size, k,
-    /// seed, number of keys if known, and checksums.
+    /// Length of the standalone bytes, which are the bits in lanes of 8 bytes and a footer of 64 bytes with version,
+    /// size, k, seed, number of keys if known, and checksums.
     pub fn standalone_len(&self) -> usize {
         self.body().len() + StandaloneFooter::LEN
     }
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (bit_len, k, seed, checksum) =
             (self.bit_len(), self.k(), self.seed(), footer::checksum(self.body()));
@@ -346,8 +346,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
-    /// build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than
+    /// this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///
@@ -377,7 +377,7 @@ impl StandardBloomFilter {
     }
 }
 
-/// Equal if both give the same answers: same size, bits, k and seed.
+/// Equal filters have the same size, bits, k and seed.
 impl PartialEq for StandardBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.check_match(other).is_ok() && self.bytes() == other.bytes()

@@ -24,8 +24,8 @@ const LOAD_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
 
 impl ScalableBloomFilter {
-    /// Length of the standalone bytes: the filters', 16 bytes for each with its keys and its capacity, their checksum, and a
-    /// footer of 64 bytes.
+    /// Length of the standalone bytes, which are the filters', 16 bytes for the keys and capacity of each, their
+    /// checksum, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
         let of_each = |filter: &BloomFilter| filter.standalone_len() + LOAD_BYTES;
         self.filters.iter().map(of_each).sum::<usize>() + CHECKSUM_BYTES + StandaloneFooter::LEN
@@ -33,7 +33,6 @@ impl ScalableBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order.
     pub(in crate::variants) fn encode<E>(
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -58,8 +57,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than this
-    /// build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than
+    /// this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///

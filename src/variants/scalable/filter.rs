@@ -94,8 +94,8 @@ impl Load {
     }
 }
 
-/// Whether batches prefetch in this filter: from 128 KiB on, a quarter of the size of a single filter, because all filters
-/// share the caches.
+/// Whether batches prefetch in this filter. They do from 128 KiB on, a quarter of the size of a single filter, because
+/// all filters share the caches.
 fn is_large(filter: &BloomFilter) -> bool {
     filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
 }
@@ -106,8 +106,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for `initial_capacity` keys
-    /// cannot be allocated.
+    /// If `fpr` is not between [`SCALABLE_MIN_FPR`](crate::sizing::SCALABLE_MIN_FPR) and 1, or memory for
+    /// `initial_capacity` keys cannot be allocated.
     pub fn with_fpr(initial_capacity: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_series(Series::new(initial_capacity as u64, fpr, GROWTH, TIGHTENING)?)
     }
@@ -304,9 +304,9 @@ impl ScalableBloomFilter {
     /// full ones to ten. New keys go into whatever has room, then into filters of the series that this filter was made
     /// for, from the first that is larger than any there is.
     ///
-    /// If a filter is added, [`fpr`](Self::fpr) rises by its rate, to at most the sum of the rates of both. Keys inserted
-    /// into both count twice in [`inserted_keys`](Self::inserted_keys). Copies the filters that it adds. Aborts if out of
-    /// memory, as `Vec` does.
+    /// If a filter is added, [`fpr`](Self::fpr) rises by its rate, to at most the sum of the rates of both. Keys
+    /// inserted into both count twice in [`inserted_keys`](Self::inserted_keys). Copies the filters that it adds.
+    /// Aborts if out of memory, as `Vec` does.
     ///
     /// # Errors
     ///
@@ -326,9 +326,9 @@ impl ScalableBloomFilter {
     /// assert_eq!((monday.filters().len(), monday.fpr()), (1, 0.01));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    // Why `fpr` is kept: it is at least the rates of all filters, each with all keys that it takes, and of those to come.
-    // A filter that is united has the rate that its capacity allowed before. The filters that are added have at most
-    // what `other` keeps without its filters to come. An index that is skipped has no filter, and so no rate.
+    // Why `fpr` is kept: it is at least the rates of all filters, each with all keys that it has room for, and of those
+    // to come. A filter that is united has the rate that its capacity allowed before. The filters that are added have
+    // at most what `other` keeps without its filters to come. An index that is skipped has no filter, and so no rate.
     #[doc(alias = "merge")]
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         let (ours, theirs) = (self.series.k.get(), other.series.k.get());
@@ -457,8 +457,8 @@ impl ScalableBloomFilter {
         (self.next, self.fpr) = (1, self.series.fpr);
     }
 
-    /// Keys that were new when they were inserted: the distinct keys, less the false positives among them. After
-    /// [`union_with`](Self::union_with), keys of both count twice, so it is an upper bound.
+    /// Keys that were new when they were inserted, which are the distinct keys less the false positives among them.
+    /// After [`union_with`](Self::union_with), keys of both count twice, so it is an upper bound.
     pub fn inserted_keys(&self) -> u64 {
         self.loads().fold(0, |keys, load| keys.saturating_add(load.keys))
     }
@@ -486,7 +486,7 @@ impl ScalableBloomFilter {
         self.seed.get()
     }
 
-    /// The false-positive rate that the filter keeps, however many keys come: the requested one, until
+    /// The false-positive rate that the filter keeps, however many keys come, which is the requested one until
     /// [`union_with`](Self::union_with) adds filters. It then rises by their rates, and falls by the rates of the
     /// filters that will not come, because larger ones are there.
     pub fn fpr(&self) -> f64 {

@@ -1,4 +1,4 @@
-//! The series of filters that a growing filter adds: the capacity, the rate and the size of each.
+//! The series of filters that a growing filter adds, with the capacity, the rate and the size of each.
 #![forbid(unsafe_code)]
 
 use crate::error::BuildError;
