@@ -19,11 +19,20 @@ pub enum StandaloneKind {
     Frontier,
     /// A [`FilterBank`](crate::bank::FilterBank).
     Bank,
+    /// A [`ModularBloomFilter`](crate::variants::ModularBloomFilter).
+    Modular,
 }
 
 impl StandaloneKind {
-    const ALL: [Self; 6] =
-        [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier, Self::Bank];
+    const ALL: [Self; 7] = [
+        Self::Blocked,
+        Self::Standard,
+        Self::Counting,
+        Self::Scalable,
+        Self::Frontier,
+        Self::Bank,
+        Self::Modular,
+    ];
 
     /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
     pub fn of(bytes: &[u8]) -> Option<Self> {
@@ -40,6 +49,7 @@ impl StandaloneKind {
             Self::Scalable => *b"\x89blscl\r\n",
             Self::Frontier => *b"\x89blsiv\r\n",
             Self::Bank => *b"\x89blbnk\r\n",
+            Self::Modular => *b"\x89blmod\r\n",
         }
     }
 }
@@ -54,6 +64,7 @@ impl fmt::Display for StandaloneKind {
             Self::Scalable => "scalable filter",
             Self::Frontier => "frontier",
             Self::Bank => "filter bank",
+            Self::Modular => "modular filter",
         })
     }
 }

@@ -13,7 +13,9 @@ use crate::filter::BloomFilter;
 use crate::key::Key;
 #[cfg(target_has_atomic = "64")]
 use crate::memory::reserve;
-use crate::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use crate::variants::{
+    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 
 /// Serializes a filter with its `to_standalone`, and deserializes it with its `from_standalone`.
 macro_rules! as_standalone_bytes {
@@ -37,6 +39,7 @@ as_standalone_bytes!(AtomicBloomFilter);
 as_standalone_bytes!(BloomFilter);
 as_standalone_bytes!(CountingBloomFilter);
 as_standalone_bytes!(Frontier<T>);
+as_standalone_bytes!(ModularBloomFilter);
 as_standalone_bytes!(ScalableBloomFilter);
 as_standalone_bytes!(StandardBloomFilter);
 

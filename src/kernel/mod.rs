@@ -218,6 +218,12 @@ impl Kernel {
         }
     }
 
+    /// [`insert`](Self::insert) into a block that the caller has found.
+    #[inline]
+    pub(crate) fn insert_in_block(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+        Self::insert_by_call(block, hash, k, self)
+    }
+
     /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers.
     #[inline(never)]
     fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
