@@ -11,7 +11,7 @@ use crate::estimate::KeyEstimate;
 use crate::filter::BloomFilter;
 use crate::footer::{StandaloneFooter, UNKNOWN_KEYS, VERSION, checksum, seal};
 use crate::hash::{CHECK_VALUE, HASH_ID};
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::mask::block_index;
@@ -147,6 +147,7 @@ impl ModularBloomFilter {
     }
 
     /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
+    #[inline]
     pub fn insert_hash(&mut self, mut hash: u64) -> bool {
         self.all.keys = None;
         let BloomFilter { blocks, k, kernel, .. } = &mut self.all;
@@ -162,7 +163,10 @@ impl ModularBloomFilter {
 
     /// Inserts many keys by hash: faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        for &hash in hashes {
+        for (hash, later) in kernel::with_later(hashes) {
+            if let Some(later) = later {
+                self.modules().prefetch_all(later);
+            }
             self.insert_hash(hash);
         }
     }

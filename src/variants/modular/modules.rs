@@ -18,7 +18,10 @@ pub(super) fn next(hash: u64) -> u64 {
 }
 
 /// Hashes of a batch that a module answers at a time, on the stack.
-const CHUNK: usize = 256;
+const CHUNK: usize = 1024;
+
+/// Batches that are shorter are answered one by one, because to clear the arrays of a chunk takes as long.
+const SHORT: usize = 64;
 
 /// All blocks of all modules, module after module.
 #[derive(Clone, Copy)]
@@ -74,25 +77,42 @@ impl<'a> Modules<'a> {
         kernel::prefetch::<true>(self.split().0.block_of(hash));
     }
 
+    /// Starts loading the cache lines of all modules, if these are so large that the caches may not hold them.
+    #[inline]
+    pub(super) fn prefetch_all(self, mut hash: u64) {
+        if self.n_blocks >= kernel::LARGE_BLOCKS {
+            for module in self.iter() {
+                kernel::prefetch::<false>(module.block_of(hash));
+                hash = next(hash);
+            }
+        }
+    }
+
     /// Asks the first module for all hashes, the next module for those that it has, and so on.
     pub(super) fn contains_batch(self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         let Self { k, kernel, .. } = self;
         let (first, others) = self.split();
+        if hashes.len() < SHORT {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = self.first_contains(hash) && self.others_contain(hash);
+            }
+            return;
+        }
         // The hashes that all modules so far have, and their places in the chunk.
-        let (mut left, mut places, mut answers) = ([0; CHUNK], [0_u8; CHUNK], [false; CHUNK]);
+        let (mut left, mut places, mut answers) = ([0; CHUNK], [0_u16; CHUNK], [false; CHUNK]);
         for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
             kernel.contains_batch(first, hashes, k, found);
             let mut n_left = 0;
             for (place, (&hash, &found)) in hashes.iter().zip(&*found).enumerate() {
                 // Without a branch, which would be mispredicted wherever present keys are mixed with absent ones.
-                (left[n_left], places[n_left]) = (hash, place as u8);
+                (left[n_left], places[n_left]) = (hash, place as u16);
                 n_left += usize::from(found);
             }
             for module in others {
-                for hash in &mut left[..n_left] {
-                    *hash = next(*hash);
-                    kernel::prefetch::<true>(module.block_of(*hash));
+                left[..n_left].iter_mut().for_each(|hash| *hash = next(*hash));
+                if self.n_blocks >= kernel::LARGE_BLOCKS {
+                    left[..n_left].iter().for_each(|&hash| kernel::prefetch::<true>(module.block_of(hash)));
                 }
                 let answers = &mut answers[..n_left];
                 kernel.contains_batch(module, &left[..n_left], k, answers);
