@@ -248,7 +248,7 @@ impl Kernel {
     }
 
     /// Returns whether all bits of `hash` are set in its block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
         if self.0.is_compiled_in() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));

@@ -56,19 +56,18 @@ impl<'a> Modules<'a> {
         Others { blocks: self.blocks.as_slice(), n_blocks: self.n_blocks }
     }
 
-    /// Returns whether the first module has the hash. If it does, ask [`others_contain`](Self::others_contain).
+    /// Returns whether all modules have the key, whose hash in the first is given.
+    // Two modules inlined: with a call for the second, present keys take 1.4 times as long.
     #[inline(always)]
-    pub(super) fn first_contains(self, hash: u64) -> bool {
-        self.kernel.contains(self.split().0, hash, self.k)
-    }
-
-    /// Returns whether all modules but the first have the key, whose hash in the first is given.
-    #[inline]
-    pub(super) fn others_contain(self, mut hash: u64) -> bool {
-        self.split().1.all(|module| {
-            hash = next(hash);
-            self.kernel.contains(module, hash, self.k)
-        })
+    pub(super) fn contain(self, hash: u64) -> bool {
+        let Self { k, kernel, .. } = self;
+        let (first, mut others) = self.split();
+        if !kernel.contains(first, hash, k) {
+            return false;
+        }
+        let Some(second) = others.next() else { return true };
+        let hash = next(hash);
+        kernel.contains(second, hash, k) && (others.blocks.is_empty() || others.contain(hash, k, kernel))
     }
 
     #[inline]
@@ -95,7 +94,7 @@ impl<'a> Modules<'a> {
         let (first, others) = self.split();
         if hashes.len() < SHORT {
             for (found, &hash) in found.iter_mut().zip(hashes) {
-                *found = self.first_contains(hash) && self.others_contain(hash);
+                *found = self.contain(hash);
             }
             return;
         }
@@ -111,7 +110,8 @@ impl<'a> Modules<'a> {
             }
             for module in others {
                 left[..n_left].iter_mut().for_each(|hash| *hash = next(*hash));
-                if self.n_blocks >= kernel::LARGE_BLOCKS {
+                // A longer batch prefetches by itself, and all of its lines at once would not fit the first cache.
+                if self.n_blocks >= kernel::LARGE_BLOCKS && n_left < 256 {
                     left[..n_left].iter().for_each(|&hash| kernel::prefetch::<true>(module.block_of(hash)));
                 }
                 let answers = &mut answers[..n_left];
@@ -132,6 +132,17 @@ impl<'a> Modules<'a> {
 struct Others<'a> {
     blocks: &'a [Block],
     n_blocks: usize,
+}
+
+impl Others<'_> {
+    /// Returns whether all of these modules have the key, whose hash in the module before them is given.
+    #[inline(never)]
+    fn contain(mut self, mut hash: u64, k: ProbeCount, kernel: Kernel) -> bool {
+        self.all(|module| {
+            hash = next(hash);
+            kernel.contains(module, hash, k)
+        })
+    }
 }
 
 impl<'a> Iterator for Others<'a> {

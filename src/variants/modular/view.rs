@@ -190,13 +190,7 @@ impl<'a> ModularView<'a> {
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.modules.first_contains(hash) && self.others_contain(hash)
-    }
-
-    /// Out of line, so that callers have the code of one module.
-    #[inline(never)]
-    fn others_contain(&self, hash: u64) -> bool {
-        self.modules.others_contain(hash)
+        self.modules.contain(hash)
     }
 
     /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. See
