@@ -29,7 +29,7 @@
 //! | 10⁻⁶ | 39.01, 31.18, 29.80, **29.32** | 28.76 | 1, 1.00, 1.01, 1.03 | 1, 2, 3, 4 |
 //!
 //! [`ModularSizing::for_fpr`] chooses the bold ones, where one more module would save less than 1 % of the bits, unless
-//! you allow it fewer modules. Down to a rate of 10 % or so, one module is enough.
+//! you allow it fewer modules. At rates of 3 % and more, one module is enough.
 //!
 //! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong, because no filter of that FPR takes less than
 //! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.

@@ -51,7 +51,7 @@ pub struct ModularView<'a> {
     pub(super) modules: Modules<'a>,
     pub(super) seed: Seed,
     pub(super) keys: Option<u64>,
-    /// Of each module; none if the view is of a filter in memory.
+    /// Of each module, and of those that were left out; none if the view is of a filter in memory.
     pub(super) checksums: &'a [[u8; CHECKSUM_BYTES]],
 }
 
@@ -159,8 +159,7 @@ impl<'a> ModularView<'a> {
         if !(1..=most).contains(&n_modules) {
             return Err(BuildError::Modules { n_modules, most });
         }
-        let checksums = self.checksums.get(..n_modules).unwrap_or_default();
-        Ok(Self { modules: self.modules.truncated(n_modules), checksums, ..self })
+        Ok(Self { modules: self.modules.truncated(n_modules), ..self })
     }
 
     /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
