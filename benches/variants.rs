@@ -14,10 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bloomline::sizing::ModularSizing;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{
     CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
 };
-use bloomline::{AtomicBloomFilter, BloomFilter, mix};
+use bloomline::{AtomicBloomFilter, BloomFilter, Sizing, mix};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -33,10 +34,12 @@ fn lookups(criterion: &mut Criterion) {
         let mut filter = BloomFilter::with_blocks(n_blocks, K).expect("64 MiB");
         filter.insert_batch(&keys);
         let atomic = AtomicBloomFilter::from(filter.clone());
-        let mut counting = CountingBloomFilter::with_blocks(n_blocks, K).expect("320 MiB");
+        let mut counting =
+            CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap()).expect("320 MiB");
         counting.insert_batch(&keys);
         let counting = counting.as_filter();
-        let mut standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
+        let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
+        let mut standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         standard.insert_batch(&keys);
         // Grown to a hundred times its initial capacity, to include the cost of the cascade.
         let mut scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
@@ -84,11 +87,12 @@ fn inserts(criterion: &mut Criterion) {
 
         let filter = BloomFilter::with_blocks(n_blocks, K).expect("64 MiB");
         measure_inserts(&mut group, "filter", &filter, |filter| filter.insert_batch(&keys));
-        let counting = CountingBloomFilter::with_blocks(n_blocks, K).expect("320 MiB");
+        let counting = CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap()).expect("320 MiB");
         measure_inserts(&mut group, "counting", &counting, |filter| filter.insert_batch(&keys));
         let modular = two_modules(n_blocks);
         measure_inserts(&mut group, "modular", &modular, |filter| filter.insert_batch(&keys));
-        let standard = StandardBloomFilter::with_bits(size_bytes as u64 * 8, 7).expect("64 MiB");
+        let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
+        let standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
         let scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
         measure_inserts(&mut group, "scalable", &scalable, |filter| filter.insert_batch(&keys));

@@ -27,7 +27,9 @@ pub fn description(bytes: &[u8]) -> Result<String, Box<dyn Error>> {
             filter.byte_len(),
             filter.k(),
             filter.fill_ratio(),
-            filter.estimated_keys(),
+            filter.estimated_keys().map_or("too many to estimate".into(), |estimate| {
+                format!("about {} ± {:.1}", estimate.keys, estimate.standard_error)
+            }),
             filter.estimated_fpr()
         ));
     }
@@ -58,7 +60,7 @@ fn filter_block(bytes: &[u8], block: &FilterBlockReader) -> String {
             BloomView::from_compact(filter).ok()
         }));
     }
-    let keys: Option<u64> = usable.iter().map(|filter| filter.estimated_keys().keys()).sum();
+    let keys: Option<u64> = usable.iter().map(|filter| Some(filter.estimated_keys()?.keys)).sum();
     let rates = usable.iter().map(BloomView::estimated_fpr);
     let (sum, highest) = rates.fold((0.0, 0.0_f64), |(sum, highest), fpr| (sum + fpr, highest.max(fpr)));
     format!(

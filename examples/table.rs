@@ -44,7 +44,7 @@ impl Table {
     }
 
     fn get(&self, key: u64) -> Option<&str> {
-        if !self.filter.contains(key) {
+        if !self.filter.as_view().contains(key) {
             return None; // definitely absent
         }
         let rows = str::from_utf8(self.rows.as_ref()).ok()?;

@@ -28,7 +28,7 @@ use crate::memory::OutOfMemory;
 /// let mut bytes = AlignedBytes::zeroed(table.len())?;
 /// table.as_slice().read_exact(&mut bytes)?; // or a file's `read_exact_at`
 /// let filter = OwnedView::from_compact(bytes)?;
-/// assert!(filter.contains("ant"));
+/// assert!(filter.as_view().contains("ant"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

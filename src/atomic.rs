@@ -8,9 +8,9 @@ use core::sync::atomic::Ordering;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::bitmap;
-use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, SharedBlocks};
+use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, Blocks, SharedBlocks};
 use crate::compact;
-use crate::error::{BuildError, DecodeError, MismatchError};
+use crate::error::{BuildError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
 use crate::filter::BloomFilter;
 use crate::footer::StandaloneFooter;
@@ -22,7 +22,7 @@ use crate::lanes::{self, MOST_LANES};
 use crate::mask::ProbeCount;
 use crate::sizing;
 use crate::standalone;
-use crate::view::{BloomView, check_match};
+use crate::view::{self, BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
@@ -34,8 +34,9 @@ use crate::view::{BloomView, check_match};
 /// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
 /// may be included in part.
 ///
-/// Converting from and to a [`BloomFilter`] does not copy. So sizes and seeds are those of `BloomFilter`'s constructors,
-/// as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)`.
+/// Converting from and to a [`BloomFilter`] does not copy. So sizes, seeds and bytes are read by `BloomFilter`'s
+/// constructors, as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)` or
+/// `AtomicBloomFilter::from(BloomFilter::from_standalone(&bytes)?)`.
 ///
 /// # Examples
 ///
@@ -52,7 +53,7 @@ use crate::view::{BloomView, check_match};
 /// });
 /// assert!(seen.contains("3/999"));
 /// let file = seen.to_standalone();
-/// assert!(BloomFilter::from_standalone(&file)?.contains("0/0"));
+/// assert!(AtomicBloomFilter::from(BloomFilter::from_standalone(&file)?).contains("0/0"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct AtomicBloomFilter {
@@ -70,15 +71,6 @@ impl AtomicBloomFilter {
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         BloomFilter::with_fpr(expected_keys, fpr).map(Self::from)
-    }
-
-    /// Copies standalone bytes, after comparing all of them with their checksums.
-    ///
-    /// # Errors
-    ///
-    /// See [`BloomFilter::from_standalone`].
-    pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        BloomFilter::from_standalone(bytes).map(Self::from)
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -184,8 +176,10 @@ impl AtomicBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<BloomFilter, BuildError> {
-        let Self { ref blocks, k, kernel, seed } = *self;
-        Ok(BloomFilter { blocks: blocks.try_copy()?, k, kernel, seed, keys: None })
+        let Self { k, kernel, seed, .. } = *self;
+        let mut blocks = Blocks::zeroed(self.n_blocks())?;
+        self.blocks.copy_to(0, blocks.as_mut_slice());
+        Ok(BloomFilter { blocks, k, kernel, seed, keys: None })
     }
 
     /// Probes per key, 1 to 16.
@@ -234,7 +228,8 @@ impl AtomicBloomFilter {
 
     /// Estimates how many distinct keys were inserted, from the bits. See [`BloomFilter::estimated_keys`]. Reads the
     /// whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         match self.few(scratch) {
             Some(blocks) => {
@@ -251,8 +246,8 @@ impl AtomicBloomFilter {
         sizing::estimated_fpr(self.lanes(), self.k)
     }
 
-    /// Length of the standalone bytes. That of a filter of fewer than 64 blocks may change as keys are inserted.
-    pub fn standalone_len(&self) -> usize {
+    /// Length of the standalone bytes. Inserts of other threads may change it, if the filter has fewer than 64 blocks.
+    fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
         lanes_len + StandaloneFooter::LEN
@@ -265,8 +260,7 @@ impl AtomicBloomFilter {
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {
-            let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-            return standalone::with_standalone(blocks, self.k, self.seed, None, write);
+            return standalone::encode(blocks, self.k, self.seed, None, write);
         }
         let (n_blocks, mut checksum) = (self.n_blocks(), Xxh64::new(0));
         for start in (0..n_blocks).step_by(MOST_LANES) {
@@ -300,11 +294,6 @@ impl From<AtomicBloomFilter> for BloomFilter {
 
 impl fmt::Debug for AtomicBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtomicBloomFilter")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        view::debug(f, "AtomicBloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
     }
 }

@@ -56,10 +56,6 @@ impl<'a> BlockSlice<'a> {
         self.0
     }
 
-    pub(crate) fn is_zero(self) -> bool {
-        self.0.iter().all(|block| *block == [0; BLOCK_BYTES])
-    }
-
     /// The block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> &'a Block {
@@ -138,6 +134,13 @@ impl Blocks {
         Ok(Self { start, n_blocks, memory: Memory::Mapped(map) })
     }
 
+    /// A copy, padded with zeros to whole blocks, at least one.
+    pub(crate) fn try_from_bytes(bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES).max(1))?;
+        copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
+        Ok(copy)
+    }
+
     #[inline]
     pub(crate) fn as_slice(&self) -> BlockSlice<'_> {
         // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self`.
@@ -158,7 +161,7 @@ impl Blocks {
     /// The stored number of keys, but `None` if it is 0 and a bit is set: an empty filter accepts another seed, so
     /// damaged or forged bytes must not claim to be empty.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
-        stored.filter(|&keys| keys != 0 || self.as_slice().is_zero())
+        stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
     }
 
     /// The block that a hash falls in.
@@ -192,14 +195,7 @@ impl SharedBlocks {
         &mut self.0
     }
 
-    /// A copy. Each lane is read at some time during the call.
-    pub(crate) fn try_copy(&self) -> Result<Blocks, OutOfMemory> {
-        let mut copy = Blocks::zeroed(self.0.n_blocks)?;
-        self.copy_to(0, copy.as_mut_slice());
-        Ok(copy)
-    }
-
-    /// Copies the blocks from `start` on.
+    /// Copies the blocks from `start` on. Each lane is read at some time during the call.
     pub(crate) fn copy_to(&self, start: usize, copies: &mut [Block]) {
         for (copy, block) in copies.iter_mut().zip(&self.as_slice()[start..]) {
             *copy = bytemuck::cast(block.each_ref().map(|lane| lane.load(Ordering::Relaxed)));
@@ -226,20 +222,7 @@ impl SharedBlocks {
 
 impl Clone for Blocks {
     fn clone(&self) -> Self {
-        or_abort(Self::try_from_slice(self.as_slice()))
-    }
-}
-
-impl Blocks {
-    pub(crate) fn try_from_slice(blocks: BlockSlice<'_>) -> Result<Self, OutOfMemory> {
-        Self::try_from_bytes(blocks.as_slice().as_flattened())
-    }
-
-    /// A copy, padded with zeros to whole blocks, at least one.
-    pub(crate) fn try_from_bytes(bytes: &[u8]) -> Result<Self, OutOfMemory> {
-        let mut copy = Self::zeroed(bytes.len().div_ceil(BLOCK_BYTES).max(1))?;
-        copy.as_mut_slice().as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
-        Ok(copy)
+        or_abort(Self::try_from_bytes(self.as_slice().as_slice().as_flattened()))
     }
 }
 

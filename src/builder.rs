@@ -50,7 +50,8 @@ pub struct FilterBuilder {
     /// Hashes in `pieces`.
     n_in_pieces: usize,
     hashes: Vec<u64>,
-    bits_per_key: f64,
+    /// For each distinct key, before rounding.
+    pub(crate) bits_per_key: f64,
     seed: Seed,
     kernel: Kernel,
 }
@@ -67,15 +68,8 @@ impl FilterBuilder {
     /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`].
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
         let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
-        let (pieces, hashes) = (Vec::new(), Vec::new());
-        Ok(Self {
-            pieces,
-            n_in_pieces: 0,
-            hashes,
-            bits_per_key,
-            seed: Seed::DEFAULT,
-            kernel: Kernel::active(),
-        })
+        let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
+        Ok(Self { pieces: Vec::new(), n_in_pieces: 0, hashes: Vec::new(), bits_per_key, seed, kernel })
     }
 
     /// A builder of filters with a false-positive rate of at most `fpr`.
@@ -226,13 +220,9 @@ impl FilterBuilder {
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
     pub fn finish(&mut self) -> Result<BloomFilter, BuildError> {
-        let Built { blocks, k, keys, .. } = self.build_sized(|keys, bits_per_key| {
-            let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
-            (sizing.n_blocks() * LANES, sizing.probe_count())
-        })?;
+        let (filter, _) = self.build(whole_blocks)?;
         self.clear();
-        let (kernel, seed) = (self.kernel, self.seed);
-        Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(keys as u64) })
+        Ok(filter)
     }
 
     /// Makes the filter, appends its compact bytes to `out` and empties the builder. Appends at most 1.25 × keys + 65
@@ -250,7 +240,7 @@ impl FilterBuilder {
     }
 
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let Built { blocks, n_lanes, k, .. } = self.build_sized(sizing::lanes_for)?;
+        let (BloomFilter { blocks, k, .. }, n_lanes) = self.build(sizing::lanes_for)?;
         reserve(out, n_lanes * LANE_BYTES + 1)?;
         // Before the bytes are written, so that hashes and bytes do not take memory at once.
         self.clear();
@@ -265,22 +255,20 @@ impl FilterBuilder {
         self.hashes.clear();
     }
 
-    /// Bits for each distinct key, before rounding.
-    pub(crate) fn bits_per_key(&self) -> f64 {
-        self.bits_per_key
-    }
-
     /// The hashes of the keys inserted, in slices: for other filters of the same keys.
     pub fn hashes(&self) -> impl Iterator<Item = &[u64]> {
         self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
-    /// Makes the blocks, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
-    /// bits per key.
-    fn build_sized(&self, shape: impl Fn(usize, f64) -> (usize, ProbeCount)) -> Result<Built, OutOfMemory> {
+    /// Makes the filter, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
+    /// bits per key, and returns that number of lanes too: a short filter's blocks still have to be merged into them.
+    fn build(
+        &self,
+        shape: impl Fn(usize, f64) -> (usize, ProbeCount),
+    ) -> Result<(BloomFilter, usize), OutOfMemory> {
         let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
-        let mut blocks = self.fill(n_lanes, k, |hash| {
+        let mut filter = self.fill(n_lanes, k, |hash| {
             if unchanged.len() == unchanged.capacity() {
                 reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
             }
@@ -293,9 +281,10 @@ impl FilterBuilder {
         let keys = self.len() - repeats;
         if repeats != 0 {
             (n_lanes, k) = shape(keys, self.bits_per_key);
-            blocks = self.fill(n_lanes, k, |_| ())?;
+            filter = self.fill(n_lanes, k, |_| ())?;
         }
-        Ok(Built { blocks, n_lanes, k, keys })
+        filter.keys = Some(keys as u64);
+        Ok((filter, n_lanes))
     }
 
     fn fill(
@@ -303,13 +292,18 @@ impl FilterBuilder {
         n_lanes: usize,
         k: ProbeCount,
         mut on_unchanged: impl FnMut(u64),
-    ) -> Result<Blocks, OutOfMemory> {
-        // Takes at most eight times the memory of the hashes.
-        let mut blocks = Blocks::zeroed(lanes::n_blocks(n_lanes))?;
+    ) -> Result<BloomFilter, OutOfMemory> {
+        let mut filter = self.empty(n_lanes, k)?;
         for hashes in self.hashes() {
-            self.kernel.insert_batch(&mut blocks, hashes, k, &mut on_unchanged);
+            self.kernel.insert_batch(&mut filter.blocks, hashes, k, &mut on_unchanged);
         }
-        Ok(blocks)
+        Ok(filter)
+    }
+
+    /// Takes at most eight times the memory of the hashes.
+    fn empty(&self, n_lanes: usize, k: ProbeCount) -> Result<BloomFilter, OutOfMemory> {
+        let (blocks, kernel, seed) = (Blocks::zeroed(lanes::n_blocks(n_lanes))?, self.kernel, self.seed);
+        Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(0) })
     }
 
     /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit: all repeats, and
@@ -322,10 +316,8 @@ impl FilterBuilder {
         if unchanged.is_empty() {
             return Ok(0);
         }
-        let sizing = Sizing::for_bits_per_key(unchanged.len(), 12.0).expect("no larger than the hashes");
-        let (blocks, k) = (Blocks::zeroed(sizing.n_blocks())?, sizing.probe_count());
-        let (kernel, seed) = (self.kernel, self.seed);
-        let mut suspects = BloomFilter { blocks, k, kernel, seed, keys: None };
+        let (n_lanes, k) = whole_blocks(unchanged.len(), 12.0);
+        let mut suspects = self.empty(n_lanes, k)?;
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -343,13 +335,10 @@ impl FilterBuilder {
     }
 }
 
-/// Blocks with the keys of a builder. A short filter's blocks still have to be merged into its lanes.
-struct Built {
-    blocks: Blocks,
-    n_lanes: usize,
-    k: ProbeCount,
-    /// Number of distinct keys.
-    keys: usize,
+/// The number of lanes of whole blocks, and k.
+fn whole_blocks(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
+    let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
+    (sizing.n_blocks() * LANES, sizing.probe_count())
 }
 
 impl<K: Key> Extend<K> for FilterBuilder {

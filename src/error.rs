@@ -168,12 +168,10 @@ impl fmt::Display for BuildError {
                 "the filters take {bytes} bytes, the limit is {}: make smaller tables, or partition the filters",
                 u32::MAX
             ),
-            Self::SeedAfterKeys { seed } => {
-                write!(
-                    f,
-                    "seed {seed:#x} comes too late: set the seed before the first key, or after `clear`"
-                )
-            }
+            Self::SeedAfterKeys { seed } => write!(
+                f,
+                "seed {seed:#x} comes too late: set the seed before the first key, or after `clear`"
+            ),
             Self::OutOfMemory { bytes } => OutOfMemory { bytes }.fmt(f),
         }
     }
@@ -387,18 +385,14 @@ impl fmt::Display for DecodeError {
                 "a compact filter ends in a byte from 0x20 to 0x2f, not {found:#04x}: the bytes were cut or damaged, \
                  or are of a newer version"
             ),
-            Self::Slice { start, end, found } => {
-                write!(
-                    f,
-                    "bytes {start} to {end} of {found} do not exist: the range is damaged, or of another file"
-                )
-            }
-            Self::TooShort { found, least } => {
-                write!(
-                    f,
-                    "the bytes were cut, or are something else: there are {found}, and at least {least} are needed"
-                )
-            }
+            Self::Slice { start, end, found } => write!(
+                f,
+                "bytes {start} to {end} of {found} do not exist: the range is damaged, or of another file"
+            ),
+            Self::TooShort { found, least } => write!(
+                f,
+                "the bytes were cut, or are something else: there are {found}, and at least {least} are needed"
+            ),
             Self::Magic { found } => match StandaloneKind::of(&found) {
                 Some(kind) => write!(f, "these are the bytes of a {kind}: open them as one"),
                 None => {
@@ -417,12 +411,10 @@ impl fmt::Display for DecodeError {
             Self::FooterChecksum { stored, computed } => {
                 write!(f, "the footer is damaged: its checksum is {computed:#018x}, stored {stored:#018x}")
             }
-            Self::Footer { field, found } => {
-                write!(
-                    f,
-                    "the footer's {field} cannot be {found}: a faulty or newer program wrote the filter"
-                )
-            }
+            Self::Footer { field, found } => write!(
+                f,
+                "the footer's {field} cannot be {found}: a faulty or newer program wrote the filter"
+            ),
             Self::Size { stored, unit, found_bytes } => write!(
                 f,
                 "the footer's size of {stored} {unit} does not match the {found_bytes} bytes before it: the bytes \
@@ -439,12 +431,10 @@ impl fmt::Display for DecodeError {
                 "the bank's region {block} is damaged, or these are other bytes: their checksum is {computed:#018x}, \
                  stored {stored:#018x}"
             ),
-            Self::Range { expected, found } => {
-                write!(
-                    f,
-                    "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
-                )
-            }
+            Self::Range { expected, found } => write!(
+                f,
+                "a lookup needs {expected} bytes, not {found}: pass those of `range`, no more and no fewer"
+            ),
             Self::NoFilter { range, n_filters } => write!(
                 f,
                 "filter {range} of {n_filters} is empty or does not exist: the filter block is damaged or of another \

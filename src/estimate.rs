@@ -12,8 +12,6 @@
 //! further gain in simulations.
 #![forbid(unsafe_code)]
 
-use core::fmt;
-
 use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 
 /// The number of distinct keys in a filter, estimated from its bits, with a standard error.
@@ -40,12 +38,12 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// # Range
 ///
 /// Estimates go up to 3.8 probes per bit. At 10 bits per key and k = 6, these are 6 times the keys that the filter was
-/// sized for, and at 16 bits per key and k = 12, 5 times. Above that, the estimate is [`Unbounded`](Self::Unbounded).
+/// sized for, and at 16 bits per key and k = 12, 5 times. Fuller filters have no estimate: it is `None`, and the number
+/// of keys may be any above that.
 ///
-/// The exact limit: an estimate is `Unbounded` if more than a quarter of the lanes of a
+/// The exact limit: there is no estimate if more than a quarter of the lanes of a
 /// [`BloomFilter`](crate::BloomFilter) are full, or if the number of clear bits is less than four plus a fiftieth of
-/// all bits. The four are for filters of one to five lanes, which become `Unbounded` at 2 to 3.8 probes per bit because
-/// of them.
+/// all bits. The four are for filters of one to five lanes, whose range ends at 2 to 3.8 probes per bit because of them.
 ///
 /// # Keys that two filters have in common
 ///
@@ -83,59 +81,21 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 ///
 /// let mut filter = BloomFilter::with_bits_per_key(100_000, 10.0)?;
 /// filter.insert_batch(&(0..100_000).map(mix).collect::<Vec<_>>());
-/// let KeyEstimate::About { keys, standard_error, .. } = filter.estimated_keys() else {
+/// let Some(KeyEstimate { keys, standard_error, .. }) = filter.estimated_keys() else {
 ///     panic!("the filter has room for 100,000 keys")
 /// };
 /// assert!(standard_error < 100.0);
 /// assert!(keys.abs_diff(100_000) as f64 <= 4.0 * standard_error);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[must_use]
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum KeyEstimate {
-    /// About this many keys.
-    #[non_exhaustive]
-    About {
-        /// The estimate, in whole keys.
-        keys: u64,
-        /// The standard error, in keys. The estimate is off by less than this two times in three, and almost never by
-        /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
-        standard_error: f64,
-    },
-    /// Any number of keys: the filter is too full to estimate it. It has many more keys than it was sized for.
-    Unbounded,
-}
-
-impl KeyEstimate {
-    /// The estimated number of keys, or `None` if [`Unbounded`](Self::Unbounded).
-    pub fn keys(self) -> Option<u64> {
-        match self {
-            Self::About { keys, .. } => Some(keys),
-            Self::Unbounded => None,
-        }
-    }
-
-    /// The standard error, in keys, or `None` if [`Unbounded`](Self::Unbounded).
-    pub fn standard_error(self) -> Option<f64> {
-        match self {
-            Self::About { standard_error, .. } => Some(standard_error),
-            Self::Unbounded => None,
-        }
-    }
-}
-
-/// For example "about 100019 ± 81".
-impl fmt::Display for KeyEstimate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::About { keys, standard_error } => {
-                let decimals = usize::from(standard_error < 10.0);
-                write!(f, "about {keys} ± {standard_error:.decimals$}")
-            }
-            Self::Unbounded => write!(f, "unbounded: the filter is too full"),
-        }
-    }
+pub struct KeyEstimate {
+    /// The estimate, in whole keys.
+    pub keys: u64,
+    /// The standard error, in keys. The estimate is off by less than this two times in three, and almost never by
+    /// more than four times this. At least 0.29, because `keys` is rounded to whole keys.
+    pub standard_error: f64,
 }
 
 /// The number of probes made, estimated from the bits.
@@ -148,13 +108,12 @@ struct ProbeEstimate {
 }
 
 impl ProbeEstimate {
-    fn keys(probes: Option<Self>, k: u32) -> KeyEstimate {
-        let Some(Self { per_bit, variance, bits }) = probes else { return KeyEstimate::Unbounded };
-        let scale = bits / f64::from(k);
-        KeyEstimate::About {
+    fn keys(self, k: u32) -> KeyEstimate {
+        let scale = self.bits / f64::from(k);
+        KeyEstimate {
             // The cast turns negative values into 0.
-            keys: (per_bit * scale + 0.5) as u64,
-            standard_error: square_root(variance.max(0.0) * scale * scale + 1.0 / 12.0),
+            keys: (self.per_bit * scale + 0.5) as u64,
+            standard_error: square_root(self.variance.max(0.0) * scale * scale + 1.0 / 12.0),
         }
     }
 
@@ -163,8 +122,7 @@ impl ProbeEstimate {
     /// The errors are correlated. The covariance of two martingales comes from the probes made in both. So the
     /// covariance of a filter and the union is the filter's own variance, and that of the two filters is the variance
     /// that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
-    fn common(a: Option<Self>, b: Option<Self>, union: Option<Self>) -> Option<Self> {
-        let (a, b, union) = (a?, b?, union?);
+    fn common(a: Self, b: Self, union: Self) -> Self {
         let per_bit = a.per_bit + b.per_bit - union.per_bit;
         // var(common) is a share of the smaller filter's variance: by the formula for independent bits, or all of it
         // where that formula rounds to 0 for the smaller filter.
@@ -172,44 +130,30 @@ impl ProbeEstimate {
         let share = (variance_per_bit(per_bit.max(0.0)) / variance_per_bit(smaller.per_bit)).min(1.0);
         // Summed in this order so that (a, b) and (b, a) give exactly the same result.
         let variance = union.variance - (a.variance + b.variance) + 2.0 * share * smaller.variance;
-        Some(Self { per_bit, variance, ..union })
+        Self { per_bit, variance, ..union }
     }
 }
 
-/// The number of lanes for each number of set bits.
-struct Occupancy([u64; 65]);
-
-impl Occupancy {
-    const NONE: Self = Self([0; 65]);
-
-    #[inline]
-    fn add(&mut self, lane: u64) {
-        self.0[lane.count_ones() as usize] += 1;
+/// The probes that set the bits of lanes, of which `occupancy[i]` have i bits set. `None` if too few bits are clear for an
+/// estimate, or more than a quarter of the lanes are full.
+fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
+    let n_lanes: u64 = occupancy.iter().sum();
+    let ones = occupancy.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
+    if occupancy[64] > n_lanes / 4 || are_too_full(ones, 64 * n_lanes) {
+        return None;
     }
-
-    /// `None` if too few bits are clear for an estimate, or more than a quarter of the lanes are full.
-    fn probes(&self, k: u32) -> Option<ProbeEstimate> {
-        let n_lanes: u64 = self.0.iter().sum();
-        let ones = self.0.iter().zip(0..).map(|(lanes, set)| lanes * set).sum();
-        if self.0[64] > n_lanes / 4 || are_too_full(ones, 64 * n_lanes) {
-            return None;
-        }
-        let (mut probes, mut variance) = (0.0, 0.0);
-        let (mut probes_of_lane, mut variance_of_lane) = (0.0, 0.0);
-        for (set, &lanes) in self.0.iter().enumerate() {
-            probes += lanes as f64 * probes_of_lane;
-            variance += lanes as f64 * variance_of_lane;
-            let clear = (64 - set) as f64;
-            probes_of_lane += 64.0 / clear;
-            variance_of_lane += 64.0 * set as f64 / (clear * clear);
-        }
-        let bits = 64.0 * n_lanes as f64;
-        Some(ProbeEstimate {
-            per_bit: with_those_in_full_lanes(probes / bits, k),
-            variance: variance / (bits * bits),
-            bits,
-        })
+    let (mut probes, mut variance) = (0.0, 0.0);
+    let (mut probes_of_lane, mut variance_of_lane) = (0.0, 0.0);
+    for (set, &lanes) in occupancy.iter().enumerate() {
+        probes += lanes as f64 * probes_of_lane;
+        variance += lanes as f64 * variance_of_lane;
+        let clear = (64 - set) as f64;
+        probes_of_lane += 64.0 / clear;
+        variance_of_lane += 64.0 * set as f64 / (clear * clear);
     }
+    let bits = 64.0 * n_lanes as f64;
+    let per_bit = with_those_in_full_lanes(probes / bits, k);
+    Some(ProbeEstimate { per_bit, variance: variance / (bits * bits), bits })
 }
 
 /// Probes per bit, from the mean of the lanes' estimates, `noticed`: a full lane does not notice further probes.
@@ -234,16 +178,6 @@ fn with_those_in_full_lanes(noticed: f64, k: u32) -> f64 {
     })
 }
 
-/// The probes that set `ones` bits of a standard filter.
-fn probes_of_bits(ones: u64, size_bits: u64) -> Option<ProbeEstimate> {
-    if are_too_full(ones, size_bits) {
-        return None;
-    }
-    let bits = size_bits as f64;
-    let per_bit = minus_ln_of_one_less(ones as f64 / bits);
-    Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits })
-}
-
 /// Returns whether so few bits are clear that a few more or fewer would change the estimate a lot.
 fn are_too_full(ones: u64, bits: u64) -> bool {
     ones > 0 && bits - ones < bits / 50 + 4
@@ -255,46 +189,30 @@ fn variance_per_bit(rho: f64) -> f64 {
 }
 
 /// The number of keys that set these lanes, with `k` probes each.
-pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> KeyEstimate {
-    let mut occupancy = Occupancy::NONE;
-    lanes.for_each(|lane| occupancy.add(lane));
-    ProbeEstimate::keys(occupancy.probes(k), k)
+pub(crate) fn keys(lanes: impl Iterator<Item = u64>, k: u32) -> Option<KeyEstimate> {
+    let mut occupancy = [0; 65];
+    lanes.for_each(|lane| occupancy[lane.count_ones() as usize] += 1);
+    Some(probes(&occupancy, k)?.keys(k))
 }
 
 /// The number of keys that are in both of two filters, from their lanes in pairs.
-pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> KeyEstimate {
-    let [mut a, mut b, mut union] = [Occupancy::NONE; 3];
-    for (ours, theirs) in lanes {
-        a.add(ours);
-        b.add(theirs);
-        union.add(ours | theirs);
+pub(crate) fn common_keys(lanes: impl Iterator<Item = (u64, u64)>, k: u32) -> Option<KeyEstimate> {
+    let mut occupancies = [[0; 65]; 3];
+    for (a, b) in lanes {
+        for (occupancy, lane) in occupancies.iter_mut().zip([a, b, a | b]) {
+            occupancy[lane.count_ones() as usize] += 1;
+        }
     }
-    ProbeEstimate::keys(ProbeEstimate::common(a.probes(k), b.probes(k), union.probes(k)), k)
+    let [a, b, union] = occupancies.map(|occupancy| probes(&occupancy, k));
+    Some(ProbeEstimate::common(a?, b?, union?).keys(k))
 }
 
 /// The number of keys that set `ones` of the bits of a standard filter.
-pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> KeyEstimate {
-    ProbeEstimate::keys(probes_of_bits(ones, size_bits), k)
-}
-
-/// The number of keys that are in both of two standard filters, from the ones of each and of their union.
-pub(crate) fn common_standard_keys([a, b, union]: [u64; 3], size_bits: u64, k: u32) -> KeyEstimate {
-    let probes = |ones| probes_of_bits(ones, size_bits);
-    ProbeEstimate::keys(ProbeEstimate::common(probes(a), probes(b), probes(union)), k)
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::string::ToString;
-
-    use super::*;
-
-    #[test]
-    fn estimates_are_shown_with_their_error() {
-        let about = |keys, standard_error| KeyEstimate::About { keys, standard_error }.to_string();
-        assert_eq!(about(100_019, 81.4), "about 100019 ± 81");
-        assert_eq!(about(3, 0.289), "about 3 ± 0.3");
-        assert_eq!(about(7, 10.0), "about 7 ± 10");
-        assert_eq!(KeyEstimate::Unbounded.to_string(), "unbounded: the filter is too full");
+pub(crate) fn standard_keys(ones: u64, size_bits: u64, k: u32) -> Option<KeyEstimate> {
+    if are_too_full(ones, size_bits) {
+        return None;
     }
+    let bits = size_bits as f64;
+    let per_bit = minus_ln_of_one_less(ones as f64 / bits);
+    Some(ProbeEstimate { per_bit, variance: variance_per_bit(per_bit) / bits, bits }.keys(k))
 }

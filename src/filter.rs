@@ -17,7 +17,7 @@ use crate::mask::ProbeCount;
 use crate::memory::OutOfMemory;
 use crate::sizing::Sizing;
 use crate::standalone;
-use crate::view::{BloomView, check_match};
+use crate::view::{self, BloomView, check_match};
 
 /// An approximate set of keys: a lookup returns "definitely absent" or "possibly present" and touches one cache line.
 ///
@@ -94,23 +94,15 @@ impl BloomFilter {
     }
 
     /// Copies compact bytes, of a filter with seed 0, into a filter that you can change. [`BloomView::from_compact`]
-    /// reads them in place.
+    /// reads them in place. Those of another seed are copied by
+    /// `BloomView::from_compact_with_seed(bytes, seed)?.to_filter()?`.
     ///
     /// # Errors
     ///
     /// If no filter has this length or last byte, or memory for the copy cannot be allocated. Compact bytes rely on the
     /// length and checksum of their container: not every cut or flipped bit is detected here.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_compact_with_seed(bytes, 0)
-    }
-
-    /// [`from_compact`](Self::from_compact) of a filter that was made with `seed`.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_compact`](Self::from_compact). A wrong seed is not detected.
-    pub fn from_compact_with_seed(bytes: &[u8], seed: u64) -> Result<Self, DecodeError> {
-        Ok(BloomView::from_compact_with_seed(bytes, seed)?.copy()?)
+        Ok(BloomView::from_compact(bytes)?.copy()?)
     }
 
     /// Copies standalone bytes into a filter that you can change. [`BloomView::from_standalone`] reads them in place.
@@ -318,27 +310,24 @@ impl BloomFilter {
     /// ```
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
-        self.combine(&other.into(), |ours, theirs| ours | theirs)
+        self.combine(other.into(), |ours, theirs| ours | theirs)
     }
 
     /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
     /// rate is at most that of either filter, but above that of a filter built from the common keys alone: bits that
     /// different keys set in the two filters stay too. [`estimated_keys`](Self::estimated_keys) counts these bits as
-    /// keys and is too high from then on; call [`estimated_intersection`](Self::estimated_intersection) before.
+    /// keys and is too high from then on; call [`estimated_intersection`](BloomView::estimated_intersection) of its
+    /// [view](Self::as_view) before.
     ///
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
     pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
-        self.combine(&other.into(), |ours, theirs| ours & theirs)
+        self.combine(other.into(), |ours, theirs| ours & theirs)
     }
 
-    fn combine(
-        &mut self,
-        other: &BloomView<'_>,
-        combine: impl Fn(u8, u8) -> u8,
-    ) -> Result<(), MismatchError> {
-        check_match((self.n_blocks(), self.k, self.seed), other)?;
+    fn combine(&mut self, other: BloomView<'_>, combine: impl Fn(u8, u8) -> u8) -> Result<(), MismatchError> {
+        check_match((self.n_blocks(), self.k, self.seed), &other)?;
         self.keys = None;
         other.lanes.with_blocks(|theirs| {
             for (ours, theirs) in self.blocks.as_mut_slice().iter_mut().zip(theirs.as_slice()) {
@@ -413,47 +402,9 @@ impl BloomFilter {
     /// Estimates how many distinct keys were inserted, from the bits. [`KeyEstimate`] describes the error, and when
     /// there is no estimate. Also valid after [`union_with`](Self::union_with) and [`fold`](Self::fold), but not after
     /// [`intersect_with`](Self::intersect_with). Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         self.as_view().estimated_keys()
-    }
-
-    /// Estimates how many distinct keys are in at least one of two filters: the
-    /// [`estimated_keys`](Self::estimated_keys) of their union, without making it. Reads both filters; does not
-    /// allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in the number of blocks, k or seed.
-    pub fn estimated_union<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<KeyEstimate, MismatchError> {
-        self.as_view().estimated_union(other)
-    }
-
-    /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
-    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters;
-    /// does not allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in the number of blocks, k or seed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use bloomline::BloomFilter;
-    ///
-    /// let mut monday = BloomFilter::with_bits_per_key(200_000, 10.0)?;
-    /// let mut tuesday = monday.clone();
-    /// monday.extend(0..200_000);
-    /// tuesday.extend(150_000..350_000);
-    /// let both_days = monday.estimated_intersection(&tuesday)?;
-    /// assert_eq!(both_days.to_string(), "about 50082 ± 150");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn estimated_intersection<'a>(
-        &self,
-        other: impl Into<BloomView<'a>>,
-    ) -> Result<KeyEstimate, MismatchError> {
-        self.as_view().estimated_intersection(other)
     }
 
     /// The probability that a key never inserted is reported as possibly present: exact for the bits as they are. Reads
@@ -501,9 +452,8 @@ impl BloomFilter {
     standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
-    pub(crate) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let write = |lanes: &[u8], footer: &[u8]| write(lanes).and_then(|()| write(footer));
-        standalone::with_standalone(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
+    pub(crate) fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
     /// Borrows the filter as a view.
@@ -536,11 +486,6 @@ impl<K: Key> Extend<K> for BloomFilter {
 
 impl fmt::Debug for BloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BloomFilter")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        view::debug(f, "BloomFilter", self.n_blocks(), self.k, self.seed, self.kernel)
     }
 }

@@ -83,7 +83,8 @@ impl BloomView<'_> {
     }
 
     pub(crate) fn copy(&self) -> Result<BloomFilter, OutOfMemory> {
-        self.lanes.with_blocks(Blocks::try_from_slice).map(|blocks| self.filter_of(blocks))
+        let blocks = |blocks: BlockSlice<'_>| Blocks::try_from_bytes(blocks.as_slice().as_flattened());
+        self.lanes.with_blocks(blocks).map(|blocks| self.filter_of(blocks))
     }
 
     /// [`to_filter`](Self::to_filter) with the number of blocks divided by `factor`. Allocates only the folded filter.

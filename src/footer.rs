@@ -17,8 +17,6 @@ use crate::mask::{ProbeCount, below};
 /// The version that this crate writes, and the only one that it reads.
 pub(crate) const VERSION: u8 = 2;
 const FOOTER_BYTES: usize = StandaloneFooter::LEN;
-/// Four bits for each of a block's 512.
-const COUNTER_BLOCK_BYTES: usize = 256;
 /// Stored if the number of keys is not known.
 pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
 
@@ -151,7 +149,8 @@ impl StandaloneFooter {
     pub(crate) fn body_len(&self) -> Option<usize> {
         let (units, unit_bytes) = match self.kind {
             StandaloneKind::Standard => (self.size.div_ceil(64), LANE_BYTES),
-            StandaloneKind::Counting => (self.size, COUNTER_BLOCK_BYTES),
+            // Four bits for each of a block's 512.
+            StandaloneKind::Counting => (self.size, 256),
             _ => (self.size, LANE_BYTES),
         };
         usize::try_from(units).ok()?.checked_mul(unit_bytes)
@@ -163,11 +162,10 @@ impl StandaloneFooter {
         size: u64,
         k: u32,
         seed: u64,
-        keys: Option<u64>,
+        known_keys: Option<u64>,
         body_checksum: u64,
     ) -> Self {
-        let (version, hash_id) = (VERSION, hash::HASH_ID);
-        Self { kind, version, hash_id, size, k, seed, known_keys: keys, body_checksum }
+        Self { kind, version: VERSION, hash_id: hash::HASH_ID, size, k, seed, known_keys, body_checksum }
     }
 
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
@@ -192,11 +190,8 @@ impl StandaloneFooter {
 
     /// Fails if the body is empty, or not as long as the stored size requires.
     pub(crate) fn check_size(&self, body: &[u8]) -> Result<(), DecodeError> {
-        if self.size != 0 && self.body_len() == Some(body.len()) {
-            Ok(())
-        } else {
-            Err(self.wrong_size(body))
-        }
+        let fits = self.size != 0 && self.body_len() == Some(body.len());
+        if fits { Ok(()) } else { Err(self.wrong_size(body)) }
     }
 
     pub(crate) fn wrong_size(&self, body: &[u8]) -> DecodeError {
@@ -206,11 +201,6 @@ impl StandaloneFooter {
             _ => "lanes of 8 bytes",
         };
         DecodeError::Size { stored: self.size, unit, found_bytes: body.len() }
-    }
-
-    /// Compares the bytes before the footer with their checksum.
-    pub(crate) fn verify(&self, body: &[u8]) -> Result<(), DecodeError> {
-        verify(body, self.body_checksum)
     }
 }
 
@@ -261,7 +251,9 @@ pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 
     if fields[7] != kind.magic() {
         return Err(DecodeError::Magic { found: fields[7] });
     }
-    check_version(fields[5][0])?;
+    if fields[5][0] != VERSION {
+        return Err(DecodeError::Version { found: fields[5][0], newest: VERSION });
+    }
     let (stored, computed) = (field(6), xxh64(&footer[..48], 0));
     if stored != computed {
         return Err(DecodeError::FooterChecksum { stored, computed });
@@ -269,14 +261,11 @@ pub(crate) fn split(bytes: &[u8], kind: StandaloneKind) -> Result<(&[u8], [u64; 
     Ok((before, core::array::from_fn(field)))
 }
 
-fn check_version(found: u8) -> Result<(), DecodeError> {
-    if found == VERSION { Ok(()) } else { Err(DecodeError::Version { found, newest: VERSION }) }
-}
-
 pub(crate) fn checksum(body: &[u8]) -> u64 {
     xxh64(body, 0)
 }
 
+/// Compares the bytes before a footer with their checksum.
 pub(crate) fn verify(body: &[u8], stored: u64) -> Result<(), DecodeError> {
     let computed = checksum(body);
     if computed == stored { Ok(()) } else { Err(DecodeError::BodyChecksum { stored, computed }) }

@@ -42,14 +42,18 @@ impl StandaloneKind {
     /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
     /// change.
     pub(crate) fn magic(self) -> [u8; 8] {
+        self.magic_and_name().0
+    }
+
+    fn magic_and_name(self) -> ([u8; 8], &'static str) {
         match self {
-            Self::Blocked => *b"\x89bloom\r\n",
-            Self::Standard => *b"\x89blstd\r\n",
-            Self::Counting => *b"\x89blcnt\r\n",
-            Self::Scalable => *b"\x89blscl\r\n",
-            Self::Frontier => *b"\x89blsiv\r\n",
-            Self::Bank => *b"\x89blbnk\r\n",
-            Self::Modular => *b"\x89blmod\r\n",
+            Self::Blocked => (*b"\x89bloom\r\n", "blocked filter"),
+            Self::Standard => (*b"\x89blstd\r\n", "standard filter"),
+            Self::Counting => (*b"\x89blcnt\r\n", "counting filter"),
+            Self::Scalable => (*b"\x89blscl\r\n", "scalable filter"),
+            Self::Frontier => (*b"\x89blsiv\r\n", "frontier"),
+            Self::Bank => (*b"\x89blbnk\r\n", "filter bank"),
+            Self::Modular => (*b"\x89blmod\r\n", "modular filter"),
         }
     }
 }
@@ -57,14 +61,6 @@ impl StandaloneKind {
 /// For example "standard filter".
 impl fmt::Display for StandaloneKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Blocked => "blocked filter",
-            Self::Standard => "standard filter",
-            Self::Counting => "counting filter",
-            Self::Scalable => "scalable filter",
-            Self::Frontier => "frontier",
-            Self::Bank => "filter bank",
-            Self::Modular => "modular filter",
-        })
+        f.write_str(self.magic_and_name().1)
     }
 }

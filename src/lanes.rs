@@ -41,10 +41,6 @@ impl<'a> ShortLanes<'a> {
         fits.then_some(Self(lanes))
     }
 
-    pub(crate) fn as_bytes(self) -> &'a [u8] {
-        self.0.as_flattened()
-    }
-
     #[inline]
     pub(crate) fn n_blocks(self) -> usize {
         n_blocks(self.0.len())
@@ -80,16 +76,6 @@ impl<'a> ShortLanes<'a> {
             }
         }
         block
-    }
-
-    /// Whole blocks that return the same answers, made in `scratch`.
-    pub(crate) fn to_blocks(self, scratch: &mut [Block; MOST_LANES]) -> BlockSlice<'_> {
-        // No more blocks than lanes.
-        let blocks = &mut scratch[..self.n_blocks()];
-        for (index, block) in blocks.iter_mut().enumerate() {
-            *block = self.block(index);
-        }
-        BlockSlice::new(blocks).expect("a short filter has at least one block")
     }
 }
 
@@ -136,7 +122,7 @@ impl<'a> Lanes<'a> {
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
             Self::Blocks(blocks) => blocks.as_slice().as_flattened(),
-            Self::Short(short) => short.as_bytes(),
+            Self::Short(short) => short.as_slice().as_flattened(),
         }
     }
 
@@ -151,8 +137,13 @@ impl<'a> Lanes<'a> {
         read(match self {
             Self::Blocks(blocks) => blocks,
             Self::Short(short) => {
+                // No more blocks than lanes.
                 scratch = [[0; BLOCK_BYTES]; MOST_LANES];
-                short.to_blocks(&mut scratch)
+                let blocks = &mut scratch[..short.n_blocks()];
+                for (index, block) in blocks.iter_mut().enumerate() {
+                    *block = short.block(index);
+                }
+                BlockSlice::new(blocks).expect("a short filter has at least one block")
             }
         })
     }

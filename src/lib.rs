@@ -145,10 +145,10 @@
 //!
 //! # Count keys, in one filter or in two
 //!
-//! [`estimated_keys`](BloomFilter::estimated_keys), [`estimated_union`](BloomFilter::estimated_union) and
-//! [`estimated_intersection`](BloomFilter::estimated_intersection) return a [`KeyEstimate`] with its standard error:
-//! 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more keys. A filter that is too full returns
-//! [`KeyEstimate::Unbounded`].
+//! [`estimated_keys`](BloomFilter::estimated_keys) of a filter, and [`estimated_union`](BloomView::estimated_union) and
+//! [`estimated_intersection`](BloomView::estimated_intersection) of its [view](BloomFilter::as_view), return a
+//! [`KeyEstimate`] with its standard error: 0.25 % of the number for 10,000 keys at 10 bits per key, and less for more
+//! keys. A filter that is too full returns `None`.
 //!
 //! # When not to use it
 //!

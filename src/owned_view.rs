@@ -4,7 +4,6 @@
 use core::fmt;
 
 use crate::error::DecodeError;
-use crate::key::Key;
 use crate::lanes::Lanes;
 use crate::view::BloomView;
 
@@ -31,7 +30,7 @@ use crate::view::BloomView;
 /// let mut filter = BloomFilter::with_fpr(1_000, 0.01)?;
 /// filter.insert("ant");
 /// let cached = OwnedView::from_standalone(AlignedBytes::copy_of(&filter.to_standalone())?)?;
-/// assert!(cached.contains("ant"));
+/// assert!(cached.as_view().contains("ant"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -96,30 +95,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Ok(Self { bytes, lanes_len, all_set })
     }
 
-    /// Hashes `key` under the filter's seed, for the `*_hash` methods.
-    #[inline]
-    #[must_use]
-    pub fn hash_key(&self, key: impl Key) -> u64 {
-        self.all_set.seed.hash(key)
-    }
-
-    /// Returns whether `key` is possibly present. `false` means definitely absent. See
-    /// [`BloomFilter::contains`](crate::BloomFilter::contains).
-    #[doc(alias = "might_contain")]
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_key(key))
-    }
-
-    /// [`contains`](Self::contains) by hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.as_view().contains_hash(hash)
-    }
-
-    /// Borrows the filter as a view, to prefetch, to verify, for batches and for everything else that a view can do.
+    /// Borrows the filter as a view, to look up keys and for everything else that a view can do. Checks only that the
+    /// bytes are still there.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);

@@ -7,19 +7,19 @@ use core::fmt;
 use serde_core::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_core::ser::{Serialize, Serializer};
 
+#[cfg(target_has_atomic = "64")]
 use crate::atomic::AtomicBloomFilter;
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::key::Key;
-#[cfg(target_has_atomic = "64")]
 use crate::memory::reserve;
 use crate::variants::{
     CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
 };
 
-/// Serializes a filter with its `to_standalone`, and deserializes it with its `from_standalone`.
+/// Serializes a filter with its `to_standalone`, and deserializes it with `$read`.
 macro_rules! as_standalone_bytes {
-    ($filter:ident $(<$item:ident>)?) => {
+    ($filter:ident $(<$item:ident>)?, $read:expr) => {
         impl $(<$item: Key>)? Serialize for $filter $(<$item>)? {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_bytes(&self.to_standalone())
@@ -28,20 +28,20 @@ macro_rules! as_standalone_bytes {
 
         impl<'de $(, $item: Key + TryFrom<Vec<u8>>)?> Deserialize<'de> for $filter $(<$item>)? {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: Self::from_standalone })
+                deserializer.deserialize_bytes(Bytes { name: stringify!($filter), read: $read })
             }
         }
     };
 }
 
 #[cfg(target_has_atomic = "64")]
-as_standalone_bytes!(AtomicBloomFilter);
-as_standalone_bytes!(BloomFilter);
-as_standalone_bytes!(CountingBloomFilter);
-as_standalone_bytes!(Frontier<T>);
-as_standalone_bytes!(ModularBloomFilter);
-as_standalone_bytes!(ScalableBloomFilter);
-as_standalone_bytes!(StandardBloomFilter);
+as_standalone_bytes!(AtomicBloomFilter, |bytes| BloomFilter::from_standalone(bytes).map(Self::from));
+as_standalone_bytes!(BloomFilter, Self::from_standalone);
+as_standalone_bytes!(CountingBloomFilter, Self::from_standalone);
+as_standalone_bytes!(Frontier<T>, Self::from_standalone);
+as_standalone_bytes!(ModularBloomFilter, Self::from_standalone);
+as_standalone_bytes!(ScalableBloomFilter, Self::from_standalone);
+as_standalone_bytes!(StandardBloomFilter, Self::from_standalone);
 
 /// Accepts bytes, or a sequence of numbers from data formats without bytes.
 struct Bytes<T> {

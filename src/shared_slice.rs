@@ -33,8 +33,8 @@ use crate::error::DecodeError;
 /// let file = Arc::new(file);
 /// let filter = SharedSlice::new(Arc::clone(&file), start..file.len())?;
 /// let table = Table { filter: OwnedView::from_compact(filter)?, file };
-/// assert!(table.filter.contains("ant"));
-/// assert!(!table.filter.contains("cat"));
+/// assert!(table.filter.as_view().contains("ant"));
+/// assert!(!table.filter.as_view().contains("cat"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct SharedSlice<T: ?Sized> {

@@ -2,9 +2,6 @@
 //! same methods.
 #![forbid(unsafe_code)]
 
-use alloc::vec::Vec;
-use core::convert::Infallible;
-
 use crate::blocks::BlockSlice;
 use crate::error::DecodeError;
 use crate::footer::{StandaloneFooter, checksum, split_filter};
@@ -13,20 +10,21 @@ use crate::kind::StandaloneKind;
 use crate::lanes::{LANE_BYTES, Lanes, with_fewest_lanes};
 use crate::mask::ProbeCount;
 
-/// Calls `write` with the lanes and the footer that follows them.
-pub(crate) fn with_standalone<T>(
+/// Calls `write` with the lanes, then with the footer that follows them.
+pub(crate) fn encode<E>(
     blocks: BlockSlice<'_>,
     k: ProbeCount,
     seed: Seed,
     keys: Option<u64>,
-    write: impl FnOnce(&[u8], &[u8]) -> T,
-) -> T {
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     with_fewest_lanes([blocks], |[lanes]| {
         let lanes = lanes.as_bytes();
         let n_lanes = (lanes.len() / LANE_BYTES) as u64;
         let (k, seed) = (k.get(), seed.get());
         let footer = StandaloneFooter::new(StandaloneKind::Blocked, n_lanes, k, seed, keys, checksum(lanes));
-        write(lanes, &footer.to_bytes())
+        write(lanes)?;
+        write(&footer.to_bytes())
     })
 }
 
@@ -47,14 +45,6 @@ pub(crate) fn split_last_standalone(bytes: &[u8]) -> Result<(&[u8], &[u8]), Deco
     Ok(bytes.split_at(start))
 }
 
-/// Takes the parts of an encoding one after the other, and never fails.
-pub(crate) fn append_to(out: &mut Vec<u8>) -> impl FnMut(&[u8]) -> Result<(), Infallible> {
-    |part| {
-        out.extend_from_slice(part);
-        Ok(())
-    }
-}
-
 /// The methods that write standalone bytes, the same for every filter: by its `encode` and `standalone_len`.
 macro_rules! standalone_io {
     () => {
@@ -63,7 +53,10 @@ macro_rules! standalone_io {
         #[must_use]
         pub fn to_standalone(&self) -> Vec<u8> {
             let mut bytes = Vec::with_capacity(self.standalone_len());
-            let Ok(()) = self.encode(crate::standalone::append_to(&mut bytes));
+            let Ok(()) = self.encode(|part| {
+                bytes.extend_from_slice(part);
+                Ok::<_, core::convert::Infallible>(())
+            });
             bytes
         }
 

@@ -220,13 +220,6 @@ impl<'a> BloomView<'a> {
         self.seed.get()
     }
 
-    /// The kernel in use, for tests and benchmarks.
-    #[doc(hidden)]
-    #[inline]
-    pub fn kernel(&self) -> Kernel {
-        self.kernel
-    }
-
     /// Number of distinct keys, if the bytes contain it. See
     /// [`BloomFilter::known_keys`](crate::BloomFilter::known_keys).
     pub fn known_keys(&self) -> Option<u64> {
@@ -243,49 +236,68 @@ impl<'a> BloomView<'a> {
 
     /// Estimates how many distinct keys were inserted, from the bits. See
     /// [`BloomFilter::estimated_keys`](crate::BloomFilter::estimated_keys). Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         // Lanes that blocks share are counted once.
         let keys = |[lanes]: [Lanes<'_>; 1]| estimate::keys(lanes.iter(), self.k());
         self.lanes.with_blocks(|blocks| lanes::with_fewest_lanes([blocks], keys))
     }
 
-    /// Estimates how many distinct keys are in at least one of two filters. See
-    /// [`BloomFilter::estimated_union`](crate::BloomFilter::estimated_union).
+    /// Estimates how many distinct keys are in at least one of two filters: the
+    /// [`estimated_keys`](Self::estimated_keys) of their union, without making it. Reads both filters; does not
+    /// allocate.
     ///
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
-    pub fn estimated_union<'b>(&self, other: impl Into<BloomView<'b>>) -> Result<KeyEstimate, MismatchError> {
-        self.compare(&other.into(), |ours, theirs| {
+    pub fn estimated_union<'b>(
+        &self,
+        other: impl Into<BloomView<'b>>,
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
+        self.compare(&other.into(), |[ours, theirs]| {
             estimate::keys(ours.iter().zip(theirs.iter()).map(|(ours, theirs)| ours | theirs), self.k())
         })
     }
 
-    /// Estimates how many distinct keys are in both of two filters. See
-    /// [`BloomFilter::estimated_intersection`](crate::BloomFilter::estimated_intersection).
+    /// Estimates how many distinct keys are in both of two filters. A negative result becomes 0. Two large filters with
+    /// few keys in common leave [a large error](KeyEstimate#keys-that-two-filters-have-in-common). Reads both filters;
+    /// does not allocate.
     ///
     /// # Errors
     ///
     /// If the filters differ in the number of blocks, k or seed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::BloomFilter;
+    ///
+    /// let mut monday = BloomFilter::with_bits_per_key(200_000, 10.0)?;
+    /// let mut tuesday = monday.clone();
+    /// monday.extend(0..200_000);
+    /// tuesday.extend(150_000..350_000);
+    /// let both_days = monday.as_view().estimated_intersection(&tuesday)?.ok_or("too full")?;
+    /// assert_eq!((both_days.keys, both_days.standard_error.round()), (50_082, 150.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn estimated_intersection<'b>(
         &self,
         other: impl Into<BloomView<'b>>,
-    ) -> Result<KeyEstimate, MismatchError> {
-        self.compare(&other.into(), |ours, theirs| {
+    ) -> Result<Option<KeyEstimate>, MismatchError> {
+        self.compare(&other.into(), |[ours, theirs]| {
             estimate::common_keys(ours.iter().zip(theirs.iter()), self.k())
         })
     }
 
+    /// Calls `read` with the lanes of both filters, in the same form.
     fn compare<T>(
         &self,
         other: &BloomView<'_>,
-        read: impl FnOnce(Lanes<'_>, Lanes<'_>) -> T,
+        read: impl FnOnce([Lanes<'_>; 2]) -> T,
     ) -> Result<T, MismatchError> {
         check_match((self.n_blocks(), self.k, self.seed), other)?;
         Ok(self.lanes.with_blocks(|ours| {
-            other.lanes.with_blocks(|theirs| {
-                lanes::with_fewest_lanes([ours, theirs], |[ours, theirs]| read(ours, theirs))
-            })
+            other.lanes.with_blocks(|theirs| lanes::with_fewest_lanes([ours, theirs], read))
         }))
     }
 
@@ -318,10 +330,7 @@ pub(crate) fn check_match(
 /// Equal filters have the same blocks, bits, k and seed, and return the same answers.
 impl PartialEq for BloomView<'_> {
     fn eq(&self, other: &Self) -> bool {
-        check_match((self.n_blocks(), self.k, self.seed), other).is_ok()
-            && self
-                .lanes
-                .with_blocks(|ours| other.lanes.with_blocks(|theirs| ours.as_slice() == theirs.as_slice()))
+        self.compare(other, |[ours, theirs]| ours.as_bytes() == theirs.as_bytes()) == Ok(true)
     }
 }
 
@@ -335,11 +344,23 @@ impl<'a> From<&BloomView<'a>> for BloomView<'a> {
 
 impl fmt::Debug for BloomView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BloomView")
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .field("kernel", &self.kernel)
-            .finish_non_exhaustive()
+        debug(f, "BloomView", self.n_blocks(), self.k, self.seed, self.kernel)
     }
+}
+
+/// `Debug` of a filter: its shape in place of its bits.
+pub(crate) fn debug(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    n_blocks: usize,
+    k: ProbeCount,
+    seed: Seed,
+    kernel: Kernel,
+) -> fmt::Result {
+    f.debug_struct(name)
+        .field("n_blocks", &n_blocks)
+        .field("k", &k.get())
+        .field("seed", &seed.get())
+        .field("kernel", &kernel)
+        .finish_non_exhaustive()
 }

@@ -6,13 +6,14 @@ mod common;
 use std::string::FromUtf8Error;
 
 use bloomline::sstable::FilterPolicy;
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{Frontier, ScalableBloomFilter};
 use bloomline::{
     BloomFilter, BloomView, DecodeError, FilterBuilder, Key, OwnedView, StandaloneFooter, StandaloneKind, mix,
 };
 use common::allocations::{allocated, kept};
 use common::decode::{decoders_survive, forge_footer as forge, forge_loads};
 use common::errors::error;
+use common::{counting, standard};
 use proptest::prelude::*;
 
 fn sample() -> BloomFilter {
@@ -333,8 +334,8 @@ fn filters_free_their_memory() {
 #[test]
 fn a_footer_describes_each_kind_of_filter_without_opening_it() {
     let blocked = sample().to_standalone();
-    let standard = StandardBloomFilter::with_bits(1_000, 7).unwrap().with_seed(5).unwrap().to_standalone();
-    let counting = CountingBloomFilter::with_blocks(3, 6).unwrap().to_standalone();
+    let standard = standard::with_bits(1_000, 7).unwrap().with_seed(5).unwrap().to_standalone();
+    let counting = counting::with_blocks(3, 6).unwrap().to_standalone();
     for (bytes, kind, size, k) in [
         (&blocked, StandaloneKind::Blocked, 8 * sample().n_blocks() as u64, sample().k()),
         (&standard, StandaloneKind::Standard, 1_000, 7),
@@ -383,7 +384,7 @@ fn an_owned_filter_is_verified_before_it_is_made() {
 
     let mut compact = Vec::new();
     sample().write_compact(&mut compact).unwrap();
-    let copy = BloomFilter::from_compact_with_seed(&compact, sample().seed()).unwrap();
+    let copy = BloomView::from_compact_with_seed(&compact, sample().seed()).unwrap().to_filter().unwrap();
     assert!(copy == sample());
     assert_eq!(BloomFilter::from_compact(&compact).unwrap().seed(), 0);
     assert_eq!(

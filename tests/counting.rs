@@ -6,9 +6,9 @@ mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
-use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Kernel, Key, mix, sizing};
+use bloomline::{BloomFilter, BloomView, BuildError, DecodeError, Kernel, Key, Sizing, mix, sizing};
 use common::allocations::allocated;
-use common::counting::{Input, counting};
+use common::counting::{self, Input, counting};
 use common::decode::{counting_decoder_survives, forge_footer as forge};
 use common::errors::error;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const FOOTER_BYTES: usize = 64;
 
 fn with_blocks(n_blocks: usize, k: u32) -> CountingBloomFilter {
-    CountingBloomFilter::with_blocks(n_blocks, k).expect("a small filter")
+    counting::with_blocks(n_blocks, k).expect("a small filter")
 }
 
 fn filled<K: Key>(mut filter: CountingBloomFilter, keys: &[K]) -> CountingBloomFilter {
@@ -186,7 +186,8 @@ fn saturated_counters_stay_saturated() {
 
 /// A filter with 10 bits per key and k = 6 that contains `mix(i)` for each `i` in `0..keys`.
 fn half_full(keys: u64) -> CountingBloomFilter {
-    let mut filter = CountingBloomFilter::with_bits_per_key(keys as usize, 10.0).unwrap();
+    let mut filter =
+        CountingBloomFilter::with_sizing(Sizing::for_bits_per_key(keys as usize, 10.0).unwrap()).unwrap();
     assert_eq!(filter.as_filter().k(), 6);
     filter.insert_batch(&(0..keys).map(mix).collect::<Vec<_>>());
     filter
@@ -270,15 +271,15 @@ fn shapes_are_those_requested() {
     assert_eq!(filter.byte_len(), 5 * plain.byte_len());
     assert!((filter.byte_len()..filter.byte_len() + 2 * 64).contains(&bytes), "{bytes} bytes");
     let filter = filled(filter, &["ant", "bee"]);
-    assert_eq!(filter.as_filter().estimated_keys().keys(), Some(2));
+    assert_eq!(filter.as_filter().estimated_keys().map(|estimate| estimate.keys), Some(2));
     assert!(BloomFilter::from(filter.clone()) == *filter.as_filter());
     assert!(filter != filled(filter.clone(), &["ant"]), "equal bits but different counters");
 
     for k in [0, 17] {
-        assert_eq!(CountingBloomFilter::with_blocks(1, k), error!(BuildError::Probes { k, most: 16 }));
+        assert_eq!(counting::with_blocks(1, k), error!(BuildError::Probes { k, most: 16 }));
     }
     for n_blocks in [0, usize::MAX] {
-        let error = CountingBloomFilter::with_blocks(n_blocks, 6).unwrap_err();
+        let error = counting::with_blocks(n_blocks, 6).unwrap_err();
         assert!(matches!(error, BuildError::Blocks { n_blocks: found, .. } if found == n_blocks as u64));
     }
 }

@@ -316,7 +316,7 @@ fn a_saved_frontier_is_restored() {
         frontier.write_standalone(&mut file).unwrap();
         assert!(file == frontier.to_standalone());
         let copy = Frontier::<String>::from_standalone(&file).unwrap();
-        assert!(copy.iter().eq(&frontier) && copy.to_standalone() == frontier.to_standalone());
+        assert!(copy.iter().eq(frontier.iter()) && copy.to_standalone() == frontier.to_standalone());
     }
 }
 

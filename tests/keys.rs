@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::{
     FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
     PartitionedFilterBuilder,
@@ -13,7 +14,7 @@ use bloomline::sstable::{
 use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, FilterBuilder, Key, OwnedView, SharedSlice,
-    hash_key,
+    Sizing, hash_key,
 };
 
 fn bytes_of(key: impl Key) -> Vec<u8> {
@@ -94,12 +95,12 @@ fn every_filter_finds_a_key_of_another_type() {
     let bytes = filter.to_standalone();
     let view = BloomView::from_standalone(&bytes).unwrap();
     let owned = OwnedView::from_standalone(&bytes).unwrap();
-    let atomic = AtomicBloomFilter::from_standalone(&bytes).unwrap();
+    let atomic = AtomicBloomFilter::from(BloomFilter::from_standalone(&bytes).unwrap());
     present(&|hash| filter.contains_hash(hash));
     present(&|hash| view.contains_hash(hash));
-    present(&|hash| owned.contains_hash(hash));
+    present(&|hash| owned.as_view().contains_hash(hash));
     present(&|hash| atomic.contains_hash(hash));
-    let answers = [filter.contains(42), view.contains(42), owned.contains(42), atomic.contains(42)];
+    let answers = [filter.contains(42), view.contains(42), owned.as_view().contains(42), atomic.contains(42)];
     assert_eq!(answers, [true; 4]);
 }
 
@@ -110,11 +111,12 @@ fn every_type_hashes_under_its_own_seed() {
     let filter = BloomFilter::with_blocks(3, 6).unwrap().with_seed(9).unwrap();
     assert_eq!((filter.hash_key(42), filter.as_view().hash_key(42)), (hash, hash));
     assert_eq!(AtomicBloomFilter::from(filter.clone()).hash_key(42), hash);
-    assert_eq!(OwnedView::from_compact_with_seed(filter.to_compact(), 9).unwrap().hash_key(42), hash);
+    let owned = OwnedView::from_compact_with_seed(filter.to_compact(), 9).unwrap();
+    assert_eq!(owned.as_view().hash_key(42), hash);
     assert_eq!(FilterBuilder::with_fpr(0.01).unwrap().with_seed(9).unwrap().hash_key(42), hash);
     let (mut standard, mut counting, mut scalable) = (
-        StandardBloomFilter::with_bits(100, 6).unwrap().with_seed(9).unwrap(),
-        CountingBloomFilter::with_blocks(3, 6).unwrap().with_seed(9).unwrap(),
+        StandardBloomFilter::with_sizing(StandardSizing::new(100, 6).unwrap()).unwrap().with_seed(9).unwrap(),
+        CountingBloomFilter::with_sizing(Sizing::new(3, 6).unwrap()).unwrap().with_seed(9).unwrap(),
         ScalableBloomFilter::with_fpr(10, 0.01).unwrap().with_seed(9).unwrap(),
     );
     assert_eq!([standard.hash_key(42), counting.hash_key(42), scalable.hash_key(42)], [hash; 3]);

@@ -358,7 +358,6 @@ fn every_decoder_reports_that_memory_ran_out() {
     let (standalone, compact) = (filter.to_standalone(), filter.to_compact());
     assert_eq!(attempts(|| BloomFilter::from_standalone(&standalone)), (filter.clone(), 1));
     assert_eq!(attempts(|| BloomFilter::from_compact(&compact)), (filter, 1));
-    assert_eq!(attempts(|| AtomicBloomFilter::from_standalone(&standalone)).1, 1);
     assert_eq!(attempts(|| AlignedBytes::copy_of(&compact)).1, 1);
 
     let mut standard = StandardBloomFilter::with_fpr(100, 0.01).unwrap();
@@ -381,7 +380,7 @@ fn every_decoder_reports_that_memory_ran_out() {
         frontier.extend((0..10).map(|i| i.to_string()));
         let bytes = frontier.to_standalone();
         let (copy, failures) = attempts(|| Frontier::<String>::from_standalone(&bytes));
-        assert!(copy.iter().eq(&frontier) && failures > 10, "{failures}");
+        assert!(copy.iter().eq(frontier.iter()) && failures > 10, "{failures}");
     }
 }
 
@@ -396,14 +395,14 @@ fn a_bank_stays_as_it_was() {
         .collect();
     // A list of the filters that grows twice, and the bank.
     let (bank, failures) = attempts(|| FilterBank::from_filters(&filters));
-    assert_eq!((bank.slots(), failures), (9, 4));
+    assert_eq!((bank.as_view().slots(), failures), (9, 4));
     let bytes = bank.to_standalone();
     assert_eq!(attempts(|| FilterBank::from_standalone(&bytes)).1, 1);
     assert_eq!(attempts(|| BankView::from_standalone(&bytes)).1, 0);
     assert_eq!(attempts(|| bank.as_view().get(8)).1, 1);
 
     let unchanged = |same: &FilterBank| {
-        assert_eq!((same.slots(), same.capacity()), (9, 16));
+        assert_eq!((same.as_view().slots(), same.capacity()), (9, 16));
         assert!((0..9).all(|slot| same.as_view().get(slot).unwrap() == filters[slot]));
     };
     let failures = sweep(
@@ -411,7 +410,7 @@ fn a_bank_stays_as_it_was() {
         |bank| bank.reserve(9),
         unchanged,
         |bank, ()| {
-            assert_eq!((bank.slots(), bank.capacity()), (9, 32));
+            assert_eq!((bank.as_view().slots(), bank.capacity()), (9, 32));
         },
     );
     assert_eq!(failures, 1);
@@ -420,7 +419,7 @@ fn a_bank_stays_as_it_was() {
         |bank| bank.push_all(&filters[..7]),
         unchanged,
         |bank, range| {
-            assert_eq!((range, bank.slots(), bank.capacity()), (9..16, 16, 16));
+            assert_eq!((range, bank.as_view().slots(), bank.capacity()), (9..16, 16, 16));
             assert!((0..16).all(|slot| bank.as_view().get(slot).unwrap() == filters[slot % 9]));
         },
     );

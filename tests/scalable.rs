@@ -14,6 +14,7 @@ use bloomline::{
 use common::allocations::{allocated, kept};
 use common::decode::{forge_footer as forge, forge_loads, scalable_decoder_survives};
 use common::errors::error;
+use common::lockstep::reference_kernel;
 use common::scalable::{Input, scalable, with_growth};
 use proptest::prelude::*;
 
@@ -387,10 +388,6 @@ fn assert_holds(filter: &ScalableBloomFilter, numbers: std::ops::Range<u64>) {
     assert!(read == written, "{filter:?}");
 }
 
-fn reference() -> Kernel {
-    Kernel::by_name("reference").unwrap()
-}
-
 /// `numbers`, or rather `mix` of each, in a filter of fixed size made for them.
 fn fixed(numbers: std::ops::Range<u64>, fpr: f64) -> BloomFilter {
     let mut filter = BloomFilter::with_fpr(numbers.clone().count(), fpr).unwrap();
@@ -404,7 +401,7 @@ fn a_filter_of_fixed_size_goes_on_growing() {
     for (fpr, most, of_plan) in
         [(0.01, 0.02, 0.02), (0.01, 0.1, 0.1), (0.05, 0.06, 0.06), (0.001, 0.0012, 0.0012)]
     {
-        let old = fixed(0..5_000, fpr).with_kernel(reference());
+        let old = fixed(0..5_000, fpr).with_kernel(reference_kernel());
         let (k, taken) = (old.k(), old.estimated_fpr());
         let mut filter = ScalableBloomFilter::from_filter(old.clone(), 5_000, most).unwrap();
         assert!(
@@ -417,7 +414,7 @@ fn a_filter_of_fixed_size_goes_on_growing() {
             (5_000, 5_000, 2)
         );
         assert!(filter.filters()[0] == old && filter.filters()[1].k() == k);
-        assert_eq!(filter.filters()[1].kernel(), reference());
+        assert_eq!(filter.filters()[1].kernel(), reference_kernel());
         assert_holds(&filter, 0..5_000);
         for keys in [5_001, 50_000, 200_000] {
             filter = filter.with_kernel(Kernel::active());
@@ -621,11 +618,11 @@ fn a_union_with_an_empty_filter_changes_nothing() {
     filter.union_with(&with_fpr(60, 0.1).with_seed(99).unwrap()).unwrap();
     assert_eq!(filter, sample());
     // Nor is the room of an empty filter lost.
-    let mut filter = with_fpr(60, 0.1).with_seed(99).unwrap().with_kernel(reference());
+    let mut filter = with_fpr(60, 0.1).with_seed(99).unwrap().with_kernel(reference_kernel());
     filter.union_with(&sample()).unwrap();
     assert_eq!(filter.inserted_keys(), sample().inserted_keys());
     assert_eq!(filter.filters(), sample().filters());
-    assert!(filter.filters().iter().all(|filter| filter.kernel() == reference()));
+    assert!(filter.filters().iter().all(|filter| filter.kernel() == reference_kernel()));
     assert!((0.1..0.12).contains(&filter.fpr()), "{}", filter.fpr());
 }
 
@@ -781,9 +778,9 @@ fn bitmaps_need_a_byte_per_eight_hashes() {
 
 #[test]
 fn a_copy_goes_on_as_its_original() {
-    let mut filter = sample().with_kernel(reference());
+    let mut filter = sample().with_kernel(reference_kernel());
     let mut copy = filter.try_clone().unwrap();
-    assert!(copy == filter && copy.filters().iter().all(|filter| filter.kernel() == reference()));
+    assert!(copy == filter && copy.filters().iter().all(|filter| filter.kernel() == reference_kernel()));
     for filter in [&mut copy, &mut filter] {
         assert!(filter.try_insert("new").unwrap() && !filter.try_insert("new").unwrap());
         filter.insert_batch(&(0..500).map(mix).collect::<Vec<_>>());

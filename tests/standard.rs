@@ -20,7 +20,11 @@ use proptest::prelude::*;
 const FOOTER_BYTES: usize = 64;
 
 fn with_bits(size_bits: u64, k: u32) -> StandardBloomFilter {
-    StandardBloomFilter::with_bits(size_bits, k).expect("a small filter")
+    common::standard::with_bits(size_bits, k).expect("a small filter")
+}
+
+fn of_bits_per_key(keys: usize, bits_per_key: f64) -> Result<StandardBloomFilter, BuildError> {
+    StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(keys, bits_per_key)?)
 }
 
 /// The rate by the formula of finite m and n, not by its limit.
@@ -340,15 +344,19 @@ fn the_measured_fpr_is_the_requested_fpr() {
 fn the_estimates_are_accurate() {
     for k in [1, 4, 7, 13, 40] {
         let keys = if cfg!(miri) { 400 } else { 20_000 };
-        let mut filter = StandardBloomFilter::with_bits(keys * 2 * u64::from(k), k).unwrap();
+        let mut filter = with_bits(keys * 2 * u64::from(k), k);
         assert_eq!(
-            (filter.estimated_keys().keys(), filter.estimated_fpr(), filter.fill_ratio()),
+            (
+                filter.estimated_keys().map(|estimate| estimate.keys),
+                filter.estimated_fpr(),
+                filter.fill_ratio()
+            ),
             (Some(0), 0.0, 0.0)
         );
         for quarter in 1..=4 {
             let inserted = quarter * keys / 4;
             filter.insert_batch(&(inserted - keys / 4..inserted).map(mix).collect::<Vec<_>>());
-            let estimate = filter.estimated_keys().keys().unwrap();
+            let estimate = filter.estimated_keys().unwrap().keys;
             let tolerance = if cfg!(miri) { 0.2 } else { 0.015 };
             assert!(
                 (estimate as f64 / inserted as f64 - 1.0).abs() < tolerance,
@@ -362,7 +370,10 @@ fn the_estimates_are_accurate() {
     }
     let mut one = with_bits(1, 1);
     assert!(!one.contains("ant") && one.insert("ant") && !one.insert("bee") && one.contains("cat"));
-    assert_eq!((one.estimated_keys().keys(), one.estimated_fpr(), one.fill_ratio()), (None, 1.0, 1.0));
+    assert_eq!(
+        (one.estimated_keys().map(|estimate| estimate.keys), one.estimated_fpr(), one.fill_ratio()),
+        (None, 1.0, 1.0)
+    );
 }
 
 /// Bits per key, the first k, and the false-positive rates from that k on, from Pei Cao, "Bloom filters: the math",
@@ -458,7 +469,7 @@ fn sizes_are_the_smallest_that_keep_the_fpr() {
         }
         let sizing = StandardSizing::for_bits_per_key(keys, 10.0).unwrap();
         assert_eq!(sizing.bit_len(), 10 * keys.max(1) as u64);
-        let filter = StandardBloomFilter::with_bits_per_key(keys.min(1_000), 10.0).unwrap();
+        let filter = of_bits_per_key(keys.min(1_000), 10.0).unwrap();
         assert_eq!(filter.bit_len(), 10 * keys.clamp(1, 1_000) as u64);
     }
 }
@@ -475,21 +486,21 @@ fn numbers_out_of_range_are_refused() {
     }
     for value in [f64::NAN, 0.0, -1.0, 64.1, f64::INFINITY] {
         let refused = |error: BuildError| assert!(matches!(error, BuildError::BitsPerKey { .. }), "{error}");
-        refused(StandardBloomFilter::with_bits_per_key(10, value).unwrap_err());
+        refused(of_bits_per_key(10, value).unwrap_err());
         refused(standard::fpr(value, 7).unwrap_err());
         refused(standard::best_k(value).unwrap_err());
     }
     for k in [0, 65, u32::MAX] {
-        let error = StandardBloomFilter::with_bits(10, k).unwrap_err();
+        let error = common::standard::with_bits(10, k).unwrap_err();
         assert_eq!(error, error!(BuildError::Probes { k, most: 64 }));
         assert_eq!(exact_fpr(10, 10, k), Err(error));
         assert_eq!(standard::fpr(10.0, k), Err(error));
     }
-    let no_bits = StandardBloomFilter::with_bits(0, 7).unwrap_err();
+    let no_bits = common::standard::with_bits(0, 7).unwrap_err();
     assert_eq!(Err(no_bits), exact_fpr(0, 7, 7));
     assert!(matches!(no_bits, BuildError::Bits { bit_len: 0, .. }));
     assert!(matches!(
-        StandardBloomFilter::with_bits(u64::MAX, 7),
+        common::standard::with_bits(u64::MAX, 7),
         Err(BuildError::OutOfMemory { .. } | BuildError::Bits { .. })
     ));
     let most = StandardSizing::for_fpr(usize::MAX, 0.9);

@@ -128,10 +128,9 @@ fn an_owned_view_answers_as_a_view_and_allocates_nothing() {
         let (allocated, owned) = allocated(|| OwnedView::from_compact(Arc::clone(&bytes)).unwrap());
         assert_eq!(allocated, 0);
         assert_eq!(answers(&owned.as_view()), answers(&view));
-        assert!((0..2_000).all(|i| owned.contains_hash(mix(i)) == view.contains_hash(mix(i))));
         assert_eq!(
-            (owned.contains("ant"), owned.contains("bee")),
-            (view.contains("ant"), view.contains("bee"))
+            ["ant", "bee"].map(|key| owned.as_view().contains(key)),
+            ["ant", "bee"].map(|key| view.contains(key))
         );
         assert_eq!(format!("{owned:?}"), format!("OwnedView({view:?})"));
         assert!(Arc::ptr_eq(owned.get_ref(), &bytes));
@@ -151,9 +150,7 @@ fn an_owned_view_lives_beside_what_it_reads() {
     let table = Table { filter: OwnedView::from_standalone(Arc::clone(&file)).unwrap(), file };
     let table = std::thread::spawn(|| table).join().unwrap();
     let view = table.filter.as_view();
-    assert!(
-        view.to_filter().unwrap() == filter && table.filter.contains("ant") && !table.filter.contains("bee")
-    );
+    assert!(view.to_filter().unwrap() == filter && view.contains("ant") && !view.contains("bee"));
     assert_eq!((view.seed(), view.known_keys(), view.verify()), (5, None, Ok(())));
 
     let mut damaged = table.file.to_vec();
@@ -167,7 +164,7 @@ fn an_owned_view_lives_beside_what_it_reads() {
     let mut compact = Vec::new();
     filter.write_compact(&mut compact).unwrap();
     let owned = OwnedView::from_compact_with_seed(compact, 5).unwrap();
-    assert!(owned.as_view().to_filter().unwrap() == filter && owned.contains("ant"));
+    assert!(owned.as_view().to_filter().unwrap() == filter && owned.as_view().contains("ant"));
 }
 
 /// `Arc<Mmap>` is no `AsRef<[u8]>`, so everybody would write this type.
@@ -257,9 +254,10 @@ fn filters_views_and_owned_views_are_combined_alike() {
         atomic.union_with(&view).map(|()| atomic.to_filter().unwrap()),
     ];
     assert!(united.iter().all(|united| *united == Ok(of(0..300))));
-    assert_eq!(ours.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
-    assert_eq!(view.estimated_union(&ours), ours.estimated_union(view));
-    assert_eq!(view.estimated_intersection(&ours), ours.estimated_intersection(&theirs));
+    let ours_view = ours.as_view();
+    assert_eq!(ours_view.estimated_union(&theirs), Ok(of(0..300).estimated_keys()));
+    assert_eq!(view.estimated_union(&ours), ours_view.estimated_union(view));
+    assert_eq!(view.estimated_intersection(&ours), ours_view.estimated_intersection(&theirs));
     let seeded = AtomicBloomFilter::from(BloomFilter::with_blocks(9, 6).unwrap().with_seed(1).unwrap());
     assert_eq!(seeded.union_with(&ours), error!(MismatchError::Seed { ours: 1, theirs: 0 }));
     assert_eq!(seeded.fill_ratio(), 0.0);
@@ -275,8 +273,8 @@ fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
         for keys in [0..0, 0..3, 3..n_blocks as u64 * 40] {
             keys.clone().for_each(|key| _ = atomic.insert(key));
             filter.extend(keys);
-            let atomic_again = AtomicBloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
-            for atomic in [&atomic, &atomic_again] {
+            let again = BloomFilter::from_standalone(&atomic.to_standalone()).unwrap();
+            for atomic in [&atomic, &AtomicBloomFilter::from(again)] {
                 assert!(atomic.to_filter().unwrap() == filter, "{n_blocks} blocks");
                 assert_eq!(atomic.estimated_keys(), filter.estimated_keys());
                 assert_eq!(atomic.estimated_fpr(), filter.estimated_fpr());
@@ -323,7 +321,10 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
         let before = owned.as_view().n_blocks();
         for length in (0..n_bytes - 1).step_by(7) {
             owned.get_ref().1.set(length);
-            assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{length} bytes");
+            assert!(
+                (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
+                "{length} bytes"
+            );
         }
         owned.get_ref().1.set(n_bytes - 1);
         assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
@@ -347,7 +348,10 @@ fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
     for shorter in 0..len {
         file.1.store(shorter, Relaxed);
         assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
-        assert!((0..10).all(|i| owned.contains_hash(mix(i))) && owned.contains("ant"), "{shorter} bytes");
+        assert!(
+            (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
+            "{shorter} bytes"
+        );
     }
 }
 

@@ -56,7 +56,7 @@ impl Filters {
                 (0..SEGMENTS).filter(|&segment| answers[segment]).collect()
             }
             Self::InMemory(filters) => {
-                (0..SEGMENTS).filter(|&segment| filters[segment].contains_hash(hash)).collect()
+                (0..SEGMENTS).filter(|&segment| filters[segment].as_view().contains_hash(hash)).collect()
             }
             Self::Bank(footer) => {
                 let region = bucket.get("bank".into(), Some(footer.range(hash).into())).await?;
@@ -154,7 +154,7 @@ async fn measure(store_name: &str, store: impl ObjectStore) -> anyhow::Result<()
     let footer = BankFooter::read(&bucket.get("bank".into(), Some(GetRange::Suffix(64))).await?)?;
     get(("bank, in store", Filters::Bank(footer), 1), bucket, &filters).await?;
 
-    let (blocks, region) = (footer.n_blocks(), footer.range(0).end);
+    let (blocks, region) = (filters[0].n_blocks(), footer.range(0).end);
     println!("Each filter has {blocks} blocks of 64 bytes, the bank {blocks} regions of {region} bytes.\n");
     Ok(())
 }

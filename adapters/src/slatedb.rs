@@ -388,7 +388,7 @@ impl Stored for OwnedView<AlignedBytes> {
     }
 
     fn contains(&self, entry: &[u8]) -> bool {
-        self.contains(entry)
+        self.as_view().contains(entry)
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {
@@ -402,7 +402,8 @@ impl Stored for OwnedView<AlignedBytes> {
 
 impl Stored for StandardBloomFilter {
     fn build(hashes: &mut FilterBuilder, bits_per_key: f64) -> Option<Self> {
-        let mut filter = Self::with_bits_per_key(hashes.len(), bits_per_key).ok()?;
+        let sizing = StandardSizing::for_bits_per_key(hashes.len(), bits_per_key).ok()?;
+        let mut filter = Self::with_sizing(sizing).ok()?;
         hashes.hashes().for_each(|hashes| filter.insert_batch(hashes));
         Some(filter)
     }

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
     or_record(None, || {
         // SAFETY: the caller keeps the bytes readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(AtomicFilter(AtomicBloomFilter::from_standalone(bytes)?)))
+        boxed(|| Ok(AtomicFilter(BloomFilter::from_standalone(bytes)?.into())))
     })
 }
 
@@ -288,7 +288,10 @@ pub extern "C" fn bloomline_atomic_filter_fill_ratio(filter: Option<&AtomicFilte
 /// Returns the number of distinct keys inserted, estimated from the bits. See `bloomline_filter_estimated_keys`.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_estimated_keys(filter: Option<&AtomicFilter>) -> u64 {
-    or_record(u64::MAX, || Ok(not_null(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
+    or_record(u64::MAX, || {
+        let estimate = not_null(filter, "filter")?.0.estimated_keys();
+        Ok(estimate.map_or(u64::MAX, |estimate| estimate.keys))
+    })
 }
 
 /// Returns the probability that a lookup of a key never inserted returns true. See `bloomline_filter_estimated_fpr`.
@@ -310,7 +313,7 @@ pub extern "C" fn bloomline_atomic_filter_to_standalone(
     or_record(ptr::null_mut(), || {
         allocated_with_length(length, || {
             let AtomicFilter(filter) = not_null(filter, "filter")?;
-            // Not `standalone_len`, which inserts of other threads may change.
+            // At most: inserts of other threads may change the length.
             let room = filter.byte_len() + StandaloneFooter::LEN;
             written(room, |bytes| filter.write_standalone(bytes))
         })

@@ -334,7 +334,10 @@ pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
 /// filter. Reads the whole filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_keys(filter: Option<&Filter>) -> u64 {
-    or_record(u64::MAX, || Ok(not_null(filter, "filter")?.0.estimated_keys().keys().unwrap_or(u64::MAX)))
+    or_record(u64::MAX, || {
+        let estimate = not_null(filter, "filter")?.0.estimated_keys();
+        Ok(estimate.map_or(u64::MAX, |estimate| estimate.keys))
+    })
 }
 
 /// Returns the probability that a lookup of a key never inserted returns true: exact for the bits as they are. Reads

@@ -89,21 +89,21 @@ pub fn counted(number: u64, noun: &str) -> String {
 }
 
 /// For example "about 100,019 ± 81".
-pub fn estimate(keys: KeyEstimate) -> String {
-    match (keys.keys(), keys.standard_error()) {
-        (Some(keys), Some(error)) => format!("about {} ± {}", grouped(keys), grouped(error.ceil() as u64)),
-        _ => "too many to estimate".into(),
-    }
+pub fn estimate(estimate: Option<KeyEstimate>) -> String {
+    let text = |estimate: KeyEstimate| {
+        format!("about {} ± {}", grouped(estimate.keys), grouped(estimate.standard_error.ceil() as u64))
+    };
+    estimate.map_or_else(|| "too many to estimate".into(), text)
 }
 
 /// The estimate plus four standard errors: almost never fewer than there are.
-pub fn at_most(keys: KeyEstimate) -> Option<u64> {
-    Some(keys.keys()? + (4.0 * keys.standard_error()?).ceil() as u64)
+pub fn at_most(estimate: KeyEstimate) -> u64 {
+    estimate.keys + (4.0 * estimate.standard_error).ceil() as u64
 }
 
 /// The estimate less four standard errors: almost never more than there are.
-pub fn at_least(keys: KeyEstimate) -> Option<u64> {
-    Some(keys.keys()?.saturating_sub((4.0 * keys.standard_error()?).ceil() as u64))
+pub fn at_least(estimate: KeyEstimate) -> u64 {
+    estimate.keys.saturating_sub((4.0 * estimate.standard_error).ceil() as u64)
 }
 
 /// 1241728 as 1.24 MB.

@@ -12,6 +12,7 @@ use std::thread;
 
 use assert_cmd::Command;
 use bloomline::BloomFilter;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -275,7 +276,8 @@ fn memory_that_runs_out() {
 fn memory_that_runs_out_for_a_filter() {
     let place = place();
     place.write("blocked", BloomFilter::with_blocks(1 << 19, 6).unwrap().to_standalone());
-    place.write("standard", StandardBloomFilter::with_bits(1 << 28, 7).unwrap().to_standalone());
+    let standard = StandardBloomFilter::with_sizing(StandardSizing::new(1 << 28, 7).unwrap()).unwrap();
+    place.write("standard", standard.to_standalone());
     for (name, command) in [("blocked", "fold --factor 2 -o g blocked"), ("standard", "check standard keys")]
     {
         let error = format!("bloomline: {name}: out of memory: cannot allocate ");

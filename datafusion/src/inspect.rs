@@ -89,7 +89,7 @@ impl ScalarUDFImpl for Inspect {
         match self.what {
             What::EstimatedKeys => {
                 let [filter] = exactly(name, TAKES_FILTER, args.args)?;
-                let estimate = |filter: BloomView<'_>| filter.estimated_keys().keys();
+                let estimate = |filter: BloomView<'_>| Some(filter.estimated_keys()?.keys);
                 rows.answer(Arc::new(each::<UInt64Array, _>(name, filter, estimate)?))
             }
             What::EstimatedFpr => {

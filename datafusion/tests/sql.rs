@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use bloomline::BloomFilter;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
+use bloomline::{BloomFilter, Sizing};
 use datafusion::common::DFSchema;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::collect;
@@ -119,8 +120,8 @@ fn made_by_rust() -> RecordBatch {
     let seeded = BloomFilter::with_blocks(12, 7).unwrap().with_seed(0x5eed).unwrap();
     let mut full = BloomFilter::with_blocks(1, 7).unwrap();
     full.extend(0..10_000);
-    let mut standard = StandardBloomFilter::with_bits(1000, 7).unwrap();
-    let mut counting = CountingBloomFilter::with_blocks(12, 7).unwrap();
+    let mut standard = StandardBloomFilter::with_sizing(StandardSizing::new(1000, 7).unwrap()).unwrap();
+    let mut counting = CountingBloomFilter::with_sizing(Sizing::new(12, 7).unwrap()).unwrap();
     for key in keys {
         standard.insert(key);
         counting.insert(key);

@@ -11,6 +11,7 @@ use std::time::Instant;
 use std::{env, fs, process};
 
 use bloomline::hash_key;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use table::{Result, Table};
@@ -98,7 +99,8 @@ fn databases(keys: &[Vec<u8>], policy: &FilterPolicy) -> Result<[Tables; 3]> {
         entries.sort_unstable();
         let path = env::temp_dir().join(format!("bloomline-{}", process::id()));
         table::write(&path, &entries, policy)?;
-        let mut standard = StandardBloomFilter::with_bits_per_key(keys.len(), policy.bits_per_key())?;
+        let sizing = StandardSizing::for_bits_per_key(keys.len(), policy.bits_per_key())?;
+        let mut standard = StandardBloomFilter::with_sizing(sizing)?;
         keys.iter().for_each(|key| _ = standard.insert(key));
         for (database, standard) in databases.iter_mut().zip([None, Some(standard), None]) {
             database.push((Table::open(&path)?, standard));

@@ -73,7 +73,7 @@ impl Table {
 
     /// Returns the key's value. `hash` is `hash_key(key, 0)`, the same for all tables.
     pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Vec<u8>>> {
-        if self.filter.as_ref().is_some_and(|filter| !filter.contains_hash(hash)) {
+        if self.filter.as_ref().is_some_and(|filter| !filter.as_view().contains_hash(hash)) {
             return Ok(None); // definitely absent
         }
         let blocks = self.index.partition_point(|(first_key, _)| &**first_key <= key);

@@ -237,7 +237,7 @@ impl Filter {
     pub fn contains(&self, len: usize) -> bool {
         staged(len, |key| match &self.0 {
             Bits::Owned(filter) => filter.contains(key),
-            Bits::Opened(view) => view.contains(key),
+            Bits::Opened(view) => view.as_view().contains(key),
         })
     }
 
@@ -312,15 +312,15 @@ impl Filter {
     }
 
     pub fn estimated_keys(&self) -> Option<Vec<f64>> {
-        numbers(self.view().estimated_keys())
+        self.view().estimated_keys().map(numbers)
     }
 
     pub fn estimated_union(&self, other: &Filter) -> Result<Option<Vec<f64>>, JsError> {
-        Ok(numbers(self.view().estimated_union(other.view())?))
+        Ok(self.view().estimated_union(other.view())?.map(numbers))
     }
 
     pub fn estimated_intersection(&self, other: &Filter) -> Result<Option<Vec<f64>>, JsError> {
-        Ok(numbers(self.view().estimated_intersection(other.view())?))
+        Ok(self.view().estimated_intersection(other.view())?.map(numbers))
     }
 
     pub fn to_standalone(&self) -> Result<Bytes, JsError> {
@@ -337,8 +337,8 @@ impl Filter {
 }
 
 /// The estimate and its standard error.
-fn numbers(estimate: KeyEstimate) -> Option<Vec<f64>> {
-    Some(vec![estimate.keys()? as f64, estimate.standard_error()?])
+fn numbers(estimate: KeyEstimate) -> Vec<f64> {
+    vec![estimate.keys as f64, estimate.standard_error]
 }
 
 /// An error if what was allocated leaves less than this, because the program ends if a few bytes cannot be allocated.

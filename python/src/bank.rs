@@ -172,7 +172,7 @@ impl FilterBank {
     /// A row of answers for each key.
     fn rows_of(&self, asked: &mut Asked) -> PyResult<Vec<u8>> {
         // Filters may have been pushed since.
-        asked.slots = self.read().slots();
+        asked.slots = self.read().as_view().slots();
         asked.reserve(0)?;
         let (slots, row_len, mut rows) = (asked.slots, asked.row_len(), mem::take(&mut asked.rows));
         let mut signals = Signals::new();
@@ -313,7 +313,7 @@ impl FilterBank {
 
     /// Number of slots.
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.slots())
+        self.quickly(py, |bank| bank.as_view().slots())
     }
 
     /// Slots that the bank has room for.
@@ -406,8 +406,8 @@ impl FilterBank {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         self.quickly(py, |bank| {
-            let [slots, capacity, size] = [bank.slots(), bank.capacity(), bank.as_view().n_blocks()];
-            let (k, seed) = (bank.as_view().k(), self.seed);
+            let (view, capacity, seed) = (bank.as_view(), bank.capacity(), self.seed);
+            let (slots, size, k) = (view.slots(), view.n_blocks(), view.k());
             format!("FilterBank(slots={slots}, capacity={capacity}, n_blocks={size}, k={k}, seed={seed})")
         })
     }

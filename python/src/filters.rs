@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bloomline::{BuildError, KeyEstimate, MismatchError, StandaloneFooter, variants};
+use bloomline::sizing::standard::StandardSizing;
+use bloomline::{BuildError, KeyEstimate, MismatchError, Sizing, StandaloneFooter, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -49,9 +50,9 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
     allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
-fn estimate(estimate: KeyEstimate) -> (f64, f64) {
-    let keys = estimate.keys().map_or(f64::INFINITY, |keys| keys as f64);
-    (keys, estimate.standard_error().unwrap_or(f64::INFINITY))
+fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
+    estimate
+        .map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
 }
 
 /// Locks two filters in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each other.
@@ -288,7 +289,7 @@ macro_rules! filter_class {
 
 /// A class over a filter that is made for a number of keys.
 macro_rules! sized_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $Sizing:ty, { $($own:tt)* }) => {
         filter_class! {
             $(#[$doc])*
             $Class over $Filter, {
@@ -312,7 +313,8 @@ macro_rules! sized_filter_class {
                     #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let filter = <$Filter>::with_bits_per_key(expected_keys, bits_per_key);
+                    let sizing = <$Sizing>::for_bits_per_key(expected_keys, bits_per_key);
+                    let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
@@ -344,10 +346,10 @@ macro_rules! sized_filter_class {
 
 /// A class over a filter of a number of keys that can be combined with others of its size.
 macro_rules! uniting_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $Sizing:ty, { $($own:tt)* }) => {
         sized_filter_class! {
             $(#[$doc])*
-            $Class over $Filter, {
+            $Class over $Filter, sized by $Sizing, {
                 fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
                     let union = self.copy(other.py())?;
                     union.unite(other.py(), other.get())?;
@@ -422,7 +424,7 @@ uniting_filter_class! {
     /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key; the size is rounded up, by at most
     /// 1 % or one block, so that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter, {
+    BloomFilter over bloomline::BloomFilter, sized by Sizing, {
         /// Opens a file that `save` or the command line wrote.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file; truncating the file meanwhile ends the
@@ -473,7 +475,7 @@ uniting_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, {
+    CountingBloomFilter over variants::CountingBloomFilter, sized by Sizing, {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
@@ -535,7 +537,7 @@ sized_filter_class! {
 
 uniting_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter, {
+    StandardBloomFilter over variants::StandardBloomFilter, sized by StandardSizing, {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {

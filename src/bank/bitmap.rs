@@ -45,15 +45,9 @@ impl SlotBitmap {
         self.words.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
-    /// Number of bits that are set.
+    /// Number of bits that are set: 0 if the key is definitely absent from all filters.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// Returns whether no bit is set: the key is definitely absent from all filters.
-    pub fn is_empty(&self) -> bool {
-        // Without a branch on each word, whose outcomes would be random.
-        self.words.iter().fold(0, |all, word| all | word) == 0
     }
 
     /// The bits: slot `s` is bit `s % 64` of word `s / 64`. Words at the end may be missing or zero.
@@ -61,19 +55,16 @@ impl SlotBitmap {
         &self.words
     }
 
-    /// `len` words, to be overwritten.
+    /// Has `write` overwrite the words of this number of slots. Returns whether any bit is then set.
     #[inline]
-    pub(super) fn words_mut(&mut self, len: usize) -> &mut [u64] {
-        self.words.resize(len, 0);
-        &mut self.words
-    }
-
-    /// Clears the bits from `slots` on.
-    #[inline]
-    pub(super) fn clear_from(&mut self, slots: usize) {
+    pub(super) fn fill(&mut self, slots: usize, write: impl FnOnce(&mut [u64])) -> bool {
+        self.words.resize(slots.div_ceil(64), 0);
+        write(&mut self.words);
         if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
             *last &= !(!0 << (slots % 64));
         }
+        // Without a branch on each word, whose outcomes would be random.
+        self.words.iter().fold(0, |all, word| all | word) != 0
     }
 }
 

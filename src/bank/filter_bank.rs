@@ -4,15 +4,17 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use super::checksum::{self, Checksums};
 use super::error::BankError;
-use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, copy_rows, rows_len};
+use super::shape::{KEYS_BYTES, MOST_SLOTS, Shape, TRAILER_BYTES, copy_rows, rows_len};
 use super::view::BankView;
 use crate::aligned_bytes::AlignedBytes;
 use crate::blocks::{BLOCK_BYTES, Block, LANES, lanes};
 use crate::error::{BuildError, DecodeError};
-use crate::footer;
+use crate::footer::{self, StandaloneFooter};
 use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS, Square};
+use crate::kind::StandaloneKind;
 use crate::memory::{OutOfMemory, reserve};
 use crate::sizing::Sizing;
 use crate::standalone;
@@ -103,11 +105,42 @@ impl FilterBank {
     /// Length of the standalone bytes.
     #[must_use]
     pub fn standalone_len(&self) -> usize {
-        self.view.standalone_len()
+        self.view.shape.standalone_len() as usize
     }
 
-    fn encode<E>(&self, write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        self.view.encode(write)
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let Shape { n_blocks, slots, k, seed, .. } = self.view.shape;
+        let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
+        for slot in 0..slots {
+            keys.extend(self.view.known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
+        }
+        let mut copy = alloc::vec![0; rows_len(slots)];
+        let hash = |block| checksum::region_hash(self.stored_rows(block, &mut copy), block);
+        let contents = checksum::contents((0..n_blocks).map(hash), &keys);
+        let (size, slots) = (n_blocks as u64, Some(slots as u64));
+        let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
+        let footer = footer.to_bytes();
+        let checksums = Checksums::of_footer(&footer);
+        let mut region = Vec::with_capacity(copy.len() + TRAILER_BYTES);
+        for block in 0..n_blocks {
+            region.clear();
+            region.extend_from_slice(self.stored_rows(block, &mut copy));
+            region.extend(checksums.of_region(checksum::region_hash(&region, block)).to_le_bytes());
+            region.resize(copy.len() + TRAILER_BYTES, 0);
+            write(&region)?;
+        }
+        write(&keys)?;
+        write(&footer)
+    }
+
+    /// The rows of a region in the length for these slots, in `copy` if they have another.
+    fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
+        let rows = self.view.rows(block).expect("a view of all rows");
+        if rows.len() == copy.len() {
+            return rows;
+        }
+        copy_rows(rows, copy, self.view.shape.slots);
+        copy
     }
 
     /// Copies the rows and known keys of a bank with as many slots.
@@ -159,11 +192,6 @@ impl FilterBank {
     #[inline]
     pub fn as_view(&self) -> &BankView<AlignedBytes> {
         &self.view
-    }
-
-    /// Number of slots, each with a filter.
-    pub fn slots(&self) -> usize {
-        self.view.shape.slots
     }
 
     /// Slots that the bank has room for.

@@ -122,21 +122,6 @@ impl BankFooter {
     pub fn slots(&self) -> usize {
         self.shape.slots
     }
-
-    /// Number of blocks of each filter.
-    pub fn n_blocks(&self) -> usize {
-        self.shape.n_blocks
-    }
-
-    /// Probes per key, 1 to 16.
-    pub fn k(&self) -> u32 {
-        self.shape.k.get()
-    }
-
-    /// The seed that keys are hashed with.
-    pub fn seed(&self) -> u64 {
-        self.shape.seed.get()
-    }
 }
 
 pub(super) fn wrong_size(n_blocks: u64, found_bytes: usize) -> DecodeError {

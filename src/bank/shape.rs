@@ -32,12 +32,6 @@ impl Shape {
         block_index(hash, self.n_blocks)
     }
 
-    /// Words of a bitmap of all slots.
-    #[inline]
-    pub(super) fn n_words(&self) -> usize {
-        self.slots.div_ceil(64)
-    }
-
     /// Bytes of all regions.
     pub(super) fn regions_len(&self) -> usize {
         self.n_blocks * self.stride
@@ -52,13 +46,10 @@ impl Shape {
     /// Looks up a hash in the rows of its region. Without them, every slot possibly has the key.
     #[inline]
     pub(super) fn find(&self, rows: Option<&[u8]>, hash: u64, found: &mut SlotBitmap) -> bool {
-        let words = found.words_mut(self.n_words());
-        match rows {
+        found.fill(self.slots, |words| match rows {
             Some(rows) => self.kernel.find(rows, hash, self.k, words),
             None => words.fill(!0),
-        }
-        found.clear_from(self.slots);
-        !found.is_empty()
+        })
     }
 
     pub(super) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,21 +1,18 @@
 //! `BankView`: lookups in a bank's bytes.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use super::bitmap::SlotBitmap;
-use super::checksum::{self, Checksums};
+use super::checksum::Checksums;
 use super::error::BankError;
 use super::footer::{BankFooter, wrong_size};
-use super::shape::{KEYS_BYTES, Shape, TRAILER_BYTES, copy_rows, rows_len};
+use super::shape::{KEYS_BYTES, Shape};
 use crate::blocks::{BLOCK_BYTES, Block, Blocks};
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter};
 use crate::kernel::{self, Kernel, ROWS};
 use crate::key::Key;
-use crate::kind::StandaloneKind;
-use crate::standalone;
 
 /// A bank read in place from its standalone bytes, without copying, or a [`FilterBank`](crate::bank::FilterBank) borrowed.
 ///
@@ -88,8 +85,9 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// were verified when they were copied.
     pub fn verify(&self) -> Result<(), DecodeError> {
         let (checksums, bytes) = (self.checksums.ok_or(DecodeError::NoChecksum)?, self.bytes.as_ref());
-        let shorter = DecodeError::TooShort { found: bytes.len(), least: self.standalone_len() };
-        let all = bytes.get(..self.standalone_len() - StandaloneFooter::LEN).ok_or(shorter)?;
+        let least = self.shape.standalone_len() as usize;
+        let shorter = DecodeError::TooShort { found: bytes.len(), least };
+        let all = bytes.get(..least - StandaloneFooter::LEN).ok_or(shorter)?;
         let (regions, known_keys) = all.split_at(self.shape.regions_len());
         checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
@@ -159,7 +157,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(rows) = self.rows(self.shape.block_of(hash)) {
-            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.n_words().min(64));
+            kernel::prefetch_rows(rows, hash, self.shape.k, self.shape.slots.div_ceil(64).min(64));
         }
     }
 
@@ -241,54 +239,6 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// Bytes of the view, or memory of the [`FilterBank`](crate::bank::FilterBank).
     pub fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
-    }
-
-    /// Length of the standalone bytes.
-    #[must_use]
-    pub fn standalone_len(&self) -> usize {
-        self.shape.standalone_len() as usize
-    }
-
-    /// The rows of a region in the length for these slots, in `copy` if they have another.
-    fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
-        match self.rows(block) {
-            Some(rows) if rows.len() == copy.len() => return rows,
-            Some(rows) => copy_rows(rows, copy, self.shape.slots),
-            None => copy.fill(0xff),
-        }
-        copy
-    }
-
-    standalone::standalone_io!();
-
-    pub(super) fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let stored = self.bytes.as_ref().get(..self.standalone_len());
-        if let Some(stored) = stored.filter(|_| self.checksums.is_some()) {
-            // As they are: new checksums would hide damage.
-            return write(stored);
-        }
-        let Shape { n_blocks, slots, k, seed, .. } = self.shape;
-        let mut keys = Vec::with_capacity(slots * KEYS_BYTES);
-        for slot in 0..slots {
-            keys.extend(self.known_keys(slot).unwrap_or(footer::UNKNOWN_KEYS).to_le_bytes());
-        }
-        let mut copy = alloc::vec![0; rows_len(slots)];
-        let hash = |block| checksum::region_hash(self.stored_rows(block, &mut copy), block);
-        let contents = checksum::contents((0..n_blocks).map(hash), &keys);
-        let (size, slots) = (n_blocks as u64, Some(slots as u64));
-        let footer = StandaloneFooter::new(StandaloneKind::Bank, size, k.get(), seed.get(), slots, contents);
-        let footer = footer.to_bytes();
-        let checksums = Checksums::of_footer(&footer);
-        let mut region = Vec::with_capacity(copy.len() + TRAILER_BYTES);
-        for block in 0..n_blocks {
-            region.clear();
-            region.extend_from_slice(self.stored_rows(block, &mut copy));
-            region.extend(checksums.of_region(checksum::region_hash(&region, block)).to_le_bytes());
-            region.resize(copy.len() + TRAILER_BYTES, 0);
-            write(&region)?;
-        }
-        write(&keys)?;
-        write(&footer)
     }
 }
 

@@ -73,31 +73,18 @@ fn and<const BYTES: usize, const WORDS: usize>(
     k: ProbeCount,
     found: &mut [u64],
 ) {
+    let row_len = region.len() / ROWS;
+    assert!(offset + BYTES <= row_len, "a part of each row");
     let mut all = [!0; WORDS];
-    for_each_part::<BYTES>(region, offset, hash, k, |part| {
+    for_each_row(hash, k, |row| {
+        // SAFETY: the region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row has
+        // `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
+        let part: &[u8; BYTES] = unsafe { &*region.as_ptr().add(row * row_len + offset).cast() };
         let mut words = [[0; 8]; WORDS];
         words.as_flattened_mut()[..BYTES].copy_from_slice(part);
         all = array::from_fn(|i| all[i] & u64::from_le_bytes(words[i]));
     });
     found.copy_from_slice(&all);
-}
-
-/// Calls `with` with `BYTES` bytes of each row of a hash, from an offset on.
-#[inline(always)]
-fn for_each_part<const BYTES: usize>(
-    region: &[u8],
-    offset: usize,
-    hash: u64,
-    k: ProbeCount,
-    mut with: impl FnMut(&[u8; BYTES]),
-) {
-    let row_len = region.len() / ROWS;
-    assert!(offset + BYTES <= row_len, "a part of each row");
-    for_each_row(hash, k, |row| {
-        // SAFETY: the region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row has
-        // `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
-        with(unsafe { &*region.as_ptr().add(row * row_len + offset).cast() });
-    });
 }
 
 /// Starts loading the first bytes of the rows of a hash, for as many words as given.

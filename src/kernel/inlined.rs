@@ -60,15 +60,12 @@ static CONSTANTS: [Constants; LANES] = {
             ignored: [0; LANES],
         }
     }; LANES];
-    let mut count = 0;
-    while count < LANES {
-        let mut rotation = 0;
-        while rotation < LANES {
-            all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
-            all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
-            rotation += 1;
-        }
-        count += 1;
+    let mut entry = 0;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES, entry % LANES);
+        all[count].probed[rotation] = avx512::PROBED[count][rotation] as u32;
+        all[count].ignored[rotation] = !avx2::PROBED[count][rotation] as u32;
+        entry += 1;
     }
     all
 };

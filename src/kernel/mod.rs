@@ -174,12 +174,6 @@ impl Kernel {
         Self(ACTIVE.get(KernelId::ALL, KernelId::fastest))
     }
 
-    /// The available kernel with this name: for tests and benchmarks.
-    #[doc(hidden)]
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::available().find(|kernel| kernel.name() == name)
-    }
-
     /// The kernel's name.
     pub fn name(self) -> &'static str {
         self.0.name()

@@ -27,15 +27,12 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
 /// the space: a filter touches one cache line of it.
 static ROWS: Aligned = {
     let mut rows = [[0; LANES]; LANES];
-    let mut count = 1;
-    while count <= LANES {
-        let mut rotation = 0;
-        while rotation < LANES {
-            let unrotated = 0x0101_0101_0101_0101 >> (8 * (LANES - count));
-            rows[count - 1][rotation] = u64::rotate_left(unrotated, 8 * rotation as u32);
-            rotation += 1;
-        }
-        count += 1;
+    let mut entry = 0;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES + 1, entry % LANES);
+        let from_lane_0 = 0x0101_0101_0101_0101 >> (8 * (LANES - count));
+        rows[count - 1][rotation] = u64::rotate_left(from_lane_0, 8 * rotation as u32);
+        entry += 1;
     }
     Aligned(rows)
 };

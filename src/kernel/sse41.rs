@@ -30,15 +30,12 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
 /// For each lane that is probed, the lower of its two bits in a mask of 16 bytes.
 static PROBED: Table<u16> = {
     let mut table = [[0; LANES]; LANES];
-    let mut count = 1;
-    while count <= LANES {
-        let mut rotation = 0;
-        while rotation < LANES {
-            let from_lane_0 = 0x5555_u16 >> (16 - 2 * count);
-            table[count - 1][rotation] = from_lane_0.rotate_left(2 * rotation as u32);
-            rotation += 1;
-        }
-        count += 1;
+    let mut entry = 0;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES + 1, entry % LANES);
+        let from_lane_0 = 0x5555_u16 >> (16 - 2 * count);
+        table[count - 1][rotation] = from_lane_0.rotate_left(2 * rotation as u32);
+        entry += 1;
     }
     table
 };

@@ -31,17 +31,11 @@ pub(super) fn rotation(first: u64) -> usize {
 pub(super) type Table<T> = [[T; LANES]; LANES];
 
 /// What a kernel needs for the probes of the first word and, if k is above 8, of the second.
+#[derive(Clone, Copy)]
 pub(super) struct PerWord<E: 'static> {
     pub(super) first: &'static E,
     pub(super) second: Option<&'static E>,
 }
-
-impl<E> Clone for PerWord<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for PerWord<E> {}
 
 impl<E> PerWord<E> {
     /// From a table with an entry for each number of probes.
@@ -79,24 +73,22 @@ impl<T> PerWord<[T; LANES]> {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(super) const fn lane_bits(order: [usize; LANES]) -> Table<u8> {
     let mut table = [[0; LANES]; LANES];
-    let mut count = 1;
-    while count <= LANES {
-        let mut rotation = 0;
-        while rotation < LANES {
-            let mut bit = 0;
-            while bit < LANES {
-                let is_probed = (order[bit] + LANES - rotation) % LANES < count;
-                table[count - 1][rotation] |= (is_probed as u8) << bit;
-                bit += 1;
-            }
-            rotation += 1;
+    let mut entry = 0;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES + 1, entry % LANES);
+        let mut bit = 0;
+        while bit < LANES {
+            let is_probed = (order[bit] + LANES - rotation) % LANES < count;
+            table[count - 1][rotation] |= (is_probed as u8) << bit;
+            bit += 1;
         }
-        count += 1;
+        entry += 1;
     }
     table
 }
 
 /// An operand with a value for each lane, in a cache line of its own.
+#[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Row(pub(super) [u64; LANES]);
 
@@ -105,19 +97,16 @@ pub(super) struct Row(pub(super) [u64; LANES]);
 /// Shifting the row instead of a constant 1 selects the lanes for the cost of one load, without a compare or a mask
 /// register. Of the table's 4 KiB, a filter touches the 512 bytes of its own k.
 pub(super) static ROWS: Table<Row> = {
-    let mut rows = [const { [const { Row([0; LANES]) }; LANES] }; LANES];
-    let mut count = 1;
-    while count <= LANES {
-        let mut rotation = 0;
-        while rotation < LANES {
-            let mut probe = 0;
-            while probe < count {
-                rows[count - 1][rotation].0[(rotation + probe) % LANES] = 1;
-                probe += 1;
-            }
-            rotation += 1;
+    let mut rows = [[Row([0; LANES]); LANES]; LANES];
+    let mut entry = 0;
+    while entry < LANES * LANES {
+        let (count, rotation) = (entry / LANES + 1, entry % LANES);
+        let mut probe = 0;
+        while probe < count {
+            rows[count - 1][rotation].0[(rotation + probe) % LANES] = 1;
+            probe += 1;
         }
-        count += 1;
+        entry += 1;
     }
     rows
 };
@@ -128,14 +117,11 @@ pub(super) static ROWS: Table<Row> = {
 pub(super) fn steps(n_lanes: usize) -> &'static [u32; LANES] {
     static STEPS: [[u32; LANES]; LANES + 1] = {
         let mut steps = [[0; LANES]; LANES + 1];
-        let mut n_lanes = 1;
-        while n_lanes <= LANES {
-            let mut lane = 0;
-            while lane < LANES {
-                steps[n_lanes][lane] = (lane % n_lanes) as u32;
-                lane += 1;
-            }
-            n_lanes += 1;
+        let mut entry = LANES;
+        while entry < LANES * (LANES + 1) {
+            let (n_lanes, lane) = (entry / LANES, entry % LANES);
+            steps[n_lanes][lane] = (lane % n_lanes) as u32;
+            entry += 1;
         }
         steps
     };

@@ -54,7 +54,7 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
 }
 
 /// The most bits that the address space can hold.
-const MAX_BITS: u64 = if cfg!(target_pointer_width = "64") { u64::MAX } else { 512 * MAX_BLOCKS as u64 };
+const MAX_BITS: u64 = (MAX_BLOCKS as u64).saturating_mul(512);
 
 /// The size of a [`StandardBloomFilter`](crate::variants::StandardBloomFilter): its number of bits and its probes per
 /// key.

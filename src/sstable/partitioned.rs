@@ -1,6 +1,7 @@
 //! Partitioned filters for large tables, so that a lookup needs one partition in memory and not all of them.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
@@ -108,7 +109,7 @@ impl PartitionedFilterBuilder {
         // Cannot fail after a partition was cut: it leaves room for a hash.
         self.keys.make_room_for_one()?;
         // Copied before the hash: after it, the next key's comparison would wait for the copy.
-        replace(&mut self.last_key, key);
+        key.clone_into(&mut self.last_key);
         self.keys.insert(key);
         self.n_keys += 1;
         Ok(if is_full { Ended::Partition(&self.finished) } else { Ended::Nothing })
@@ -117,18 +118,17 @@ impl PartitionedFilterBuilder {
     /// Cuts the current partition, if it has keys, and starts the next one.
     #[cold]
     fn start(&mut self, first_key: &[u8], filter: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        if self.n_keys > 0 {
-            reserve_len(&mut self.finished, first_key.len())?;
-            self.cut(filter)?;
-        } else {
-            reserve_len(&mut self.first_key, first_key.len())?;
-        }
-        replace(&mut self.first_key, first_key);
+        // `cut` exchanges the two.
+        reserve_len(&mut self.finished, first_key.len())?;
+        self.cut(filter)?;
+        first_key.clone_into(&mut self.first_key);
         Ok(())
     }
 
     fn cut(&mut self, filter: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        self.keys.write_compact(filter)?;
+        if self.n_keys > 0 {
+            self.keys.write_compact(filter)?;
+        }
         self.n_keys = 0;
         mem::swap(&mut self.first_key, &mut self.finished);
         Ok(())
@@ -141,25 +141,17 @@ impl PartitionedFilterBuilder {
     ///
     /// If memory runs out. The builder then keeps its keys, and `filter` its bytes.
     pub fn finish(&mut self, filter: &mut Vec<u8>) -> Result<Ended<'_>, BuildError> {
-        if self.n_keys == 0 {
-            return Ok(Ended::Nothing);
-        }
+        let has_keys = self.n_keys > 0;
         self.cut(filter)?;
-        Ok(Ended::Partition(&self.finished))
+        Ok(if has_keys { Ended::Partition(&self.finished) } else { Ended::Nothing })
     }
 }
 
 /// Reserves memory for `len` bytes in all.
 #[inline]
 fn reserve_len(bytes: &mut Vec<u8>, len: usize) -> Result<(), OutOfMemory> {
-    // In this form, `replace` need not check the capacity again.
+    // In this form, a copy into `bytes` need not check the capacity again.
     if len > bytes.capacity() { reserve(bytes, len - bytes.len()) } else { Ok(()) }
-}
-
-#[inline]
-fn replace(bytes: &mut Vec<u8>, with: &[u8]) {
-    bytes.clear();
-    bytes.extend_from_slice(with);
 }
 
 impl fmt::Debug for PartitionedFilterBuilder {

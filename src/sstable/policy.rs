@@ -91,7 +91,7 @@ impl FilterPolicy {
 
     /// Bits for each distinct key, before rounding up: a filter takes up to 9 bytes more, one of whole blocks up to 65.
     pub fn bits_per_key(&self) -> f64 {
-        self.builder.bits_per_key()
+        self.builder.bits_per_key
     }
 
     /// Returns whether `key` is possibly among the keys that `filter` was created from. `false` is certain.

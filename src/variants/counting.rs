@@ -130,32 +130,23 @@ impl CountingBloomFilter {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, sized as
-    /// [`BloomFilter::with_bits_per_key`] sizes it. The counters take four times as much memory on top.
-    ///
-    /// # Errors
-    ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
-    /// for bits and counters cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
-    }
-
-    /// An empty filter of `n_blocks` blocks of 64 bytes, each with 256 bytes of counters, and `k` probes per key, 1 to
-    /// 16.
-    ///
-    /// # Errors
-    ///
-    /// If `n_blocks` or `k` is out of range, or memory for bits and counters cannot be allocated.
-    pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
-        Self::with_sizing(Sizing::new(n_blocks, k)?)
-    }
-
-    /// An empty filter of this size, and four times as much memory for the counters.
+    /// An empty filter of this size, computed from bits per key or given as a number of blocks and k. The counters take
+    /// four times as much memory on top.
     ///
     /// # Errors
     ///
     /// If memory for bits and counters cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::Sizing;
+    /// use bloomline::variants::CountingBloomFilter;
+    ///
+    /// let filter = CountingBloomFilter::with_sizing(Sizing::for_bits_per_key(1_000, 10.0)?)?;
+    /// assert_eq!((filter.as_filter().byte_len(), filter.byte_len()), (1_280, 6_400));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn with_sizing(sizing: Sizing) -> Result<Self, BuildError> {
         let counters = Blocks::zeroed(sizing.n_blocks().saturating_mul(COUNTER_BLOCKS))?;
         Ok(Self { filter: BloomFilter::with_sizing(sizing)?, counters })
@@ -370,7 +361,7 @@ impl CountingBloomFilter {
         let (body, footer) = footer::split_filter(bytes, StandaloneKind::Counting)?;
         let k = footer.probe_count(ProbeCount::new)?;
         footer.check_size(body)?;
-        footer.verify(body)?;
+        footer::verify(body, footer.body_checksum)?;
         let counters = Blocks::try_from_bytes(body)?;
         let mut blocks = Blocks::zeroed(counters.len() / COUNTER_BLOCKS)?;
         for (block, counters) in blocks.as_mut_slice().iter_mut().zip(body.as_chunks().0) {
@@ -399,12 +390,10 @@ impl From<CountingBloomFilter> for BloomFilter {
     }
 }
 
-/// Equal if both give the same answers, and will after the same inserts and removes: same blocks, counters, k and seed.
+/// Equal if both give the same answers, and will after the same inserts and removes: same filter and counters.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.filter.k() == other.filter.k()
-            && self.filter.seed() == other.filter.seed()
-            && self.counters() == other.counters()
+        self.filter == other.filter && self.counters() == other.counters()
     }
 }
 
@@ -418,12 +407,8 @@ impl<K: Key> Extend<K> for CountingBloomFilter {
 
 impl fmt::Debug for CountingBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountingBloomFilter")
-            .field("n_blocks", &self.filter.n_blocks())
-            .field("k", &self.filter.k())
-            .field("seed", &self.filter.seed())
-            .field("kernel", &self.filter.kernel())
-            .finish_non_exhaustive()
+        f.write_str("Counting")?;
+        self.filter.fmt(f)
     }
 }
 

@@ -158,7 +158,8 @@ impl<T: Key> Frontier<T> {
 
     fn add(&mut self, item: T) -> Result<bool, OutOfMemory> {
         // Before the filter has the item: one that is seen and not queued would never come out.
-        reserve_one(&mut self.queue)?;
+        let bytes = (self.queue.len() + 1).saturating_mul(size_of::<T>());
+        self.queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })?;
         let is_new = match &mut self.filter {
             Filter::Fixed(filter) => filter.insert(&item),
             Filter::Growing(filter) => filter.add(filter.hash_key(&item))?,
@@ -345,11 +346,6 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     }
 }
 
-fn reserve_one<T>(queue: &mut VecDeque<T>) -> Result<(), OutOfMemory> {
-    let bytes = (queue.len() + 1).saturating_mul(size_of::<T>());
-    queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })
-}
-
 /// `None` if there are fewer than `at` bytes.
 fn split_at(bytes: &[u8], at: u64) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(at).ok()?)
@@ -365,15 +361,6 @@ impl<T: Key> Extend<T> for Frontier<T> {
     /// Calls [`insert`](Frontier::insert) for each item.
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         items.into_iter().for_each(|item| _ = self.insert(item));
-    }
-}
-
-impl<'a, T> IntoIterator for &'a Frontier<T> {
-    type Item = &'a T;
-    type IntoIter = vec_deque::Iter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.queue.iter()
     }
 }
 

@@ -98,31 +98,22 @@ impl StandardBloomFilter {
         Self::with_sizing(StandardSizing::for_fpr(expected_keys, fpr)?)
     }
 
-    /// An empty filter with `bits_per_key` for each of `expected_keys` distinct keys, and the best k for it.
-    ///
-    /// # Errors
-    ///
-    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or memory
-    /// for the filter cannot be allocated.
-    pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
-        Self::with_sizing(StandardSizing::for_bits_per_key(expected_keys, bits_per_key)?)
-    }
-
-    /// An empty filter of `bit_len` bits, any number from 1, with `k` probes per key, 1 to
-    /// [`MAX_K`](crate::sizing::standard::MAX_K).
-    ///
-    /// # Errors
-    ///
-    /// If `bit_len` or `k` is out of range, or memory for the filter cannot be allocated.
-    pub fn with_bits(bit_len: u64, k: u32) -> Result<Self, BuildError> {
-        Self::with_sizing(StandardSizing::new(bit_len, k)?)
-    }
-
-    /// An empty filter of this size.
+    /// An empty filter of this size, computed from bits per key or given as a number of bits and k.
     ///
     /// # Errors
     ///
     /// If memory for the filter cannot be allocated.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::sizing::standard::StandardSizing;
+    /// use bloomline::variants::StandardBloomFilter;
+    ///
+    /// let filter = StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(1_000, 10.0)?)?;
+    /// assert_eq!((filter.bit_len(), filter.k()), (10_000, 7));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
     pub fn with_sizing(sizing: StandardSizing) -> Result<Self, BuildError> {
         Ok(Self { blocks: Blocks::zeroed(sizing.n_blocks())?, sizing, seed: Seed::DEFAULT, keys: Some(0) })
     }
@@ -234,8 +225,7 @@ impl StandardBloomFilter {
     /// Keeps what is possibly present in both filters. Keys inserted into both stay.
     ///
     /// The false-positive rate is at most that of either filter, but above that of a filter built from the common keys.
-    /// [`estimated_keys`](Self::estimated_keys) is too high from then on: call
-    /// [`estimated_intersection`](Self::estimated_intersection) first.
+    /// [`estimated_keys`](Self::estimated_keys) is too high from then on.
     ///
     /// # Errors
     ///
@@ -305,30 +295,11 @@ impl StandardBloomFilter {
     }
 
     /// Estimates from the bits how many distinct keys were inserted: −m/k · ln(1 − fill ratio). [`KeyEstimate`]
-    /// describes how accurate that is, and when there is no estimate. Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    /// describes how accurate that is, and when there is no estimate. Also valid after [`union_with`](Self::union_with),
+    /// but not after [`intersect_with`](Self::intersect_with). Reads the whole filter.
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         estimate::standard_keys(self.ones(), self.bit_len(), self.k())
-    }
-
-    /// Estimates how many distinct keys are in either filter or in both. Reads both filters; does not allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in size, k or seed.
-    pub fn estimated_union(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        let [_, _, union] = self.joint_ones(other)?;
-        Ok(estimate::standard_keys(union, self.bit_len(), self.k()))
-    }
-
-    /// Estimates how many distinct keys are in both filters: 0 where the bits would give less. For two large filters
-    /// with few common keys, [the error is large](KeyEstimate#keys-that-two-filters-have-in-common). Reads both
-    /// filters; does not allocate.
-    ///
-    /// # Errors
-    ///
-    /// If the filters differ in size, k or seed.
-    pub fn estimated_intersection(&self, other: &Self) -> Result<KeyEstimate, MismatchError> {
-        Ok(estimate::common_standard_keys(self.joint_ones(other)?, self.bit_len(), self.k()))
     }
 
     /// The probability that a lookup of a key never inserted returns `true`: the fill ratio to the power of k. Reads
@@ -339,22 +310,8 @@ impl StandardBloomFilter {
     }
 
     fn ones(&self) -> u64 {
-        self.lanes().map(|lane| u64::from(lane.count_ones())).sum()
-    }
-
-    /// Ones in this filter, in the other, and in their union.
-    fn joint_ones(&self, other: &Self) -> Result<[u64; 3], MismatchError> {
-        self.check_match(other)?;
-        let ones = |lane: u64| u64::from(lane.count_ones());
-        Ok(self.lanes().zip(other.lanes()).fold([0; 3], |[a, b, union], (ours, theirs)| {
-            [a + ones(ours), b + ones(theirs), union + ones(ours | theirs)]
-        }))
-    }
-
-    /// The bits, 64 at a time, in the CPU's own byte order.
-    fn lanes(&self) -> impl Iterator<Item = u64> {
         let (lanes, _) = self.bytes().as_chunks();
-        lanes.iter().copied().map(u64::from_ne_bytes)
+        lanes.iter().map(|lane| u64::from(u64::from_ne_bytes(*lane).count_ones())).sum()
     }
 
     #[inline]
@@ -409,7 +366,7 @@ impl StandardBloomFilter {
         let bit_len = footer.size;
         footer.check_size(lanes)?;
         let sizing = footer.probe_count(|k| StandardSizing::new(bit_len, k))?;
-        footer.verify(lanes)?;
+        footer::verify(lanes, footer.body_checksum)?;
         let last_lane = lanes.last_chunk().map_or(0, |lane| u64::from_le_bytes(*lane));
         if !bit_len.is_multiple_of(64) && last_lane >> (bit_len % 64) != 0 {
             return Err(DecodeError::Footer { field: "number of bits", found: bit_len });

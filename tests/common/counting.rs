@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use bloomline::variants::CountingBloomFilter;
-use bloomline::{BloomFilter, Kernel, hash_key, mix};
+use bloomline::{BloomFilter, BuildError, Kernel, Sizing, hash_key, mix};
 
 use super::decode::{counting_decoder_survives, forge_footer};
 use super::model::mask;
@@ -55,14 +55,15 @@ struct Model {
     removes_are_valid: bool,
 }
 
+pub fn with_blocks(n_blocks: usize, k: u32) -> Result<CountingBloomFilter, BuildError> {
+    CountingBloomFilter::with_sizing(Sizing::new(n_blocks, k)?)
+}
+
 pub fn counting(input: Input<'_>) {
     let k = u32::from(input.k % 16) + 1;
     let n_blocks = usize::from(input.n_blocks % 6) + 1;
     let mut model = Model {
-        filter: CountingBloomFilter::with_blocks(n_blocks, k)
-            .expect("a small filter")
-            .with_seed(input.seed)
-            .unwrap(),
+        filter: with_blocks(n_blocks, k).expect("a small filter").with_seed(input.seed).unwrap(),
         hashes: BTreeMap::new(),
         counters: vec![0; 512 * n_blocks],
         removes_are_valid: true,

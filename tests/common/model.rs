@@ -215,7 +215,10 @@ impl Slot {
         self.hashes.clear();
         self.exact = true;
         assert_eq!((self.filter.known_keys(), self.filter.fill_ratio()), (Some(0), 0.0));
-        assert_eq!((self.filter.estimated_keys().keys(), self.filter.estimated_fpr()), (Some(0), 0.0));
+        assert_eq!(
+            (self.filter.estimated_keys().map(|estimate| estimate.keys), self.filter.estimated_fpr()),
+            (Some(0), 0.0)
+        );
     }
 
     fn build(&mut self, bits_per_key: f64) {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use arbitrary::Arbitrary;
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
-use bloomline::{hash_key, mix};
+use bloomline::{BuildError, hash_key, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -39,9 +40,13 @@ struct Model {
     bits: BTreeSet<u64>,
 }
 
+pub fn with_bits(bit_len: u64, k: u32) -> Result<StandardBloomFilter, BuildError> {
+    StandardBloomFilter::with_sizing(StandardSizing::new(bit_len, k)?)
+}
+
 pub fn standard(input: Input<'_>) {
     let k = u32::from(input.k % 64) + 1;
-    let filter = StandardBloomFilter::with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
+    let filter = with_bits(u64::from(input.size_bits) % 3_000 + 1, k).expect("in range");
     let mut first = Model { filter: filter.with_seed(input.seed).unwrap(), bits: BTreeSet::new() };
     let mut second = first.clone();
     for hash in (0..3).map(mix) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bloomline::sizing::standard::StandardSizing;
 use bloomline::variants::StandardBloomFilter;
 use slatedb::IterationOrder;
 use slatedb::config::ScanOptions;
@@ -90,7 +91,8 @@ fn filter_of(kind: Kind, bits_per_key: f64, entries: &BTreeSet<Bytes>) -> Vec<u8
             filter
         }
         Kind::Standard => {
-            let mut filter = StandardBloomFilter::with_bits_per_key(entries.len(), bits_per_key).unwrap();
+            let sizing = StandardSizing::for_bits_per_key(entries.len(), bits_per_key).unwrap();
+            let mut filter = StandardBloomFilter::with_sizing(sizing).unwrap();
             entries.for_each(|entry| _ = filter.insert(entry));
             filter.to_standalone()
         }

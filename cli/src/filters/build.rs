@@ -182,7 +182,7 @@ impl Built<'_> {
         let filter = &self.filter;
         // A small filter's own rate is above the model's by chance half the time.
         let sizing = Sizing::new(filter.n_blocks(), filter.k()).expect("a filter's");
-        let least = numbers::at_least(filter.estimated_keys()).unwrap_or(u64::MAX).min(self.n_lines);
+        let least = filter.estimated_keys().map_or(u64::MAX, numbers::at_least).min(self.n_lines);
         let is_overfull = sizing.fpr(least) > 1.1 * self.rate;
         is_overfull.then(|| {
             let (fpr, rate) = (percent(filter.estimated_fpr()), percent(self.rate));
@@ -207,7 +207,7 @@ impl Built<'_> {
         let filter = &self.filter;
         let keys = match (self.known_keys, filter.estimated_keys()) {
             (Some(keys), _) => counted(keys, "distinct key"),
-            (None, estimate) if estimate.keys().is_none() => "too many distinct keys to estimate".into(),
+            (None, None) => "too many distinct keys to estimate".into(),
             (None, estimate) => numbers::estimate(estimate) + " distinct keys",
         };
         note(format_args!(
@@ -230,8 +230,8 @@ impl Built<'_> {
             "seed": filter.seed(),
             "lines": self.n_lines,
             "known_keys": self.known_keys,
-            "estimated_keys": estimated.keys(),
-            "standard_error": estimated.standard_error(),
+            "estimated_keys": estimated.map(|estimate| estimate.keys),
+            "standard_error": estimated.map(|estimate| estimate.standard_error),
             "fill_ratio": filter.fill_ratio(),
             "false_positive_rate": filter.estimated_fpr(),
             "requested_false_positive_rate": self.requested(),

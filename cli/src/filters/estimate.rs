@@ -50,7 +50,8 @@ pub struct Arguments {
 #[derive(Clone, Copy)]
 enum Number {
     Known(u64),
-    Estimated(KeyEstimate),
+    /// `None` for too many.
+    Estimated(Option<KeyEstimate>),
     AtMost(u64),
 }
 
@@ -58,7 +59,7 @@ impl Number {
     fn text(self) -> String {
         match self {
             Self::Known(keys) => grouped(keys),
-            Self::Estimated(keys) => numbers::estimate(keys),
+            Self::Estimated(estimate) => numbers::estimate(estimate),
             Self::AtMost(keys) => format!("at most {}", grouped(keys)),
         }
     }
@@ -66,7 +67,10 @@ impl Number {
     fn json(self) -> Value {
         match self {
             Self::Known(keys) => json!({"keys": keys, "standard_error": 0}),
-            Self::Estimated(keys) => json!({"keys": keys.keys(), "standard_error": keys.standard_error()}),
+            Self::Estimated(estimate) => json!({
+                "keys": estimate.map(|estimate| estimate.keys),
+                "standard_error": estimate.map(|estimate| estimate.standard_error),
+            }),
             Self::AtMost(keys) => json!({"keys": null, "at_most": keys}),
         }
     }
@@ -74,7 +78,7 @@ impl Number {
     fn at_most(self) -> Option<u64> {
         match self {
             Self::Known(keys) | Self::AtMost(keys) => Some(keys),
-            Self::Estimated(keys) => numbers::at_most(keys),
+            Self::Estimated(estimate) => estimate.map(numbers::at_most),
         }
     }
 }
@@ -128,6 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         first.factor = fold(ours, &first.name, n_blocks, &second.name)?;
         second.factor = fold(theirs, &second.name, n_blocks, &first.name)?;
         let estimated = Number::Estimated;
+        let ours = ours.as_view();
         (estimated(ours.estimated_union(&*theirs)?), estimated(ours.estimated_intersection(&*theirs)?))
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
@@ -136,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         ));
         match (first.keys.at_most(), second.keys.at_most()) {
             (Some(a), Some(b)) => (Number::AtMost(a.saturating_add(b)), Number::AtMost(a.min(b))),
-            _ => (Number::Estimated(KeyEstimate::Unbounded), Number::Estimated(KeyEstimate::Unbounded)),
+            _ => (Number::Estimated(None), Number::Estimated(None)),
         }
     };
     let mut printer = Printer::new();

@@ -309,14 +309,14 @@ impl<'a> About<'a> {
     }
 
     /// What the bits of one filter show.
-    fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: KeyEstimate) {
+    fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: Option<KeyEstimate>) {
         self.fact("fill ratio", percent(fill_ratio), "fill_ratio", fill_ratio);
         let exact = |keys| format!("{}, exact", grouped(keys));
         let text = known.map_or_else(|| numbers::estimate(estimated), exact);
         self.fact("distinct keys", text, "known_keys", known);
-        self.estimated_keys = estimated.keys();
-        self.set("estimated_keys", estimated.keys());
-        self.set("standard_error", estimated.standard_error());
+        self.estimated_keys = estimated.map(|estimate| estimate.keys);
+        self.set("estimated_keys", self.estimated_keys);
+        self.set("standard_error", estimated.map(|estimate| estimate.standard_error));
     }
 
     fn requested_fpr(&mut self, fpr: f64) {

@@ -193,7 +193,7 @@ fn name_of(files: &[(String, Option<usize>)], n_blocks: usize) -> &str {
 
 /// At most this many keys are in the union of two states, almost always: keys of both count once, as the bits show.
 fn keys_in_both(union: &BloomFilter, ours: u64, theirs: u64) -> u64 {
-    let most = numbers::at_most(union.estimated_keys()).unwrap_or(u64::MAX);
+    let most = union.estimated_keys().map_or(u64::MAX, numbers::at_most);
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 

@@ -140,7 +140,7 @@ fn state_of(file: &FilterFile) -> Result<State> {
     let filter = file.filter()?;
     let keys = filter
         .known_keys()
-        .or_else(|| numbers::at_most(filter.estimated_keys()))
+        .or_else(|| filter.estimated_keys().map(numbers::at_most))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
     Ok(State { filter: Filter::Fixed(filter), capacity: keys.max(1), keys, fpr: FPR, rule: None })
 }

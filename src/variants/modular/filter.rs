@@ -297,7 +297,8 @@ impl ModularBloomFilter {
 
     /// Estimates how many distinct keys were inserted, from the bits of all modules: more exactly than a
     /// [`BloomFilter`](crate::BloomFilter) of the same size. Reads the whole filter.
-    pub fn estimated_keys(&self) -> KeyEstimate {
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         self.as_view().estimated_keys()
     }
 

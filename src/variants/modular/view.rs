@@ -10,7 +10,7 @@ use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, BlockSlice, lanes};
 use crate::error::{BuildError, DecodeError};
 use crate::estimate::KeyEstimate;
-use crate::footer::split_with_reserved;
+use crate::footer::{self, split_with_reserved};
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
@@ -96,7 +96,7 @@ impl<'a> ModularView<'a> {
             rest.is_empty() && blocks.len().is_multiple_of(n_modules) && n_blocks as u64 == footer.size;
         let blocks = BlockSlice::new(blocks).filter(|_| fits).ok_or(wrong_size)?;
         let (checksums, _) = body[end..].as_chunks();
-        footer.verify(&body[end..])?;
+        footer::verify(&body[end..], footer.body_checksum)?;
         let modules = Modules { blocks, n_blocks, k, kernel: Kernel::active() };
         Ok(Self { modules, seed: Seed::new(footer.seed), keys: footer.known_keys, checksums })
     }
@@ -256,16 +256,13 @@ impl<'a> ModularView<'a> {
 
     /// Estimates how many distinct keys were inserted, from the bits of all modules. Reads all of them. See
     /// [`KeyEstimate`].
-    pub fn estimated_keys(&self) -> KeyEstimate {
-        match self.all().estimated_keys() {
-            // Each key was counted once for each module, and the modules' errors are independent.
-            KeyEstimate::About { keys, standard_error } => {
-                let (n_modules, error) = (self.n_modules() as u64, standard_error / self.n_modules() as f64);
-                let keys = keys.saturating_add(n_modules / 2) / n_modules;
-                KeyEstimate::About { keys, standard_error: square_root(error * error + 1.0 / 12.0) }
-            }
-            unbounded => unbounded,
-        }
+    #[must_use]
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
+        // Each key was counted once for each module, and the modules' errors are independent.
+        let KeyEstimate { keys, standard_error } = self.all().estimated_keys()?;
+        let (n_modules, error) = (self.n_modules() as u64, standard_error / self.n_modules() as f64);
+        let keys = keys.saturating_add(n_modules / 2) / n_modules;
+        Some(KeyEstimate { keys, standard_error: square_root(error * error + 1.0 / 12.0) })
     }
 
     /// The probability that a key never inserted is reported as possibly present: the product of the modules' rates,

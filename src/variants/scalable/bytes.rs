@@ -12,10 +12,8 @@ use crate::blocks::BLOCK_BYTES;
 use crate::error::DecodeError;
 use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
-use crate::hash::Seed;
 use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
-use crate::mask::ProbeCount;
 use crate::memory::reserve;
 use crate::sizing;
 use crate::standalone;
@@ -89,43 +87,41 @@ impl ScalableBloomFilter {
         check(of_all > 0.0 && of_all.is_finite(), "false-positive rate of all, in bits,", of_all.to_bits())?;
         let series = Series::new(initial_capacity, fpr, growth, tightening)
             .map_err(|_| wrong("false-positive rate, in bits,", fpr.to_bits()))?;
-        let (filters, loads) = split_loads(body, n_filters).ok_or(wrong("number of filters", n_filters))?;
-        let (loads, checksum) = loads.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
-        footer::verify(loads, u64::from_le_bytes(*checksum))?;
-        let loads = || loads.as_chunks::<LOAD_BYTES>().0.iter().map(load_of);
+        let wrong_number = wrong("number of filters", n_filters);
+        let (filters, loads, checksum) = split_loads(body, n_filters).ok_or(wrong_number)?;
+        footer::verify(loads, checksum)?;
+        let loads = || loads.as_chunks().0.iter().map(load_of);
         // Everything is checked before memory is allocated for the first filter.
-        let last = newest_first(filters).next().unwrap_or(Err(wrong("number of filters", n_filters)))?;
+        let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
         // One hash and one mask serve all filters: a filter with another k or seed would lose keys.
-        let (k, seed) = (last.k(), last.seed());
-        let series = series.with_k(ProbeCount::new(k).map_err(|_| wrong("k", k.into()))?);
-        let bits_per_key =
-            |n_blocks: usize, keys: u64| 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
-        let (mut found, mut most_blocks) = (0, 0);
-        for (filter, load) in newest_first(filters).zip(loads().rev().map(Some).chain(iter::repeat(None))) {
+        let (k, seed, series) = (last.k, last.seed, series.with_k(last.k));
+        let mut most_blocks = 0;
+        for (filter, load) in newest_first(filters).zip(loads().rev()) {
             let filter = filter?;
-            let load = load.ok_or(wrong("number of filters", n_filters))?;
-            check(filter.k() == k, "k", filter.k().into())?;
-            check(filter.seed() == seed, "seed", filter.seed())?;
+            check(filter.k == k, "k", filter.k().into())?;
+            check(filter.seed == seed, "seed", filter.seed())?;
             check(load.keys <= load.capacity, "number of keys", load.keys)?;
             filter.verify()?;
-            found += 1;
             most_blocks = most_blocks.max(filter.n_blocks());
         }
+        let found = newest_first(filters).count();
         check(found as u64 == n_filters, "number of filters", n_filters)?;
+        let rate_of = |n_blocks: usize, keys: u64| {
+            let bits_per_key = 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
+            sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0)
+        };
         // What all keep covers what may still come: the keys that filters have room for, and the filters of the series. After
         // the checksums, because the model takes longer than they do.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
         let mut rates = series.rate_from(next);
         for (filter, load) in newest_first(filters).zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
-            let bits_per_key = bits_per_key(filter?.n_blocks(), load.capacity).min(MAX_BITS_PER_KEY);
-            let rate = sizing::fpr(bits_per_key, k).unwrap_or(1.0);
+            let rate = rate_of(filter?.n_blocks(), load.capacity);
             rates += rate;
             check(rate <= 0.5 && rates <= of_all * (1.0 + 1e-9), "capacity of a filter", load.capacity)?;
         }
         check(rates <= of_all * (1.0 + 1e-9), "false-positive rate of all, in bits,", of_all.to_bits())?;
         // The size of the next filter follows from this: forged bytes must not make it large relative to the largest.
-        let bits_per_key = bits_per_key(most_blocks, series.capacity(newest)).min(MAX_BITS_PER_KEY);
-        let is_large = sizing::fpr(bits_per_key, k).is_ok_and(|rate| rate <= series.fpr(newest));
+        let is_large = rate_of(most_blocks, series.capacity(newest)) <= series.fpr(newest);
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
         let (mut copies, mut older) = (Vec::new(), Vec::new());
         reserve(&mut copies, found)?;
@@ -135,16 +131,18 @@ impl ScalableBloomFilter {
         }
         copies.reverse();
         older.extend(loads());
-        let newest = older.pop().ok_or(wrong("number of filters", n_filters))?;
-        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed: Seed::new(seed) })
+        let newest = older.pop().ok_or(wrong_number)?;
+        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed })
     }
 }
 
-/// The filters before the keys and capacities of so many filters, and these, with their checksum. `None` if there are fewer
+/// The filters before the keys and capacities of so many filters, these, and their checksum. `None` if there are fewer
 /// bytes.
-fn split_loads(body: &[u8], n_filters: u64) -> Option<(&[u8], &[u8])> {
-    let len = usize::try_from(n_filters).ok()?.checked_mul(LOAD_BYTES)?.checked_add(CHECKSUM_BYTES)?;
-    body.split_at_checked(body.len().checked_sub(len)?)
+fn split_loads(body: &[u8], n_filters: u64) -> Option<(&[u8], &[u8], u64)> {
+    let (body, checksum) = body.split_last_chunk()?;
+    let len = usize::try_from(n_filters).ok()?.checked_mul(LOAD_BYTES)?;
+    let (filters, loads) = body.split_at_checked(body.len().checked_sub(len)?)?;
+    Some((filters, loads, u64::from_le_bytes(*checksum)))
 }
 
 fn load_of(bytes: &[u8; LOAD_BYTES]) -> Load {

@@ -12,7 +12,6 @@ use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::limits::MIN_FPR;
-use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing;
 
@@ -64,7 +63,7 @@ use crate::sizing;
 /// assert!(seen.estimated_fpr() < 0.01);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
     /// At least one; the last takes new keys. All have the same k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
@@ -145,14 +144,13 @@ impl ScalableBloomFilter {
     /// ```
     pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, 0.0)?;
-        let k = ProbeCount::new(filter.k())?;
+        let (k, seed) = (filter.k, filter.seed);
         let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
         sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
         let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_k(k);
-        let seed = Seed::new(filter.seed());
         let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
         filters.push(filter);
@@ -449,12 +447,11 @@ impl ScalableBloomFilter {
     pub fn clear(&mut self) {
         self.filters.truncate(1);
         self.older.clear();
-        let n_blocks = self.series.n_blocks(0).unwrap_or(usize::MAX);
-        for filter in &mut self.filters {
-            filter.clear();
-            if filter.n_blocks() < n_blocks {
-                *filter = or_abort(filter.try_empty(n_blocks));
-            }
+        let (first, n_blocks) = (&mut self.filters[0], self.series.n_blocks(0).unwrap_or(usize::MAX));
+        if first.n_blocks() < n_blocks {
+            *first = or_abort(first.try_empty(n_blocks));
+        } else {
+            first.clear();
         }
         self.newest = Load { keys: 0, capacity: self.series.capacity(0) };
         (self.next, self.fpr) = (1, self.series.fpr);
@@ -505,17 +502,7 @@ impl ScalableBloomFilter {
     }
 }
 
-/// Equal if both give the same answers and grow alike: same filters, number of keys and requested parameters.
-impl PartialEq for ScalableBloomFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.filters == other.filters
-            && (&self.older, self.newest) == (&other.older, other.newest)
-            && self.series == other.series
-            && (self.next, self.fpr) == (other.next, other.fpr)
-    }
-}
-
-/// No float in it is NaN.
+/// Equal filters give the same answers and grow alike. No float in them is NaN.
 impl Eq for ScalableBloomFilter {}
 
 impl<K: Key> Extend<K> for ScalableBloomFilter {

@@ -40,8 +40,8 @@ impl Series {
         // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
         // that this takes are within 2 % of the bits that each filter's own best k would take.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
-        let k = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() as u32 + 1;
-        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::new(k)?);
+        let k_less_1 = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count();
+        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k_less_1 as u8));
         Ok(Self { initial_capacity, fpr, growth, tightening, k, lowest: sizing::lowest_fpr(k) })
     }
 
@@ -63,13 +63,10 @@ impl Series {
         self.lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
-    pub(super) fn bits_per_key(&self, index: usize) -> f64 {
-        sizing::bits_per_key_of(self.fpr(index), self.k)
-    }
-
     pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        Sizing::for_bits_per_key(keys, self.bits_per_key(index)).map(Sizing::n_blocks)
+        let bits_per_key = sizing::bits_per_key_of(self.fpr(index), self.k);
+        Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
     }
 
     /// What the filters from this index on, up to 64, add to the false-positive rate.
