@@ -1,5 +1,6 @@
 //! What does each variant cost beside `BloomFilter`? Lookups of absent and present keys, inserts by one thread, and by
-//! up to eight threads into an `AtomicBloomFilter`; filters in L1, in L2 and in memory, filled at 10 bits per key.
+//! up to eight threads into an `AtomicBloomFilter`; filters in L1, in L2 and in memory, filled at 10 bits per key;
+//! `modular` and `filter20` at 20.
 //!
 //! ```text
 //! cargo bench --bench variants                  # all
@@ -12,8 +13,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{AtomicBloomFilter, BloomFilter, Sizing, mix};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
@@ -41,8 +45,16 @@ fn lookups(criterion: &mut Criterion) {
         let mut scalable = ScalableBloomFilter::with_fpr(keys.len() / 100, 0.01).expect("150 MiB");
         scalable.insert_batch(&keys);
 
+        // Twice as many bits per key, at which modules pay, and a filter of the same bits to compare with.
+        let keys_of_modules = &keys[..keys.len() / 2];
+        let mut modular = two_modules(n_blocks);
+        modular.insert_batch(keys_of_modules);
+        let mut filter20 = BloomFilter::with_blocks(n_blocks, 11).expect("64 MiB");
+        filter20.insert_batch(keys_of_modules);
+
         // From all keys, not only the first.
-        let present: Vec<u64> = (0..QUERIES).map(|i| keys[mix(i) as usize % keys.len()]).collect();
+        let present: Vec<u64> =
+            (0..QUERIES).map(|i| keys_of_modules[mix(i) as usize % keys_of_modules.len()]).collect();
         let absent: Vec<u64> = (0..QUERIES).map(|i| mix((1 << 40) + i)).collect();
         for (kind, queries) in [("absent", &absent), ("present", &present)] {
             let mut group = criterion.benchmark_group(format!("{kind}/{size}"));
@@ -60,7 +72,7 @@ fn lookups(criterion: &mut Criterion) {
                     });
                 )*};
             }
-            measure!(filter atomic counting standard scalable);
+            measure!(filter atomic counting standard scalable modular filter20);
             group.finish();
         }
     }
@@ -77,6 +89,8 @@ fn inserts(criterion: &mut Criterion) {
         measure_inserts(&mut group, "filter", &filter, |filter| filter.insert_batch(&keys));
         let counting = CountingBloomFilter::with_sizing(Sizing::new(n_blocks, K).unwrap()).expect("320 MiB");
         measure_inserts(&mut group, "counting", &counting, |filter| filter.insert_batch(&keys));
+        let modular = two_modules(n_blocks);
+        measure_inserts(&mut group, "modular", &modular, |filter| filter.insert_batch(&keys));
         let of_bits = StandardSizing::new(size_bytes as u64 * 8, 7).unwrap();
         let standard = StandardBloomFilter::with_sizing(of_bits).expect("64 MiB");
         measure_inserts(&mut group, "standard", &standard, |filter| filter.insert_batch(&keys));
@@ -93,6 +107,11 @@ fn inserts(criterion: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+fn two_modules(n_blocks: usize) -> ModularBloomFilter {
+    ModularBloomFilter::with_sizing(ModularSizing::new(2, n_blocks / 2, 6).expect("in range"))
+        .expect("64 MiB")
 }
 
 /// Inserts into an empty filter each time, because keys that are already present cost less.

@@ -44,6 +44,14 @@ pub enum BuildError {
         /// The highest number on this machine.
         most: u64,
     },
+    /// A modular filter has 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than it had.
+    #[non_exhaustive]
+    Modules {
+        /// The number given.
+        n_modules: usize,
+        /// The highest number.
+        most: usize,
+    },
     /// A standard filter has at least one bit, and no more than fit in the address space.
     #[non_exhaustive]
     Bits {
@@ -129,6 +137,9 @@ impl fmt::Display for BuildError {
             Self::Probes { k, most } => write!(f, "probes per key must be 1 to {most}, not {k}"),
             Self::Blocks { n_blocks, most } => {
                 write!(f, "a filter has 1 to {most} blocks of 64 bytes on this machine, not {n_blocks}")
+            }
+            Self::Modules { n_modules, most } => {
+                write!(f, "the number of modules must be 1 to {most}, not {n_modules}")
             }
             Self::Bits { bit_len, most } => {
                 write!(f, "a standard filter has 1 to {most} bits on this machine, not {bit_len}")
@@ -504,6 +515,7 @@ mod tests {
                 "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
             ),
             (BuildError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
+            (BuildError::Modules { n_modules: 0, most: 4 }, "the number of modules must be 1 to 4, not 0"),
             (
                 BuildError::KeyOrder { at: 3 },
                 "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \

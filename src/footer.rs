@@ -69,7 +69,7 @@ impl StandaloneFooter {
     ///
     /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
     /// of another version or has reserved bytes that are not zero, or if another hash placed the keys.
-    /// [`DecodeError::Magic`] for a scalable filter, a frontier or a bank, whose footers have other fields:
+    /// [`DecodeError::Magic`] for a scalable or modular filter, a frontier or a bank, whose footers have other fields:
     /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
@@ -210,20 +210,29 @@ pub(crate) fn split_filter(
     bytes: &[u8],
     kind: StandaloneKind,
 ) -> Result<(&[u8], StandaloneFooter), DecodeError> {
+    match split_with_reserved(bytes, kind)? {
+        (body, footer, 0) => Ok((body, footer)),
+        (_, _, found) => Err(DecodeError::Footer { field: "reserved bytes", found }),
+    }
+}
+
+/// [`split_filter`], and the bytes from 43 on, which are zero in most footers.
+pub(crate) fn split_with_reserved(
+    bytes: &[u8],
+    kind: StandaloneKind,
+) -> Result<(&[u8], StandaloneFooter, u64), DecodeError> {
     let (body, [size, keys, seed, check_value, body_checksum, last]) = split(bytes, kind)?;
-    let [version, k, hash_id, reserved @ ..] = last.to_le_bytes();
+    let [version, k, hash_id, ..] = last.to_le_bytes();
     if hash_id != hash::HASH_ID {
         return Err(DecodeError::Footer { field: "hash id", found: hash_id.into() });
-    }
-    if reserved != [0; 5] {
-        return Err(DecodeError::Footer { field: "reserved bytes", found: last >> 24 });
     }
     if check_value != hash::CHECK_VALUE {
         return Err(DecodeError::HashValue { stored: check_value, expected: hash::CHECK_VALUE });
     }
     let known_keys = Some(keys).filter(|&keys| keys != UNKNOWN_KEYS);
     let k = k.into();
-    Ok((body, StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum }))
+    let footer = StandaloneFooter { kind, version, hash_id, size, k, seed, known_keys, body_checksum };
+    Ok((body, footer, last >> 24))
 }
 
 /// A footer: the fields, their checksum and the magic.

@@ -19,11 +19,20 @@ pub enum StandaloneKind {
     Frontier,
     /// A [`FilterBank`](crate::bank::FilterBank).
     Bank,
+    /// A [`ModularBloomFilter`](crate::variants::ModularBloomFilter).
+    Modular,
 }
 
 impl StandaloneKind {
-    const ALL: [Self; 6] =
-        [Self::Blocked, Self::Standard, Self::Counting, Self::Scalable, Self::Frontier, Self::Bank];
+    const ALL: [Self; 7] = [
+        Self::Blocked,
+        Self::Standard,
+        Self::Counting,
+        Self::Scalable,
+        Self::Frontier,
+        Self::Bank,
+        Self::Modular,
+    ];
 
     /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
     pub fn of(bytes: &[u8]) -> Option<Self> {
@@ -44,6 +53,7 @@ impl StandaloneKind {
             Self::Scalable => (*b"\x89blscl\r\n", "scalable filter"),
             Self::Frontier => (*b"\x89blsiv\r\n", "frontier"),
             Self::Bank => (*b"\x89blbnk\r\n", "filter bank"),
+            Self::Modular => (*b"\x89blmod\r\n", "modular filter"),
         }
     }
 }

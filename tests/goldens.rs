@@ -13,6 +13,8 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use bloomline::bank::{BankFooter, BankView, FilterBank, SlotBitmap};
+use bloomline::sizing::ModularSizing;
+use bloomline::variants::{ModularBloomFilter, ModularView};
 use bloomline::{BloomFilter, BloomView, FilterBuilder, Kernel, Key, Sizing, StandaloneKind, hash_key};
 use table::{hex, rows};
 
@@ -356,6 +358,45 @@ fn the_worked_example_of_a_bank_is_read() {
     for (key, slots) in [("boa", &[1, 2][..]), ("bee", &[2]), ("cat", &[])] {
         assert_eq!(view.find(key, &mut found), !slots.is_empty());
         assert!(found.iter().eq(slots.iter().copied()), "{key}: {found:?}");
+    }
+}
+
+#[test]
+fn golden_modular_filters_are_read_and_written() {
+    let (animals, numbers) = (ANIMALS.map(String::from), numbers());
+    type Golden<'a> = (&'a [u8], [usize; 2], u32, u64, &'a [String], Option<u64>);
+    let goldens: [Golden<'_>; 4] = [
+        (include_bytes!("golden/modular-empty.bin"), [1, 1], 6, 0, &[], Some(0)),
+        (
+            include_bytes!("golden/modular-2-modules.bin"),
+            [2, 1],
+            3,
+            0,
+            &["boa".into(), "bee".into()],
+            Some(2),
+        ),
+        (include_bytes!("golden/modular-3-modules.bin"), [3, 7], 6, 0x5eed, &numbers[..500], None),
+        (include_bytes!("golden/modular-16-modules.bin"), [16, 2], 16, u64::MAX, &animals, Some(3)),
+    ];
+    for (golden, [n_modules, n_blocks], k, seed, keys, known_keys) in goldens {
+        let what = format!("{n_modules} modules");
+        assert_eq!(StandaloneKind::of(golden), Some(StandaloneKind::Modular));
+        let view = ModularView::from_standalone(golden).unwrap();
+        assert_eq!(
+            (view.n_modules(), view.n_blocks(), view.k(), view.seed(), view.known_keys()),
+            (n_modules, n_blocks, k, seed, known_keys)
+        );
+        let sizing = ModularSizing::new(n_modules, n_blocks, k).unwrap();
+        for kernel in Kernel::available() {
+            let filter = ModularBloomFilter::with_sizing(sizing).unwrap().with_seed(seed).unwrap();
+            let mut filter = filter.with_kernel(kernel);
+            filter.extend(keys);
+            assert!(filter.as_view() == view, "{what}, {kernel}");
+            assert!(keys.iter().all(|key| view.with_kernel(kernel).contains(key)), "{what}, {kernel}");
+        }
+        let copy = ModularBloomFilter::from_standalone(golden).unwrap();
+        assert_same_bytes(&copy.to_standalone(), golden, &what);
+        assert_same_bytes(&view.to_filter().unwrap().to_standalone(), golden, &what);
     }
 }
 

@@ -8,7 +8,9 @@ use std::ptr;
 
 use bloomline::bank::{BankError, BankView, FilterBank};
 use bloomline::sstable::{Ended, FilterPolicy, PartitionedFilterBuilder};
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder, mix,
 };
@@ -369,6 +371,11 @@ fn every_decoder_reports_that_memory_ran_out() {
     counting.insert("ant");
     let bytes = counting.to_standalone();
     assert_eq!(attempts(|| CountingBloomFilter::from_standalone(&bytes)), (counting, 2));
+
+    let mut modular = ModularBloomFilter::with_fpr(1_000, 1e-6).unwrap();
+    modular.insert("ant");
+    let bytes = modular.to_standalone();
+    assert_eq!(attempts(|| ModularBloomFilter::from_standalone(&bytes)), (modular, 1));
 
     let mut scalable = ScalableBloomFilter::with_fpr(10, 0.01).unwrap();
     scalable.extend(0..100);

@@ -3,7 +3,9 @@
 
 use std::fmt::Debug;
 
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{AtomicBloomFilter, BloomFilter};
 use serde_core::{Serialize, de::DeserializeOwned};
 
@@ -43,6 +45,10 @@ fn every_filter_round_trips() {
     let mut counting = CountingBloomFilter::with_fpr(10, 0.01).unwrap().with_seed(7).unwrap();
     counting.extend(KEYS);
     round_trips(&counting);
+
+    let mut modular = ModularBloomFilter::with_fpr(100, 1e-6).unwrap().with_seed(7).unwrap();
+    modular.extend(KEYS);
+    round_trips(&modular);
 
     let mut scalable = ScalableBloomFilter::with_fpr(1, 0.01).unwrap().with_seed(7).unwrap();
     scalable.extend(KEYS);

@@ -195,20 +195,43 @@ impl fmt::Display for Kernel {
 impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
-    #[allow(unused_variables, reason = "only x86-64 has assembly")]
     pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
         if self.0.is_compiled_in() {
             return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
         }
         let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.len());
+        // SAFETY: the blocks are borrowed, at least one.
+        let changed = unsafe { self.insert_inlined(all, hash, k) };
+        changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
+    }
+
+    /// [`insert`](Self::insert) into a block that the caller has found.
+    #[inline]
+    pub(crate) fn insert_in_block(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
+        if self.0.is_compiled_in() {
+            return dispatch!(self, insert(block, hash, k));
+        }
+        // SAFETY: the block is borrowed.
+        let changed = unsafe { self.insert_inlined((block, 1), hash, k) };
+        changed.unwrap_or_else(|| Self::insert_by_call(block, hash, k, self))
+    }
+
+    /// What the kernel's inline assembly answers after the insert, or `None` if it has none.
+    ///
+    /// # Safety
+    ///
+    /// `blocks` must be the address and the number of blocks, at least one, that nothing else accesses.
+    #[inline(always)]
+    #[allow(unused_variables, reason = "only x86-64 has assembly")]
+    unsafe fn insert_inlined(self, blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> Option<bool> {
         match self.0 {
-            // SAFETY: as in `dispatch!`, and the blocks are borrowed, at least one.
+            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx512 if inlined::AVX512 => unsafe { inlined::insert_avx512(all, hash, k) },
+            KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::insert_avx512(blocks, hash, k) }),
             // SAFETY: as above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
-            KernelId::Avx2 if inlined::AVX2 => unsafe { inlined::insert_avx2(all, hash, k) },
-            _ => Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self),
+            KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::insert_avx2(blocks, hash, k) }),
+            _ => None,
         }
     }
 
@@ -219,7 +242,7 @@ impl Kernel {
     }
 
     /// Returns whether all bits of `hash` are set in its block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn contains(self, blocks: BlockSlice<'_>, hash: u64, k: ProbeCount) -> bool {
         if self.0.is_compiled_in() {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));

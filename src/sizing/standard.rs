@@ -18,7 +18,7 @@ pub const MAX_K: u32 = 64;
 pub const MIN_FPR: f64 = 4.43e-14;
 
 /// The number of 64-bit hashes.
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+pub(super) const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// The k with the lowest false-positive rate of a standard filter at `bits_per_key`.
 ///

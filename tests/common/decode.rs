@@ -2,7 +2,9 @@
 
 use arbitrary::Arbitrary;
 use bloomline::sstable::{FilterBlockReader, FilterPolicy, PartitionIndex};
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, Frontier, ModularBloomFilter, ModularView, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeError, OwnedView};
 use xxhash_rust::xxh64::xxh64;
 
@@ -26,10 +28,12 @@ pub fn check(input: Input<'_>) {
         scalable_decoder_survives(&forge_scalable(&forged, key));
         forged.last_chunk_mut::<64>().expect("a footer")[56..].copy_from_slice(b"\x89blstd\r\n");
         standard_decoder_survives(&forged);
+        modular_decoder_survives(&forge_modular(&forged, key));
         forge_counting(&mut forged);
         counting_decoder_survives(&forged);
     }
     standard_decoder_survives(&bytes);
+    modular_decoder_survives(&bytes);
     counting_decoder_survives(&bytes);
     scalable_decoder_survives(&bytes);
     frontier_decoder_survives(&bytes);
@@ -130,6 +134,27 @@ pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut forged = standalone.to_vec();
     let footer = forged.last_chunk_mut().expect("a footer");
     footer[offset..][..bytes.len()].copy_from_slice(bytes);
+    sign(footer);
+    forged
+}
+
+/// The filter as modules, with their checksums and those of the footer. The first byte of the key is the number of modules.
+fn forge_modular(filter: &[u8], key: &[u8]) -> Vec<u8> {
+    let (body, footer) = filter.split_last_chunk::<64>().expect("a footer");
+    let n_modules = key.first().map_or(2, |n_modules| usize::from(n_modules % 20));
+    let n_blocks = body.len() / 64 / n_modules.max(1);
+    let modules = &body[..64 * n_blocks * n_modules];
+    let checksums: Vec<u8> = modules
+        .chunks(64 * n_blocks.max(1))
+        .zip(0..)
+        .flat_map(|(module, j)| xxh64(module, j).to_le_bytes())
+        .collect();
+    let mut forged = [modules, &checksums, footer].concat();
+    let footer = forged.last_chunk_mut::<64>().expect("a footer");
+    footer[..8].copy_from_slice(&(n_blocks as u64).to_le_bytes());
+    footer[32..40].copy_from_slice(&xxh64(&checksums, 0).to_le_bytes());
+    footer[43] = n_modules as u8;
+    footer[56..].copy_from_slice(b"\x89blmod\r\n");
     sign(footer);
     forged
 }
@@ -246,6 +271,37 @@ pub fn standard_decoder_survives(bytes: &[u8]) {
     for hash in (0..64).map(bloomline::mix) {
         let found = filter.contains_hash(hash);
         assert_eq!(filter.insert_hash(hash), !found);
+        assert!(filter.contains_hash(hash));
+    }
+}
+
+/// Bytes that decode are written back unchanged, and so are their first modules. Only a copy allocates memory.
+pub fn modular_decoder_survives(bytes: &[u8]) {
+    let (allocated, unverified) = allocated_by(|| ModularView::from_standalone_unverified(bytes));
+    assert_eq!(allocated, 0);
+    let (allocated, filter) = allocated_by(|| ModularBloomFilter::from_standalone(bytes));
+    let Ok(mut filter) = filter else {
+        assert_eq!(allocated, 0);
+        assert!(unverified.is_err() || unverified.is_ok_and(|view| view.verify().is_err()));
+        return;
+    };
+    let view = unverified.expect("it was just verified");
+    assert!(allocated < filter.byte_len() + 64 && filter.byte_len() == view.byte_len());
+    assert!(filter.to_standalone() == bytes || filter.known_keys().is_none());
+    assert!((0.0..=1.0).contains(&filter.estimated_fpr()) && filter.as_view() == view);
+    let mut found = [false; 64];
+    let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));
+    view.contains_batch(&hashes, &mut found);
+    for n_modules in 1..=view.n_modules() {
+        let first = view.truncated(n_modules).expect("in range");
+        first.verify().expect("it was just verified");
+        assert!(found.iter().zip(&hashes).all(|(found, hash)| !found || first.contains_hash(*hash)));
+        let copy = first.to_filter().expect("a small filter").to_standalone();
+        assert!(ModularView::from_standalone(&copy).expect("our own bytes") == first);
+    }
+    for (hash, found) in hashes.into_iter().zip(found) {
+        assert_eq!(view.contains_hash(hash), found);
+        assert_eq!(!filter.contains_hash(hash), filter.insert_hash(hash));
         assert!(filter.contains_hash(hash));
     }
 }

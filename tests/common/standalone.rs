@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 use std::io;
 
-use bloomline::variants::{CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{BuildError, DecodeError};
 
 use crate::common::allocations::allocated;
@@ -36,7 +38,7 @@ macro_rules! standalone {
     )*};
 }
 
-standalone!(CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter);
+standalone!(CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter);
 
 /// For a filter with keys.
 pub fn check<F: Standalone>(filter: F) {

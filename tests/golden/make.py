@@ -7,7 +7,7 @@ with these values. Where the two disagree, docs/format.md decides which one is w
     python3 tests/golden/make.py           writes the .tsv and .bin files and banks.rs beside it
     python3 tests/golden/make.py --check   writes nothing; exits 1 if a file differs from what would be written
     python3 tests/golden/make.py --worked  prints the worked examples of docs/format.md: of "Keys of other types", and of
-                                           sections 6 to 8 and 13
+                                           sections 6 to 8, 13 and 14
 
 Python 3, standard library only.
 """
@@ -341,6 +341,31 @@ def is_set(bank_, slots, block, row, slot):
     return bank_[at] >> slot % 8 & 1
 
 
+# Section 14: modular filters.
+
+def next_hash(h):
+    for _ in range(2):
+        h = (h ^ h >> 32) * 0xC4CEB9FE1A85EC53 & WORD
+    return h
+
+
+def modular(keys, n_modules, n_blocks, k, seed, known_keys):
+    modules = [[0] * (8 * n_blocks) for _ in range(n_modules)]
+    for key in keys:
+        h = hash_key(key, seed)
+        for module in modules:
+            block = block_of(h, n_blocks)
+            for i, bits in enumerate(mask(h, k)):
+                module[8 * block + i] |= bits
+            h = next_hash(h)
+    bodies = [b"".join(bits.to_bytes(8, "little") for bits in module) for module in modules]
+    checksums = b"".join(xxh64(body, j).to_bytes(8, "little") for j, body in enumerate(bodies))
+    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
+    footer = b"".join(field.to_bytes(8, "little") for field in fields)
+    footer += bytes([VERSION, k, HASH_ID, n_modules, 0, 0, 0, 0])
+    return b"".join(bodies) + checksums + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blmod\r\n"
+
+
 # The files.
 
 ANIMALS = [b"ant", b"bee", b"cat"]
@@ -415,6 +440,10 @@ def binary_files():
         "scalable-union.bin": scalable_union(
             [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
         "bank-3-slots.bin": worked_bank_file(),
+        "modular-empty.bin": modular([], 1, 1, 6, 0, 0),
+        "modular-2-modules.bin": modular([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2),
+        "modular-3-modules.bin": modular(NUMBERS[:500], 3, 7, 6, 0x5EED, None),
+        "modular-16-modules.bin": modular(ANIMALS, 16, 2, 16, WORD, 3),
         **{f"bank-{slots}-slots.bin": ruled_bank(slots, *rest) for slots, *rest in BANKS},
     }
 
@@ -587,6 +616,24 @@ def worked_bank():
     ])
 
 
+def worked_modular():
+    """The example of docs/format.md, section 14."""
+    out = []
+    for key in (WORKED, ANIMALS[1]):
+        h = hash_key(key)
+        for module in range(2):
+            bits = " ".join(f"{lane}:{bit}" for lane, bit in probes(h, 3))
+            out += [f"{key.decode()}, module {module}   h = 0x{h:016x}   lane:bit {bits}"]
+            h = next_hash(h)
+    bytes_ = modular([WORKED, ANIMALS[1]], 2, 1, 3, 0, 2)
+    out += [""]
+    for start in (0, 64):
+        set_ = [(at, bytes_[at]) for at in range(start, start + 64) if bytes_[at]]
+        out += ["byte   " + "".join(f"{at:>5}" for at, _ in set_), "value  " + "".join(f"   {byte:02x}" for _, byte in set_)]
+    out += [f"checksums  {bytes_[128:136].hex()} {bytes_[136:144].hex()}", ""]
+    return "\n".join(out)
+
+
 def check_self():
     """Compares with values from docs/format.md and from other projects' tests, to catch mistakes in this script."""
     assert len(CHECK_TEXT) == 128
@@ -612,7 +659,8 @@ def check_self():
 def main():
     check_self()
     if sys.argv[1:] == ["--worked"]:
-        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), worked_bank(), sep="\n", end="")
+        print(worked_keys(), worked_example(), worked_standard(), worked_counting(), worked_bank(), worked_modular(),
+              sep="\n", end="")
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)

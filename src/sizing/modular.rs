@@ -1,0 +1,186 @@
+//! Sizes and false-positive rates of modular filters: the model of blocks, once for each module.
+#![forbid(unsafe_code)]
+
+use super::blocked::{Sizing, best_k, fpr};
+use super::checks::{checked_bits_per_key, checked_fpr};
+use super::search::least_bits_per_key;
+use super::standard::TWO_TO_64;
+use crate::blocks::MAX_BLOCKS;
+use crate::error::BuildError;
+use crate::math::power;
+
+/// The most modules of a size that is computed. A fifth would save less than 1 % of the bits, down to a rate of 10⁻⁷.
+pub const MAX_MODULES: usize = 4;
+
+/// The most modules that the format has room for.
+const MOST: usize = 16;
+
+/// The lowest false-positive rates of one to four modules: what [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY) gives.
+const LOWEST: [f64; MAX_MODULES] = [1.263e-8, 3.05e-11, 2.142e-12, 5.432e-13];
+
+/// What a module more must save of the bits, or of the keys that the same bits hold, because a present key then costs
+/// another cache line.
+const LEFT: f64 = 0.99;
+
+/// The size of a [`ModularBloomFilter`](crate::variants::ModularBloomFilter): its number of modules, and the blocks and
+/// the probes per key of each.
+///
+/// The false-positive rate is the product of the modules' rates, each by the exact [model](crate::sizing#the-model) for
+/// its share of the bits.
+///
+/// # Examples
+///
+/// ```
+/// use bloomline::sizing::ModularSizing;
+///
+/// let sizing = ModularSizing::for_fpr(1_000_000, 0.0001, 4)?;
+/// assert_eq!((sizing.n_modules(), sizing.n_blocks(), sizing.k()), (3, 12_722, 4));
+/// # Ok::<(), bloomline::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModularSizing {
+    n_modules: usize,
+    module: Sizing,
+}
+
+impl ModularSizing {
+    /// The size of a filter with `n_modules` modules, 1 to 16, each of `n_blocks` blocks of 64 bytes and `k` probes per
+    /// key, 1 to 16.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of range, or the filter is larger than the address space.
+    pub fn new(n_modules: usize, n_blocks: usize, k: u32) -> Result<Self, BuildError> {
+        Self::of(checked_modules(n_modules, MOST)?, Sizing::new(n_blocks, k)?)
+    }
+
+    fn of(n_modules: usize, module: Sizing) -> Result<Self, BuildError> {
+        let n_blocks = module.n_blocks() as u64 * n_modules as u64;
+        match n_blocks <= MAX_BLOCKS as u64 {
+            true => Ok(Self { n_modules, module }),
+            false => Err(BuildError::Blocks { n_blocks, most: MAX_BLOCKS as u64 }),
+        }
+    }
+
+    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct
+    /// keys, of 1 to `most_modules` modules. Allow fewer than [`MAX_MODULES`] if most lookups are of present keys,
+    /// because each of them reads a cache line of every module.
+    ///
+    /// A size of more modules is chosen only if each further one saves at least 1 % of the bits. Few keys get one module,
+    /// because each module has at least one block.
+    ///
+    /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
+    /// as a present one. Evaluates the model about twenty times for each number of modules, in a few milliseconds for the
+    /// lowest FPR, and far less than one for 1 %.
+    ///
+    /// # Errors
+    ///
+    /// If `fpr` is not below 1, or is lower than 64 bits per key reach: with one to four modules, these are 1.263e-8,
+    /// 3.05e-11, 2.142e-12 and 5.432e-13, plus `expected_keys` ÷ 2^64. If `most_modules` is not 1 to [`MAX_MODULES`], or
+    /// the filter is larger than the address space.
+    pub fn for_fpr(expected_keys: usize, fpr: f64, most_modules: usize) -> Result<Self, BuildError> {
+        let lowest = LOWEST[checked_modules(most_modules, MAX_MODULES)? - 1];
+        let same_hash = expected_keys as f64 / TWO_TO_64;
+        // Rounding must not push it below the lowest.
+        let of_bits = (checked_fpr(fpr, lowest + same_hash)? - same_hash).max(lowest);
+        let reach = (1..=most_modules).filter(|n_modules| LOWEST[n_modules - 1] <= of_bits);
+        let sizes = reach.map(|n_modules| {
+            let bits_per_key = least_bits_per_key(of_bits, |bits| rate(bits, n_modules));
+            Self::for_modules(expected_keys, bits_per_key, n_modules)
+        });
+        best(sizes, |more, fewer, left| more.byte_len() as f64 <= left * fewer.byte_len() as f64)
+    }
+
+    /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, of 1 to `most_modules`
+    /// modules, rounded up to whole blocks of each.
+    ///
+    /// A size of more modules is chosen only if rounding adds at most 1 %, and if each further module makes room for at
+    /// least 1 % more keys at the same false-positive rate. k is the best for the bits per key after rounding.
+    ///
+    /// # Errors
+    ///
+    /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY), `most_modules` is not 1
+    /// to [`MAX_MODULES`], or the filter is larger than the address space.
+    pub fn for_bits_per_key(
+        expected_keys: usize,
+        bits_per_key: f64,
+        most_modules: usize,
+    ) -> Result<Self, BuildError> {
+        let (bits_per_key, keys) = (checked_bits_per_key(bits_per_key)?, expected_keys as f64);
+        let most_bytes = Sizing::for_bits_per_key(expected_keys, bits_per_key)?.byte_len() as f64 / LEFT;
+        let sizes = (1..=checked_modules(most_modules, MAX_MODULES)?)
+            .map(|n_modules| Self::for_modules(expected_keys, bits_per_key, n_modules));
+        best(sizes, |more, fewer, left| {
+            more.byte_len() as f64 <= most_bytes && more.fpr((keys / left) as u64) <= fewer.fpr(keys as u64)
+        })
+    }
+
+    fn for_modules(expected_keys: usize, bits_per_key: f64, n_modules: usize) -> Result<Self, BuildError> {
+        let too_many = BuildError::Keys { expected_keys, bits_per_key };
+        let module = Sizing::for_bits_per_key(expected_keys, bits_per_key / n_modules as f64);
+        module.and_then(|module| Self::of(n_modules, module)).map_err(|_| too_many)
+    }
+
+    /// This size with the number of blocks of each module rounded up as [`Sizing::foldable`] rounds it: at most 1 % more
+    /// blocks, or one block of each module.
+    #[must_use]
+    pub fn foldable(self) -> Self {
+        Self::of(self.n_modules, self.module.foldable()).unwrap_or(self)
+    }
+
+    /// Number of modules, 1 to 16.
+    pub fn n_modules(self) -> usize {
+        self.n_modules
+    }
+
+    /// Number of blocks of each module, at least 1.
+    pub fn n_blocks(self) -> usize {
+        self.module.n_blocks()
+    }
+
+    /// Probes per key in each module, 1 to 16.
+    pub fn k(self) -> u32 {
+        self.module.k()
+    }
+
+    /// The memory of the filter, 64 bytes for each block of each module.
+    pub fn byte_len(self) -> usize {
+        self.n_modules * self.module.byte_len()
+    }
+
+    /// The false-positive rate of this filter once it holds `keys` distinct keys: the product of its modules' rates.
+    #[must_use]
+    pub fn fpr(self, keys: u64) -> f64 {
+        power(self.module.fpr(keys), self.n_modules as u32)
+    }
+
+    /// All modules as one filter of blocks.
+    pub(crate) fn of_all(self) -> Sizing {
+        Sizing::new(self.n_modules * self.n_blocks(), self.k()).expect("checked when it was made")
+    }
+}
+
+/// The size after which `is_better` finds none. It compares a size of more modules with one of fewer, given what may be
+/// left.
+fn best(
+    sizes: impl Iterator<Item = Result<ModularSizing, BuildError>>,
+    is_better: impl Fn(ModularSizing, ModularSizing, f64) -> bool,
+) -> Result<ModularSizing, BuildError> {
+    let better = sizes.reduce(|best, more| {
+        let (best, more) = (best?, more?);
+        let left = power(LEFT, (more.n_modules - best.n_modules) as u32);
+        Ok(if is_better(more, best, left) { more } else { best })
+    });
+    better.expect("at least one module")
+}
+
+fn checked_modules(n_modules: usize, most: usize) -> Result<usize, BuildError> {
+    let is_valid = (1..=most).contains(&n_modules);
+    is_valid.then_some(n_modules).ok_or(BuildError::Modules { n_modules, most })
+}
+
+fn rate(bits_per_key: f64, n_modules: usize) -> f64 {
+    let of_module = bits_per_key / n_modules as f64;
+    let rate = best_k(of_module).and_then(|k| fpr(of_module, k));
+    power(rate.unwrap_or(0.0), n_modules as u32)
+}

@@ -1,0 +1,9 @@
+//! Modular filters: several filters of blocks that answer together.
+#![forbid(unsafe_code)]
+
+mod filter;
+mod modules;
+mod view;
+
+pub use filter::ModularBloomFilter;
+pub use view::ModularView;
