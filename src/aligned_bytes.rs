@@ -8,8 +8,8 @@ use crate::blocks::{BLOCK_BYTES, Blocks};
 use crate::error::BuildError;
 use crate::memory::OutOfMemory;
 
-/// Owned bytes that start at a multiple of 64, so that each block of a filter in them is one cache line. A `Vec` is not
-/// aligned. For a cache of filters, as an [`OwnedView`](crate::OwnedView).
+/// Owned bytes that, unlike a `Vec`'s, start at a multiple of 64, so that each block of a filter in them is one cache
+/// line. A cache of filters keeps them as an [`OwnedView`](crate::OwnedView).
 ///
 /// Read into [`zeroed`](Self::zeroed) bytes, or make a [copy](Self::copy_of). Uses as much memory as the bytes, rounded
 /// up to 64, and with the feature `huge-pages` huge pages for 2 MiB and more.

@@ -1,4 +1,7 @@
 //! `AtomicBloomFilter`: concurrent inserts and lookups.
+//!
+//! It has no `BloomView`, because the bytes of a view must not change, so estimates and standalone bytes read copies of
+//! its lanes.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;

@@ -121,10 +121,10 @@ impl Blocks {
     /// Blocks of zeros in huge pages if the system grants them, else in normal pages.
     #[cfg(all(target_os = "linux", feature = "huge-pages"))]
     fn mapped(n_blocks: usize) -> Result<Self, OutOfMemory> {
-        // Only whole, aligned huge pages are backed by one.
+        // Only whole, aligned ranges get huge pages.
         let bytes = (n_blocks * BLOCK_BYTES).saturating_add(HUGE_PAGE);
         let mut map = MmapMut::map_anon(bytes).map_err(|_| OutOfMemory { bytes })?;
-        // Before the first access, because pages that exist already stay small. A refusal only costs speed.
+        // Advised before the first access, because pages that exist already stay small. A refusal only costs speed.
         let _ = map.advise(Advice::HugePage);
         let first = NonNull::from(&mut map[..]).cast::<u8>();
         let offset = first.as_ptr().align_offset(HUGE_PAGE);

@@ -241,7 +241,7 @@ impl FilterBuilder {
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
         let (BloomFilter { blocks, k, .. }, n_lanes) = self.build(sizing::lanes_for)?;
         reserve(out, n_lanes * LANE_BYTES + 1)?;
-        // Before the bytes are written, so that hashes and bytes are not in memory at once.
+        // Cleared before the bytes are written, so that hashes and bytes are not in memory at once.
         self.clear();
         compact::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
         Ok(())

@@ -47,10 +47,10 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 ///
 /// # Keys that two filters have in common
 ///
-/// If keys of one filter and other keys of the other filter set the same bits, these look like the bits of common keys.
-/// Only the mean number of such bits is known, so they cause an error that does not shrink with fewer common keys. For
-/// two filters of n keys each with the best k, the standard error of the number of common keys is, in percent of that
-/// number,
+/// If keys of one filter and different keys of the other filter set the same bits, these look like the bits of common
+/// keys. Only the mean number of such bits is known, so they cause an error that does not shrink with fewer common
+/// keys. For two filters of n keys each with the best k, the standard error of the number of common keys is, in percent
+/// of that number,
 ///
 /// | bits per key | n | 1% in common | 10% | 50% |
 /// |---|---|---|---|---|

@@ -1,4 +1,6 @@
 //! `OwnedView`: a view that owns the bytes that it reads, or shares them.
+//!
+//! It stores the length of the lanes, because a struct cannot borrow from itself.
 #![forbid(unsafe_code)]
 
 use core::fmt;

@@ -134,7 +134,7 @@ impl FilterBank {
         write(&footer)
     }
 
-    /// The rows of a region in the length for these slots, in `copy` if they have another.
+    /// The rows of a region in the length for these slots, in `copy` if their length differs.
     fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
         let rows = self.view.rows(block).expect("a view of all rows");
         if rows.len() == copy.len() {

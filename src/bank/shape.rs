@@ -8,7 +8,7 @@ use crate::hash::Seed;
 use crate::kernel::{Kernel, ROWS};
 use crate::mask::{ProbeCount, block_index};
 
-/// Their checksum and zeros, behind the rows of a region in standalone bytes.
+/// Bytes of the checksum and the zeros behind the rows of a region, in standalone bytes.
 pub(super) const TRAILER_BYTES: usize = 64;
 /// Bytes of a number of known keys.
 pub(super) const KEYS_BYTES: usize = 8;

@@ -93,7 +93,7 @@ impl<B: AsRef<[u8]>> BankView<B> {
         checksums.verify(regions.chunks(self.shape.stride), known_keys)
     }
 
-    /// Hashes `key` under the filters' seed, for the other methods.
+    /// Hashes `key` under the filters' seed, for the methods that accept hashes.
     #[inline]
     #[must_use]
     pub fn hash_key(&self, key: impl Key) -> u64 {
@@ -138,10 +138,10 @@ impl<B: AsRef<[u8]>> BankView<B> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn find_batch(&self, hashes: &[u64], mut each: impl FnMut(usize, &SlotBitmap)) {
-        /// As fast as 4 and 16, or faster, in banks of any size.
+        /// Hashes ahead. As fast as 4 and 16, or faster, in banks of any size.
         const AHEAD: usize = 8;
-        /// In less, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it costs a
-        /// little while the shared cache holds the bank, and saves more when other work has displaced it.
+        /// In smaller banks, even beyond the caches of one core, prefetching costs more than it saves. Up to 8 MiB it
+        /// costs a little while the shared cache holds the bank, and saves more when other work has displaced it.
         const LARGE: usize = 4 << 20;
         let ahead = if self.shape.regions_len() < LARGE { hashes.len() } else { AHEAD };
         let mut found = SlotBitmap::new();

@@ -1,4 +1,7 @@
 //! AVX2: a block fills two registers.
+//!
+//! Single lookups and inserts run this code only in builds for AVX2 and on Windows. Elsewhere they are the assembly of
+//! `inlined`.
 
 use core::arch::x86_64::*;
 
@@ -74,7 +77,7 @@ pub(super) fn contains_any<'a>(
     k: ProbeCount,
 ) -> bool {
     // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test
-    // of that leaves its result in the carry flag, where one instruction adds it to the hits.
+    // leaves its result in the carry flag, which one instruction adds to the hits.
     let ones = _mm256_set1_epi64x(-1);
     let outside = mask(hash, PerWord::of(&ROWS, k)).map(|half| _mm256_xor_si256(half, ones));
     let hits = filters.fold(0, |hits, blocks| {

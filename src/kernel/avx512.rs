@@ -1,4 +1,6 @@
 //! AVX-512: a block fills one register.
+//!
+//! Single lookups and inserts run this code only in builds for AVX-512. Elsewhere they are the assembly of `inlined`.
 
 use core::arch::x86_64::*;
 

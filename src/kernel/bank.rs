@@ -1,4 +1,6 @@
-//! Lookups in the rows of a bank, and the transposition of blocks into rows.
+//! The rows of a bank: lookups in them, and the transposition from blocks.
+//!
+//! Plain Rust, inlined into each kernel's functions, so that the compiler vectorizes it for the kernel's instructions.
 
 use core::array;
 
@@ -33,7 +35,7 @@ fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     each(second_word(first), k.get().saturating_sub(8));
 }
 
-/// ANDs the k rows of a hash in its region. Writes as many words as `found` has, at most those of a row.
+/// ANDs the k rows of a hash in its region. Writes as many words as `found` has, at most a row's.
 #[inline(always)]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     let (lines, last) = found.as_chunks_mut::<8>();

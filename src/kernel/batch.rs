@@ -133,7 +133,7 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     }
 
     /// [`run`](Self::run) for kernels that hold a block in registers. If there is only one block, it stays there for
-    /// the whole batch, because in memory each insert would wait for the one before it.
+    /// the whole batch, because in memory each insert would wait for the insert before it.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn run_in_registers(mut self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {

@@ -52,7 +52,7 @@ pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 /// An implementation of inserts and lookups that this CPU can run. All kernels set and test the same bits, and differ
 /// only in speed.
 ///
-/// Filters use the fastest kernel by default. Tests and benchmarks select another for one filter: `with_kernel`.
+/// Filters use the fastest kernel by default. Tests and benchmarks choose a filter's kernel by `with_kernel`.
 ///
 /// # The environment
 ///

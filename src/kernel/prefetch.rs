@@ -1,4 +1,4 @@
-//! Prefetching of cache lines.
+//! Prefetching of cache lines, for one key and ahead of a loop over many.
 #![cfg_attr(
     not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")),
     forbid(unsafe_code)

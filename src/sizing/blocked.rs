@@ -152,7 +152,7 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
     let lanes = if lanes <= MOST_LANES { lanes } else { lanes.next_multiple_of(LANES) };
     let bits_per_key = lanes as f64 * 64.0 / keys.max(1) as f64;
     let k = if lanes < 2 * LANES {
-        // Each block covers most of the filter, so all blocks fill alike, and the best k is that of a standard filter.
+        // Each block covers most of the filter, so all blocks fill alike, and a standard filter's k is best.
         ProbeCount::new(((LN_2 * bits_per_key + 0.5) as u32).clamp(1, 16)).expect("1 to 16")
     } else {
         best_probe_count(bits_per_key)

@@ -116,7 +116,7 @@ impl StandardSizing {
         let of_bits = (fpr - same_hash).max(MIN_FPR);
         let rate = |bits_per_key| of_many_keys(bits_per_key, rounded_k(bits_per_key));
         let mut sizing = Self::for_bits_per_key(expected_keys, least_bits_per_key(of_bits, rate))?;
-        // The exact FPR is above that of many keys, which a bit or two make up for.
+        // The exact FPR is above the rate of many keys, so a bit or two more may be needed.
         let mut more = 1;
         while sizing.fpr(keys) > of_bits {
             sizing = Self::for_keys(sizing.bit_len.saturating_add(more), keys)?;

@@ -19,7 +19,7 @@ use crate::memory::{OutOfMemory, reserve};
 ///
 /// One filter for 100 million keys needs 125 MB, too much for a cache to hold or a disk to read at once. With
 /// partitions of 3,200 keys, at 10 bits per key, a lookup reads, and a cache keeps, one filter of 4 KB at a time. Only
-/// the index of the partitions' first keys stays in memory, which is about a hundredth of the size of the filters.
+/// the index of the partitions' first keys stays in memory, with about a hundredth of the size of the filters.
 ///
 /// # Examples
 ///
@@ -150,7 +150,7 @@ impl PartitionedFilterBuilder {
 /// Reserves memory for `len` bytes in all.
 #[inline]
 fn reserve_len(bytes: &mut Vec<u8>, len: usize) -> Result<(), OutOfMemory> {
-    // In this form, a copy into `bytes` need not check the capacity again.
+    // Written so that a copy into `bytes` need not check the capacity again.
     if len > bytes.capacity() { reserve(bytes, len - bytes.len()) } else { Ok(()) }
 }
 

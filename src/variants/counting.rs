@@ -20,9 +20,9 @@ use crate::standalone;
 ///
 /// Lookups read a plain filter that is kept beside the counters, so they cost as much as in a [`BloomFilter`] and have
 /// the same answers. [`as_filter`](Self::as_filter) borrows it. You pay with five times the memory, 50 bits per key at
-/// 1%, and in updates. Each insert and remove touches four cache lines of counters as well as the one of bits, and is
-/// about ten times slower than a plain insert. Use it where keys come and go and the filter cannot be rebuilt. Where it
-/// can, as in an SSTable's compaction, rebuilding a plain filter is smaller and faster.
+/// 1%, and in updates. Each insert and remove touches four cache lines of counters and one of bits, and is about ten
+/// times slower than a plain insert. Use it where keys come and go and the filter cannot be rebuilt. Where it can, as
+/// in an SSTable's compaction, rebuilding a plain filter is smaller and faster.
 ///
 /// Two rules, and what happens if you break them:
 ///
@@ -269,7 +269,7 @@ impl CountingBloomFilter {
     }
 
     /// [`contains`](Self::contains) by hash.
-    // As for `BloomFilter::contains_hash`.
+    // Inlined for the same reason as `BloomFilter::insert_hash`.
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {

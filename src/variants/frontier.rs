@@ -120,8 +120,8 @@ impl<T: Key> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
 
-    /// Sets the seed that items are hashed with, 0 by default. With another seed the frontier drops other new items, so
-    /// a second crawl with another seed visits most of what the first one missed.
+    /// Sets the seed that items are hashed with, 0 by default. A frontier with another seed drops other new items, so a
+    /// second crawl visits most of what the first one missed.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<T: Key> Frontier<T> {
     }
 
     fn add(&mut self, item: T) -> Result<bool, OutOfMemory> {
-        // Before the filter has the item, because an item that is seen but not queued would never come out.
+        // Reserved before the filter has the item, because an item that is seen but not queued would never come out.
         let bytes = (self.queue.len() + 1).saturating_mul(size_of::<T>());
         self.queue.try_reserve(1).map_err(|_| OutOfMemory { bytes })?;
         let is_new = match &mut self.filter {
@@ -166,7 +166,7 @@ impl<T: Key> Frontier<T> {
         if is_new {
             self.queue.push_back(item);
             self.accepted += 1;
-            // By the count and not by a flag, so that a frontier saved after its warning does not warn again.
+            // Warns by the count and not by a flag, so that a frontier saved after its warning does not warn again.
             #[cfg(feature = "log")]
             if self.accepted.checked_sub(1) == Some(self.capacity) {
                 log::warn!(

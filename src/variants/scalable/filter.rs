@@ -67,15 +67,15 @@ use crate::sizing;
 pub struct ScalableBloomFilter {
     /// At least one, of which the last gets new keys. All have the same k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
-    /// Of each filter but the last.
+    /// Loads of all filters but the last.
     pub(super) older: Vec<Load>,
-    /// Of the last, where an insert finds it without another cache line.
+    /// Load of the last filter, where an insert finds it without another cache line.
     pub(super) newest: Load,
     pub(super) series: Series,
     /// Index in the series of the filter that is added next, at least 1.
     pub(super) next: usize,
-    /// The rate that all filters together keep, those to come included. Without filters of another series,
-    /// `series.fpr`.
+    /// The rate that all filters together keep, those to come included. It is `series.fpr` if no filter is of another
+    /// series.
     pub(super) fpr: f64,
     pub(super) seed: Seed,
 }
@@ -262,7 +262,7 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Puts a filter that is not full last. Only after a union there may be one.
+    /// Puts a filter that is not full last. There is one only after a union, so mostly adds one.
     #[cold]
     fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
         let Some(at) = self.older.iter().position(|load| !load.is_full()) else { return self.try_grow() };
@@ -282,7 +282,7 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Puts a filter last, and the one that was last among the older, which are sorted by size.
+    /// Puts a filter last, and the last filter among the older ones, which are sorted by size.
     fn put_last(&mut self, filter: BloomFilter, load: Load) {
         let last = self.older.len();
         let n_blocks = self.filters[last].n_blocks();
@@ -292,7 +292,6 @@ impl ScalableBloomFilter {
         self.older.insert(at, mem::replace(&mut self.newest, load));
     }
 
-    /// Of each filter.
     pub(super) fn loads(&self) -> impl Iterator<Item = &Load> {
         self.older.iter().chain([&self.newest])
     }
