@@ -34,7 +34,6 @@ pub(crate) fn block_from_lanes(lanes: [u64; LANES]) -> Block {
     bytemuck::cast(lanes.map(u64::to_le))
 }
 
-/// Combines two blocks byte by byte.
 #[inline]
 pub(crate) fn combined(ours: &Block, theirs: &Block, combine: impl Fn(u8, u8) -> u8) -> Block {
     array::from_fn(|i| combine(ours[i], theirs[i]))

@@ -57,7 +57,6 @@ impl<'a> ShortLanes<'a> {
         block_index(hash, self.n_blocks()) * stride(self.0.len())
     }
 
-    /// A copy of the block that a hash falls in.
     #[inline]
     pub(crate) fn block_of(self, hash: u64) -> Block {
         self.block(block_index(hash, self.n_blocks()))

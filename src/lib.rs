@@ -156,7 +156,7 @@
 //! - You need exact answers or a list of the keys: keep a set.
 //! - Memory matters more than time: a [`StandardBloomFilter`](variants::StandardBloomFilter) needs 3% less at a
 //!   false-positive rate of 1%, and 13% less at 0.01%.
-//! - Attackers choose the keys. No key is lost, but they can raise the false-positive rate, whatever the seed.
+//! - Attackers choose the keys: no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!
 //! # Guarantees
 //!

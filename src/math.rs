@@ -46,7 +46,6 @@ pub(crate) fn minus_ln_of_one_less(x: f64) -> f64 {
     halvings * LN_2 + series((1.0 - rest) / (1.0 + rest))
 }
 
-/// x^n.
 #[inline]
 pub(crate) fn power(x: f64, n: u32) -> f64 {
     (0..n).fold(1.0, |product, _| product * x)

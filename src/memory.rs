@@ -29,7 +29,6 @@ fn abort(OutOfMemory { bytes }: OutOfMemory) -> ! {
     handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u64>()))
 }
 
-/// Reserves memory for `n` more items.
 #[inline]
 pub(crate) fn reserve<T>(items: &mut Vec<T>, n: usize) -> Result<(), OutOfMemory> {
     let bytes = items.len().saturating_add(n).saturating_mul(size_of::<T>());

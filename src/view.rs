@@ -75,8 +75,8 @@ impl<'a> BloomView<'a> {
     }
 
     /// Opens standalone bytes, as [`BloomFilter::to_standalone`](crate::BloomFilter::to_standalone) returns them. Pass
-    /// exactly these, such as a slice of a larger file. Compares all of them with their checksums, at about 10 GB/s
-    /// from cache.
+    /// exactly these bytes, such as a slice of a larger file. Compares all of them with their checksums, at about 10
+    /// GB/s from cache.
     ///
     /// # Errors
     ///

@@ -38,7 +38,6 @@ impl Checksums {
         Ok(hash)
     }
 
-    /// Compares all regions and the known keys.
     pub(super) fn verify<'a>(
         self,
         regions: impl Iterator<Item = &'a [u8]>,

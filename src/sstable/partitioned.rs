@@ -344,7 +344,6 @@ impl<'a> Entries<'a> {
         Some(start..end)
     }
 
-    /// The first key of a partition.
     fn key(self, partition: usize) -> &'a [u8] {
         let end = |partition: usize| fields(&self.entries[partition])[0] as usize;
         let start = if partition == 0 { 0 } else { end(partition - 1) };

@@ -45,7 +45,6 @@ impl Series {
         Ok(Self { initial_capacity, fpr, growth, tightening, k, lowest: sizing::lowest_fpr(k) })
     }
 
-    /// The same series with another k.
     pub(super) fn with_k(self, k: ProbeCount) -> Self {
         Self { k, lowest: sizing::lowest_fpr(k), ..self }
     }
@@ -84,7 +83,6 @@ mod tests {
     use crate::mask::mask;
 
     const KEYS: u64 = 1_000_000_000;
-    /// Number of windows in a filter.
     const WINDOWS: u64 = 4_000;
 
     /// The blocks of a filter that a window's worth of hashes, from `first` on, fall in.
