@@ -156,8 +156,8 @@ fn probes(occupancy: &[u64; 65], k: u32) -> Option<ProbeEstimate> {
     Some(ProbeEstimate { per_bit, variance: variance / (bits * bits), bits })
 }
 
-/// Probes per bit, from the mean of the lanes' estimates, `noticed`, because a full lane does not notice further
-/// probes.
+/// Probes per bit, corrected from `noticed`, the mean of the lanes' estimates, because a full lane does not notice
+/// further probes.
 ///
 /// If keys are a Poisson process, with a fraction p of the bits set and ρ = −ln(1 − p) = p + p²/2 + p³/3 + … probes
 /// per bit, the lanes' mean is the first 64 terms of that series. For k above 8, a key makes two probes in some lanes,

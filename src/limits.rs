@@ -5,7 +5,7 @@
 /// block.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// The lowest false-positive rate that can be requested, which [`MAX_BITS_PER_KEY`] gives.
+/// The lowest false-positive rate that can be requested, the rate at [`MAX_BITS_PER_KEY`].
 pub const MIN_FPR: f64 = 1.263e-8;
 
 /// The lowest false-positive rate that can be requested of a scalable filter. This is the rate of 64 filters of

@@ -202,8 +202,8 @@ impl FilterBank {
 
     /// Adds a filter, folded to the bank's number of blocks, and returns its slot, the number of slots before.
     ///
-    /// Below 512 slots, rewrites the whole bank. Above, writes one cache line for each of the filter's bits, in a few
-    /// milliseconds for a filter of 64 KiB. To add many, use [`push_all`](Self::push_all).
+    /// Below 512 slots, rewrites the whole bank. From 512 on, writes one cache line for each of the filter's bits, in a
+    /// few milliseconds for a filter of 64 KiB. To add many, use [`push_all`](Self::push_all).
     ///
     /// # Errors
     ///

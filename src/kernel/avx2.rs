@@ -1,6 +1,6 @@
 //! AVX2: a block fills two registers.
 //!
-//! Single lookups and inserts run this code only in builds for AVX2 and on Windows. Elsewhere they are the assembly of
+//! Single lookups and inserts run this code only in builds for AVX2, and on Windows. Elsewhere they are the assembly of
 //! `inlined`.
 
 use core::arch::x86_64::*;

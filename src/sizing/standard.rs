@@ -14,7 +14,7 @@ use crate::math::{ceil, minus_ln_of_one_less, one_less_exp_of_minus, power};
 /// The most probes per key of a standard filter. The best k for [`MAX_BITS_PER_KEY`] is 44.
 pub const MAX_K: u32 = 64;
 
-/// The lowest false-positive rate that can be requested of a standard filter, which [`MAX_BITS_PER_KEY`] gives.
+/// The lowest false-positive rate that can be requested of a standard filter, its rate at [`MAX_BITS_PER_KEY`].
 pub const MIN_FPR: f64 = 4.43e-14;
 
 /// The number of 64-bit hashes.

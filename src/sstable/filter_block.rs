@@ -16,8 +16,8 @@ const BASE_LOG2: u8 = 11;
 /// Bytes of the offset of the first offset, and of the log2 of the range.
 const TAIL_BYTES: usize = 5;
 
-/// Builds the filter block of a table as LevelDB does, in which the data blocks that start in the same 2 KiB of the
-/// table share a filter.
+/// Builds the filter block of a table as LevelDB does. The data blocks that start in the same 2 KiB of the table share
+/// a filter.
 ///
 /// ```text
 /// +----------+-----+------------+----------------+-----+--------------+-------------------+-----------+
@@ -62,7 +62,7 @@ impl FilterBlockBuilder {
 
     /// Starts a data block at this offset of the table. The keys inserted from here on are in it.
     ///
-    /// Each 2 KiB up to this offset cost 4 bytes of the filter block.
+    /// Each 2 KiB up to this offset costs 4 bytes of the filter block.
     ///
     /// # Panics
     ///

@@ -251,8 +251,8 @@ impl fmt::Debug for PartitionIndexBuilder {
 /// Finds the partition of a key, in the bytes that a [`PartitionIndexBuilder`] made.
 ///
 /// The bytes can be a `&[u8]`, or a `Vec<u8>`, an `Arc<[u8]>`, a `Bytes` or a memory map. An index that owns its bytes
-/// can live beside its table. They are checked once. Lookups don't allocate. They compare at most as many keys as the
-/// number of partitions has binary digits.
+/// can live beside its table. The bytes are checked once. Lookups don't allocate, and compare at most as many keys as
+/// the number of partitions has binary digits.
 ///
 /// `as_ref` must return the same bytes each time. If it does not, lookups return wrong places, but nothing panics and
 /// nothing else is read.

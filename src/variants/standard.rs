@@ -436,7 +436,8 @@ mod tests {
         }
     }
 
-    /// The hash whose probe number `probe` is made from this word, because each probe is a permutation of the hashes.
+    /// The hash whose probe number `probe` is made from this word. There is one, because each probe is a permutation of
+    /// the hashes.
     fn hash_of(word: u64, probe: u64) -> u64 {
         let factor = probe.wrapping_mul(SECOND).wrapping_add(1);
         // Newton's iteration, which doubles the correct bits: 3, 6, 12, 24, 48, 96.
