@@ -614,6 +614,12 @@ fn bits_per_key_give_the_modules_that_use_them_best() {
             }
         }
     }
+    // Bits per key that cannot be divided among modules.
+    let least = f64::from_bits(1);
+    assert_eq!(
+        ModularSizing::for_bits_per_key(1, least, MAX_MODULES),
+        ModularSizing::for_bits_per_key(1, least, 1)
+    );
     let filter = ModularBloomFilter::with_bits_per_key(1_000_000, 20.0).unwrap();
     assert_eq!((filter.n_modules(), filter.k(), filter.byte_len()), (3, 5, 3 * 64 * 13_021));
 }

@@ -166,10 +166,13 @@ fn best(
     sizes: impl Iterator<Item = Result<ModularSizing, BuildError>>,
     is_better: impl Fn(ModularSizing, ModularSizing, f64) -> bool,
 ) -> Result<ModularSizing, BuildError> {
-    let better = sizes.reduce(|best, more| {
-        let (best, more) = (best?, more?);
-        let left = power(LEFT, (more.n_modules - best.n_modules) as u32);
-        Ok(if is_better(more, best, left) { more } else { best })
+    let better = sizes.reduce(|best, more| match (best, more) {
+        (Ok(best), Ok(more)) => {
+            let left = power(LEFT, (more.n_modules - best.n_modules) as u32);
+            Ok(if is_better(more, best, left) { more } else { best })
+        }
+        // One module can exceed the address space where several do not.
+        (best, more) => best.or(more),
     });
     better.expect("at least one module")
 }
