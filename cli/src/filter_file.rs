@@ -6,7 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, anyhow};
 use bloomline::bank::BankView;
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::variants::{
+    CountingBloomFilter, Frontier, ModularView, ScalableBloomFilter, StandardBloomFilter,
+};
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
@@ -31,6 +33,7 @@ pub enum Content<'a> {
     Blocked(BloomView<'a>),
     Standard(StandardBloomFilter),
     Counting(CountingBloomFilter),
+    Modular(ModularView<'a>),
     Scalable(ScalableBloomFilter),
     State(State),
     Frontier(Frontier<Vec<u8>>),
@@ -60,6 +63,7 @@ impl Content<'_> {
             Self::Blocked(_) => "a blocked filter",
             Self::Standard(_) => "a standard filter",
             Self::Counting(_) => "a counting filter",
+            Self::Modular(_) => "a modular filter",
             Self::Scalable(_) => "a scalable filter",
             Self::State(_) => "a state of dedup",
             Self::Frontier(_) => "a frontier",
@@ -89,7 +93,7 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. Of a blocked filter or a bank, only the footer is checked: see [`verified`](Self::verified).
+    /// What the file holds. Of a blocked or modular filter or a bank, only the footer is checked: see [`verified`](Self::verified).
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
         if State::is_state(bytes) {
@@ -101,6 +105,9 @@ impl FilterFile {
             }
             Some(StandaloneKind::Counting) => {
                 CountingBloomFilter::from_standalone(bytes).map(Content::Counting)
+            }
+            Some(StandaloneKind::Modular) => {
+                ModularView::from_standalone_unverified(bytes).map(Content::Modular)
             }
             Some(StandaloneKind::Scalable) => {
                 ScalableBloomFilter::from_standalone(bytes).map(Content::Scalable)
@@ -124,6 +131,7 @@ impl FilterFile {
         let verified = match content {
             Content::Blocked(view) => view.verify(),
             Content::Bank(bank) => bank.verify(),
+            Content::Modular(view) => view.verify(),
             _ => Ok(()),
         };
         verified.map_err(|error| self.error(error))

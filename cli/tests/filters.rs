@@ -8,7 +8,10 @@ use std::collections::HashSet;
 
 use bloomline::BloomFilter;
 use bloomline::bank::FilterBank;
-use bloomline::variants::{CountingBloomFilter, Frontier, ScalableBloomFilter, StandardBloomFilter};
+use bloomline::sizing::ModularSizing;
+use bloomline::variants::{
+    CountingBloomFilter, Frontier, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -47,17 +50,20 @@ fn error(place: &Place, arguments: &[&str]) -> String {
 fn all_kinds(place: &Place, keys: &str) {
     let mut standard = StandardBloomFilter::with_fpr(1000, 0.01).unwrap();
     let mut counting = CountingBloomFilter::with_fpr(1000, 0.01).unwrap();
+    let mut modular = ModularBloomFilter::with_sizing(ModularSizing::new(2, 10, 3).unwrap()).unwrap();
     let mut scalable = ScalableBloomFilter::with_fpr(300, 0.01).unwrap();
     let mut frontier = Frontier::with_fpr(1000, 0.01).unwrap();
     let mut growing = Frontier::growing(1000, 0.01).unwrap();
     standard.extend(keys.lines());
     counting.extend(keys.lines());
+    modular.extend(keys.lines());
     scalable.extend(keys.lines());
     frontier.extend(keys.lines());
     growing.extend(keys.lines());
     frontier.pop();
     place.write("standard", standard.to_standalone());
     place.write("counting", counting.to_standalone());
+    place.write("modular", modular.to_standalone());
     place.write("scalable", scalable.to_standalone());
     place.write("frontier", frontier.to_standalone());
     place.write("growing", growing.to_standalone());
@@ -72,6 +78,7 @@ fn info_says_what_a_file_is() {
         ("blocked", &["blocked filter", "128 bytes\n", "1 block of 64 bytes, k = 6"][..]),
         ("standard", &["standard filter", "9,594 bits, k = 7", "valid", "distinct keys    about "]),
         ("counting", &["counting filter", "20 blocks of 64 bytes and 256 of counters, k = 7", "0"]),
+        ("modular", &["modular filter", "modules          2\n", "10 blocks of 64 bytes per module, k = 3"]),
         (
             "scalable",
             &["scalable filter", "capacity         300 keys at first", "requested FPR    1%", "3 filters"],
@@ -108,7 +115,7 @@ fn info_says_what_a_file_is() {
     assert_eq!(counts.2, &1000);
     assert!(json(&place, &["info", "--json", "growing"])["capacity"].is_null());
     // Cut ones are errors that name the file.
-    for name in ["standard", "counting", "scalable", "frontier"] {
+    for name in ["standard", "counting", "modular", "scalable", "frontier"] {
         let bytes = place.read(name);
         place.write("cut", &bytes[8..]);
         assert!(error(&place, &["info", "cut"]).contains("cut: "));
@@ -223,7 +230,7 @@ fn check_reads_filters_of_every_kind() {
     all_kinds(&place, &present);
     place.write("keys", &present);
     place.write("both", present.clone() + &missing);
-    for name in ["standard", "counting", "scalable"] {
+    for name in ["standard", "counting", "modular", "scalable"] {
         let output = place.bloomline(&["check", name, "both"]).assert().success().get_output().stdout.clone();
         let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
         assert!(present.lines().all(|line| selected.contains(line)), "{name}");
@@ -416,7 +423,7 @@ fn fold_says_what_can_be_had() {
     let names = (&folded["file"], &folded["factor"], &folded["blocks"], &folded["bytes"]);
     assert_eq!(names, (&"g".into(), &4.into(), &15.into(), &(15 * 64 + 64).into()));
     all_kinds(&place, "ant\n");
-    for name in ["standard", "counting", "scalable", "frontier"] {
+    for name in ["standard", "counting", "modular", "scalable", "frontier"] {
         let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", name]);
         assert!(
             error.contains(&format!("{name}: a {}", if name == "growing" { "frontier" } else { name })),
@@ -780,5 +787,5 @@ fn goldens_are_described() {
         kinds.insert(kind.to_owned());
         n += 1;
     }
-    assert!(kinds.len() == 6 && n > 21, "{n}: {kinds:?}");
+    assert!(kinds.len() == 7 && n > 25, "{n}: {kinds:?}");
 }

@@ -87,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let it = BloomFilter::from(it);
             (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found)))
         }
+        Content::Modular(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::Scalable(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),
         Content::State(State { filter, .. }) => match filter {
             Filter::Fixed(it) => (it.seed(), Box::new(move |hashes, found| it.contains_batch(hashes, found))),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, ensure};
 use bloomline::bank::BankView;
-use bloomline::variants::{Frontier, ScalableBloomFilter};
+use bloomline::variants::{Frontier, ModularView, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, KeyEstimate, StandaloneFooter};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -35,6 +35,8 @@ With --json, each file has an object. Its fields depend on the kind:
                    fill_ratio, known_keys (null if not counted),
                    estimated_keys (null if too many), standard_error,
                    version (of the format), hash
+  modular          modules, blocks (of each), known_keys,
+                   estimated_keys, standard_error
   blocked          blocks
   standard         bits
   counting         blocks, saturated_counters
@@ -146,6 +148,7 @@ impl<'a> About<'a> {
             Content::Blocked(_) => ("blocked", "blocked filter"),
             Content::Standard(_) => ("standard", "standard filter"),
             Content::Counting(_) => ("counting", "counting filter, from which keys can be removed"),
+            Content::Modular(_) => ("modular", "modular filter: blocks in modules that must all have a key"),
             Content::Scalable(_) => ("scalable", "scalable filter, which grows"),
             Content::State(State { filter: Filter::Growing(_), .. }) => {
                 ("state", "state of dedup, which grows")
@@ -180,6 +183,7 @@ impl<'a> About<'a> {
                 about.fact("saturated", text, "saturated_counters", saturated);
                 about.bits(bits.fill_ratio(), bits.known_keys(), bits.estimated_keys());
             }
+            Content::Modular(view) => about.modular(view),
             Content::Scalable(filter) => {
                 let capacity = filter.initial_capacity();
                 let text = format!("{} at first", counted(capacity, "key"));
@@ -195,6 +199,7 @@ impl<'a> About<'a> {
             Content::Blocked(view) => Some(view.estimated_fpr()),
             Content::Standard(filter) => Some(filter.estimated_fpr()),
             Content::Counting(filter) => Some(filter.as_filter().estimated_fpr()),
+            Content::Modular(view) => Some(view.estimated_fpr()),
             Content::Scalable(filter) => Some(filter.estimated_fpr()),
             Content::State(state) => Some(state.filter.estimated_fpr()),
             Content::Frontier(frontier) => Some(frontier.estimated_fpr()),
@@ -241,6 +246,15 @@ impl<'a> About<'a> {
         self.bits(view.fill_ratio(), view.known_keys(), view.estimated_keys());
         self.lanes = Some(&bytes[..bytes.len() - StandaloneFooter::LEN]);
         Ok(())
+    }
+
+    fn modular(&mut self, view: &ModularView) {
+        let (n_modules, n_blocks) = (view.n_modules() as u64, view.n_blocks() as u64);
+        self.fact("modules", grouped(n_modules), "modules", n_modules);
+        self.set("blocks", n_blocks);
+        self.shape(format!("{} of 64 bytes per module", counted(n_blocks, "block")), view.k());
+        self.seed(view.seed());
+        self.keys(view.known_keys(), view.estimated_keys());
     }
 
     fn scalable(&mut self, filter: &ScalableBloomFilter) {
@@ -311,6 +325,10 @@ impl<'a> About<'a> {
     /// What the bits of one filter show.
     fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: Option<KeyEstimate>) {
         self.fact("fill ratio", percent(fill_ratio), "fill_ratio", fill_ratio);
+        self.keys(known, estimated);
+    }
+
+    fn keys(&mut self, known: Option<u64>, estimated: Option<KeyEstimate>) {
         let exact = |keys| format!("{}, exact", grouped(keys));
         let text = known.map_or_else(|| numbers::estimate(estimated), exact);
         self.fact("distinct keys", text, "known_keys", known);
