@@ -137,6 +137,7 @@ test("files of other kinds are errors that name the kind", () => {
     const kind = name.split("-")[0].replace(".bin", "");
     const named = {
       compact: /not a filter's standalone bytes|the bytes were cut/, counting: /counting filter/,
+      modular: /modular filter/,
       scalable: /scalable filter/,
       standard: /standard filter/, frontier: /frontier/, bank: /filter bank/, standalone: /blocked filter/,
     }[kind];
