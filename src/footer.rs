@@ -170,13 +170,18 @@ impl StandaloneFooter {
     }
 
     pub(crate) fn to_bytes(self) -> [u8; FOOTER_BYTES] {
+        self.to_bytes_with_reserved(0)
+    }
+
+    /// [`to_bytes`](Self::to_bytes) with a byte at 43, which is zero in most footers.
+    pub(crate) fn to_bytes_with_reserved(self, reserved: u8) -> [u8; FOOTER_BYTES] {
         let fields = [
             self.size,
             self.known_keys.unwrap_or(UNKNOWN_KEYS),
             self.seed,
             hash::CHECK_VALUE,
             self.body_checksum,
-            u64::from_le_bytes([self.version, self.k as u8, self.hash_id, 0, 0, 0, 0, 0]),
+            u64::from_le_bytes([self.version, self.k as u8, self.hash_id, reserved, 0, 0, 0, 0]),
         ];
         seal(fields, self.kind)
     }

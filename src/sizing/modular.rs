@@ -13,7 +13,7 @@ use crate::math::power;
 pub const MAX_MODULES: usize = 4;
 
 /// The most modules that the format has room for.
-const MOST: usize = 16;
+pub(crate) const MOST_MODULES: usize = 16;
 
 /// The lowest false-positive rates of one to four modules: what [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY) gives.
 const LOWEST: [f64; MAX_MODULES] = [1.263e-8, 3.05e-11, 2.142e-12, 5.432e-13];
@@ -51,7 +51,7 @@ impl ModularSizing {
     ///
     /// If a number is out of range, or the filter is larger than the address space.
     pub fn new(n_modules: usize, n_blocks: usize, k: u32) -> Result<Self, BuildError> {
-        Self::of(checked_modules(n_modules, MOST)?, Sizing::new(n_blocks, k)?)
+        Self::of(checked_modules(n_modules, MOST_MODULES)?, Sizing::new(n_blocks, k)?)
     }
 
     fn of(n_modules: usize, module: Sizing) -> Result<Self, BuildError> {

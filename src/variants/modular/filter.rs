@@ -9,13 +9,12 @@ use super::view::{CHECKSUM_BYTES, ModularView};
 use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
 use crate::filter::BloomFilter;
-use crate::footer::{StandaloneFooter, UNKNOWN_KEYS, VERSION, checksum, seal};
-use crate::hash::{CHECK_VALUE, HASH_ID};
+use crate::footer::{StandaloneFooter, checksum};
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::mask::block_index;
-use crate::sizing::{MAX_MODULES, ModularSizing};
+use crate::sizing::{MAX_MODULES, MOST_MODULES, ModularSizing};
 use crate::standalone;
 
 /// Several filters of blocks, called **modules**, that must all have a key: nearly the bits of a
@@ -319,22 +318,23 @@ impl ModularBloomFilter {
     /// Calls `write` with the parts of the standalone bytes, one after the other.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (view, n_modules) = (self.as_view(), self.n_modules());
-        let mut checksums = [[0; CHECKSUM_BYTES]; 16];
+        let mut checksums = [[0; CHECKSUM_BYTES]; MOST_MODULES];
         for (checksum, computed) in checksums.iter_mut().zip(view.computed_checksums()) {
             *checksum = computed.to_le_bytes();
         }
         let checksums = checksums[..n_modules].as_flattened();
-        let fields = [
-            self.n_blocks as u64,
-            self.known_keys().unwrap_or(UNKNOWN_KEYS),
+        let (size, contents) = (self.n_blocks as u64, checksum(checksums));
+        let footer = StandaloneFooter::new(
+            StandaloneKind::Modular,
+            size,
+            self.k(),
             self.seed(),
-            CHECK_VALUE,
-            checksum(checksums),
-            u64::from_le_bytes([VERSION, self.k() as u8, HASH_ID, n_modules as u8, 0, 0, 0, 0]),
-        ];
+            self.known_keys(),
+            contents,
+        );
         write(self.all.blocks.as_slice().as_slice().as_flattened())?;
         write(checksums)?;
-        write(&seal(fields, StandaloneKind::Modular))
+        write(&footer.to_bytes_with_reserved(n_modules as u8))
     }
 
     /// Borrows the filter as a view.
@@ -351,7 +351,7 @@ impl ModularBloomFilter {
 }
 
 impl ModularView<'_> {
-    /// Copies the view's modules into a filter that you can change. The copy takes as much memory as they.
+    /// Copies the view's modules into a filter that you can change. The copy uses as much memory as the modules.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use crate::kind::StandaloneKind;
 use crate::lanes::Lanes;
 use crate::mask::ProbeCount;
 use crate::math::square_root;
-use crate::sizing;
+use crate::sizing::{self, MOST_MODULES};
 use crate::view::BloomView;
 
 /// The checksum of a module.
@@ -82,7 +82,7 @@ impl<'a> ModularView<'a> {
     pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (body, footer, reserved) = split_with_reserved(bytes, StandaloneKind::Modular)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        if !(1..=16).contains(&reserved) {
+        if !(1..=MOST_MODULES as u64).contains(&reserved) {
             return Err(DecodeError::Footer { field: "number of modules", found: reserved });
         }
         let n_modules = reserved as usize;
