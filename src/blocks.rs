@@ -64,6 +64,40 @@ impl<'a> BlockSlice<'a> {
     }
 }
 
+/// Blocks borrowed to be changed, at least one.
+pub(crate) struct BlockSliceMut<'a>(&'a mut [Block]);
+
+impl<'a> BlockSliceMut<'a> {
+    /// `None` for an empty slice.
+    #[inline]
+    pub(crate) fn new(blocks: &'a mut [Block]) -> Option<Self> {
+        (!blocks.is_empty()).then_some(Self(blocks))
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> BlockSlice<'_> {
+        BlockSlice(self.0)
+    }
+
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> BlockSliceMut<'_> {
+        BlockSliceMut(self.0)
+    }
+
+    #[inline]
+    pub(crate) fn block_of(&mut self, hash: u64) -> &mut Block {
+        let index = block_index(hash, self.0.len());
+        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `new` makes no
+        // empty slice.
+        unsafe { self.0.get_unchecked_mut(index) }
+    }
+}
+
 /// Owned blocks, at least one, each aligned to a cache line.
 pub(crate) struct Blocks {
     /// The first block, aligned, inside the memory.
@@ -152,6 +186,11 @@ impl Blocks {
     }
 
     #[inline]
+    pub(crate) fn as_mut(&mut self) -> BlockSliceMut<'_> {
+        BlockSliceMut(self.as_mut_slice())
+    }
+
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.n_blocks
     }
@@ -160,13 +199,6 @@ impl Blocks {
     /// which would lose the keys of forged bytes.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
         stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
-    }
-
-    #[inline]
-    pub(crate) fn block_of_mut(&mut self, hash: u64) -> &mut Block {
-        let index = block_index(hash, self.n_blocks);
-        // SAFETY: `block_index` is (hash × n) >> 64, below n for every hash when n ≥ 1, and `zeroed` refuses 0.
-        unsafe { self.as_mut_slice().get_unchecked_mut(index) }
     }
 }
 

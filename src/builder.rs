@@ -15,6 +15,7 @@ use crate::lanes::{self, LANE_BYTES};
 use crate::mask::ProbeCount;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing::{self, Sizing};
+use crate::variants::ModularBloomFilter;
 
 /// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
@@ -52,6 +53,8 @@ pub struct FilterBuilder {
     hashes: Vec<u64>,
     /// For each distinct key, before rounding.
     pub(crate) bits_per_key: f64,
+    /// The number of modules of large filters, if there are several, and their bits per key, at most as many.
+    pub(crate) modules: Option<(usize, f64)>,
     seed: Seed,
     kernel: Kernel,
 }
@@ -69,7 +72,8 @@ impl FilterBuilder {
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
         let bits_per_key = sizing::checked_bits_per_key(bits_per_key)?;
         let (seed, kernel) = (Seed::DEFAULT, Kernel::active());
-        Ok(Self { pieces: Vec::new(), n_in_pieces: 0, hashes: Vec::new(), bits_per_key, seed, kernel })
+        let (pieces, hashes) = (Vec::new(), Vec::new());
+        Ok(Self { pieces, n_in_pieces: 0, hashes, bits_per_key, modules: None, seed, kernel })
     }
 
     /// A builder of filters with a false-positive rate of at most `fpr`.
@@ -219,9 +223,9 @@ impl FilterBuilder {
     /// If memory for the filter, or to count its distinct keys, cannot be allocated. The builder then keeps its keys.
     #[doc(alias = "build")]
     pub fn finish(&mut self) -> Result<BloomFilter, BuildError> {
-        let (filter, _) = self.build(whole_blocks)?;
+        let (filter, _) = self.build(|keys| Shape::whole_blocks(keys, self.bits_per_key, 1))?;
         self.clear();
-        Ok(filter)
+        Ok(filter.all)
     }
 
     /// Makes the filter, appends its compact bytes to `out` and empties the builder. Appends at most 1.25 × keys + 65
@@ -239,11 +243,15 @@ impl FilterBuilder {
     }
 
     pub(crate) fn write_compact(&mut self, out: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        let (BloomFilter { blocks, k, .. }, n_lanes) = self.build(sizing::lanes_for)?;
-        reserve(out, n_lanes * LANE_BYTES + 1)?;
+        let (filter, Shape { n_lanes, n_modules, k }) = self.build(|keys| self.compact_shape(keys))?;
+        reserve(out, n_lanes * LANE_BYTES + compact::MODULES_TAIL)?;
         // Cleared before the bytes are written, so that hashes and bytes are not in memory at once.
         self.clear();
-        compact::write_compact_lanes(out, blocks.as_slice(), n_lanes, k);
+        let blocks = filter.all.blocks.as_slice();
+        match n_modules {
+            1 => compact::write_compact_lanes(out, blocks, n_lanes, k),
+            _ => compact::write_compact_modules(out, blocks, n_modules, k),
+        }
         Ok(())
     }
 
@@ -259,16 +267,23 @@ impl FilterBuilder {
         self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
-    /// Makes the filter, with the number of lanes and the k that `shape` returns for a number of keys and the builder's
-    /// bits per key, and returns the number of lanes too, because a short filter's blocks still have to be merged into
-    /// them.
+    /// Several modules, unless rounding each up to whole blocks makes them larger than one.
+    fn compact_shape(&self, keys: usize) -> Shape {
+        let (n_lanes, k) = sizing::lanes_for(keys, self.bits_per_key);
+        let modules = self.modules.map(|(n_modules, bits)| Shape::whole_blocks(keys, bits, n_modules));
+        let small = modules.filter(|modules| modules.n_lanes <= n_lanes + n_lanes / 100);
+        small.unwrap_or(Shape { n_lanes, n_modules: 1, k })
+    }
+
+    /// Makes the filter, with the shape that `shape` returns for a number of keys, and returns the shape too, because a
+    /// short filter's blocks still have to be merged into its lanes.
     fn build(
         &self,
-        shape: impl Fn(usize, f64) -> (usize, ProbeCount),
-    ) -> Result<(BloomFilter, usize), OutOfMemory> {
-        let (mut n_lanes, mut k) = shape(self.len(), self.bits_per_key);
+        shape: impl Fn(usize) -> Shape,
+    ) -> Result<(ModularBloomFilter, Shape), OutOfMemory> {
+        let mut shape_of_keys = shape(self.len());
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
-        let mut filter = self.fill(n_lanes, k, |hash| {
+        let mut filter = self.fill(shape_of_keys, |hash| {
             if unchanged.len() == unchanged.capacity() {
                 reserved = reserved.and_then(|()| reserve(&mut unchanged, 1));
             }
@@ -280,28 +295,29 @@ impl FilterBuilder {
         let repeats = self.count_repeats(unchanged)?;
         let keys = self.len() - repeats;
         if repeats != 0 {
-            (n_lanes, k) = shape(keys, self.bits_per_key);
-            filter = self.fill(n_lanes, k, |_| ())?;
+            shape_of_keys = shape(keys);
+            filter = self.fill(shape_of_keys, |_| ())?;
         }
-        filter.keys = Some(keys as u64);
-        Ok((filter, n_lanes))
+        filter.all.keys = Some(keys as u64);
+        Ok((filter, shape_of_keys))
     }
 
     fn fill(
         &self,
-        n_lanes: usize,
-        k: ProbeCount,
+        shape: Shape,
         mut on_unchanged: impl FnMut(u64),
-    ) -> Result<BloomFilter, OutOfMemory> {
-        let mut filter = self.empty(n_lanes, k)?;
+    ) -> Result<ModularBloomFilter, OutOfMemory> {
+        let all = self.empty(shape)?;
+        let n_blocks = all.blocks.len() / shape.n_modules;
+        let mut filter = ModularBloomFilter { all, n_blocks };
         for hashes in self.hashes() {
-            self.kernel.insert_batch(&mut filter.blocks, hashes, k, &mut on_unchanged);
+            filter.insert_all(hashes, &mut on_unchanged);
         }
         Ok(filter)
     }
 
     /// Uses at most eight times the memory of the hashes.
-    fn empty(&self, n_lanes: usize, k: ProbeCount) -> Result<BloomFilter, OutOfMemory> {
+    fn empty(&self, Shape { n_lanes, k, .. }: Shape) -> Result<BloomFilter, OutOfMemory> {
         let (blocks, kernel, seed) = (Blocks::zeroed(lanes::n_blocks(n_lanes))?, self.kernel, self.seed);
         Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(0) })
     }
@@ -316,8 +332,7 @@ impl FilterBuilder {
         if unchanged.is_empty() {
             return Ok(0);
         }
-        let (n_lanes, k) = whole_blocks(unchanged.len(), 12.0);
-        let mut suspects = self.empty(n_lanes, k)?;
+        let mut suspects = self.empty(Shape::whole_blocks(unchanged.len(), 12.0, 1))?;
         suspects.insert_batch(&unchanged);
         let mut candidates = unchanged;
         candidates.clear();
@@ -335,10 +350,21 @@ impl FilterBuilder {
     }
 }
 
-/// The number of lanes of whole blocks, and k.
-fn whole_blocks(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
-    let sizing = Sizing::for_bits_per_key(keys, bits_per_key).expect("no larger than the hashes");
-    (sizing.n_blocks() * LANES, sizing.probe_count())
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Of all modules.
+    n_lanes: usize,
+    n_modules: usize,
+    /// Of each module.
+    k: ProbeCount,
+}
+
+impl Shape {
+    fn whole_blocks(keys: usize, bits_per_key: f64, n_modules: usize) -> Self {
+        let module = Sizing::for_bits_per_key(keys, bits_per_key / n_modules as f64);
+        let module = module.expect("no larger than the hashes");
+        Self { n_lanes: n_modules * module.n_blocks() * LANES, n_modules, k: module.probe_count() }
+    }
 }
 
 impl<K: Key> Extend<K> for FilterBuilder {

@@ -8,6 +8,7 @@ use crate::error::DecodeError;
 use crate::footer::VERSION;
 use crate::lanes::{self, Lane, Lanes, MOST_LANES, with_fewest_lanes};
 use crate::mask::ProbeCount;
+use crate::sizing::MOST_MODULES;
 
 /// Calls `write` with the lanes and the trailer that follows them.
 pub(crate) fn with_compact<T>(
@@ -30,6 +31,17 @@ pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_l
     out.push(trailer(k));
 }
 
+/// Appends the compact bytes of two modules or more.
+pub(crate) fn write_compact_modules(
+    out: &mut Vec<u8>,
+    modules: BlockSlice<'_>,
+    n_modules: usize,
+    k: ProbeCount,
+) {
+    out.extend_from_slice(modules.as_slice().as_flattened());
+    out.extend([n_modules as u8, trailer(k)]);
+}
+
 fn trailer(k: ProbeCount) -> u8 {
     (VERSION << 4) | (k.get() - 1) as u8
 }
@@ -43,8 +55,34 @@ pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Deco
     let length = DecodeError::Length { found: bytes.len() };
     let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
     let lanes = Lanes::new(lanes).ok_or(length)?;
-    if trailer >> 4 != VERSION {
-        return Err(DecodeError::Trailer { found: trailer });
+    Ok((lanes, probe_count(trailer)?))
+}
+
+/// Bytes after the blocks of several modules. A version of bloomline without modules finds a filter of no valid length.
+pub(crate) const MODULES_TAIL: usize = 2;
+
+/// The blocks of all modules, and the number of modules.
+#[inline]
+pub(crate) fn read_compact_modules(bytes: &[u8]) -> Result<(BlockSlice<'_>, usize, ProbeCount), DecodeError> {
+    let length = DecodeError::Length { found: bytes.len() };
+    let (blocks, &[n_modules, trailer]) = bytes.split_last_chunk::<MODULES_TAIL>().ok_or(length)?;
+    let (blocks, []) = blocks.as_chunks() else { return Err(length) };
+    let blocks = BlockSlice::new(blocks).ok_or(length)?;
+    let k = probe_count(trailer)?;
+    let n_modules = usize::from(n_modules);
+    if !(2..=MOST_MODULES).contains(&n_modules) {
+        return Err(DecodeError::Footer { field: "number of modules", found: n_modules as u64 });
     }
-    Ok((lanes, ProbeCount::from_four_bits(trailer)))
+    if !blocks.as_slice().len().is_multiple_of(n_modules) {
+        return Err(length);
+    }
+    Ok((blocks, n_modules, k))
+}
+
+#[inline]
+fn probe_count(trailer: u8) -> Result<ProbeCount, DecodeError> {
+    match trailer >> 4 {
+        VERSION => Ok(ProbeCount::from_four_bits(trailer)),
+        _ => Err(DecodeError::Trailer { found: trailer }),
+    }
 }

@@ -190,14 +190,14 @@ impl BloomFilter {
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
-        self.kernel.insert(&mut self.blocks, hash, self.k)
+        self.kernel.insert(self.blocks.as_mut(), hash, self.k)
     }
 
     /// Inserts many keys by hash, faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         if !hashes.is_empty() {
             self.keys = None;
-            self.kernel.insert_batch(&mut self.blocks, hashes, self.k, |_| ());
+            self.kernel.insert_batch(self.blocks.as_mut(), hashes, self.k, |_| ());
         }
     }
 
@@ -340,7 +340,8 @@ impl BloomFilter {
     /// Clears bits in the block of `hash`. The caller knows that no key has them any more.
     pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
         self.keys = None;
-        let block = self.blocks.block_of_mut(hash);
+        let mut blocks = self.blocks.as_mut();
+        let block = blocks.block_of(hash);
         let mut lanes = lanes(block);
         for (lane, bits) in lanes.iter_mut().zip(bits) {
             *lane &= !bits;

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups};
 use super::tables::{PerWord, ROWS, Row, Table, lane_bits, rotation, second_word, steps};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES};
 use crate::lanes::{Lane, ShortLanes};
 use crate::mask::ProbeCount;
 
@@ -26,7 +26,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) fn insert_batch<const L: usize>(
-    blocks: &mut Blocks,
+    blocks: BlockSliceMut<'_>,
     k: ProbeCount,
     batch: Inserts<'_, L, impl FnMut(u64)>,
 ) {

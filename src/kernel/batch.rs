@@ -7,7 +7,7 @@
 use super::prefetch::{self, Groups};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::tables::first_word;
-use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 
 /// Hashes per iteration of a loop that inserts or writes bools. With one hash, the loop is so short that its speed
 /// depends on its address.
@@ -119,13 +119,13 @@ pub(super) struct Inserts<'a, const LINES: usize, F> {
 impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     /// `insert` returns whether it changed the block.
     #[inline(always)]
-    pub(super) fn run(self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {
+    pub(super) fn run(self, mut blocks: BlockSliceMut<'_>, insert: impl Fn(&mut Block, u64) -> bool) {
         // Taken apart, because LLVM optimises the loop less if its groups stay a part of `self`.
         let Self { hashes: groups, mut on_unchanged } = self;
         for (hashes, later) in groups.iter() {
             (0..PAIR).for_each(|i| groups.prefetch(later[i]));
             for &hash in hashes {
-                if !insert(blocks.block_of_mut(hash), hash) {
+                if !insert(blocks.block_of(hash), hash) {
                     on_unchanged(hash);
                 }
             }
@@ -136,7 +136,7 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     /// the whole batch, because in memory each insert would wait for the insert before it.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
-    pub(super) fn run_in_registers(mut self, blocks: &mut Blocks, insert: impl Fn(&mut Block, u64) -> bool) {
+    pub(super) fn run_in_registers(mut self, mut blocks: BlockSliceMut<'_>, insert: impl Fn(&mut Block, u64) -> bool) {
         let [block] = blocks.as_mut_slice() else {
             return self.run(blocks, insert);
         };

@@ -12,7 +12,7 @@ use core::sync::atomic::AtomicU8;
 use crate::bitmap;
 #[cfg(target_has_atomic = "64")]
 use crate::blocks::SharedBlock;
-use crate::blocks::{Block, BlockSlice, Blocks};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut};
 use crate::detect;
 use crate::lanes::ShortLanes;
 use crate::mask::ProbeCount;
@@ -195,25 +195,14 @@ impl fmt::Display for Kernel {
 impl Kernel {
     /// Sets the bits of `hash` in its block. Returns whether any of them was clear.
     #[inline]
-    pub(crate) fn insert(self, blocks: &mut Blocks, hash: u64, k: ProbeCount) -> bool {
+    pub(crate) fn insert(self, mut blocks: BlockSliceMut<'_>, hash: u64, k: ProbeCount) -> bool {
         if self.0.is_compiled_in() {
-            return dispatch!(self, insert(blocks.block_of_mut(hash), hash, k));
+            return dispatch!(self, insert(blocks.block_of(hash), hash, k));
         }
-        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.len());
+        let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
         // SAFETY: the blocks are borrowed, at least one.
         let changed = unsafe { self.insert_inlined(all, hash, k) };
-        changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of_mut(hash), hash, k, self))
-    }
-
-    /// [`insert`](Self::insert) into a block that the caller has found.
-    #[inline]
-    pub(crate) fn insert_in_block(self, block: &mut Block, hash: u64, k: ProbeCount) -> bool {
-        if self.0.is_compiled_in() {
-            return dispatch!(self, insert(block, hash, k));
-        }
-        // SAFETY: the block is borrowed.
-        let changed = unsafe { self.insert_inlined((block, 1), hash, k) };
-        changed.unwrap_or_else(|| Self::insert_by_call(block, hash, k, self))
+        changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of(hash), hash, k, self))
     }
 
     /// What the kernel's inline assembly answers after the insert, or `None` if it has none.
@@ -350,7 +339,7 @@ impl Kernel {
     /// set already.
     pub(crate) fn insert_batch(
         self,
-        blocks: &mut Blocks,
+        mut blocks: BlockSliceMut<'_>,
         hashes: &[u64],
         k: ProbeCount,
         mut on_unchanged: impl FnMut(u64),
@@ -360,11 +349,11 @@ impl Kernel {
         let (early, late) = prefetch::split::<1, _>(blocks.as_slice(), pairs);
         if let Some(hashes) = early {
             let on_unchanged = &mut on_unchanged;
-            dispatch!(self, insert_batch(blocks, k, Inserts { hashes, on_unchanged }));
+            dispatch!(self, insert_batch(blocks.reborrow(), k, Inserts { hashes, on_unchanged }));
         }
-        dispatch!(self, insert_batch(blocks, k, Inserts { hashes: late, on_unchanged: &mut on_unchanged }));
+        dispatch!(self, insert_batch(blocks.reborrow(), k, Inserts { hashes: late, on_unchanged: &mut on_unchanged }));
         for &hash in odd {
-            if !self.insert(blocks, hash, k) {
+            if !self.insert(blocks.reborrow(), hash, k) {
                 on_unchanged(hash);
             }
         }

@@ -9,7 +9,7 @@ use wide::u64x8;
 use super::bank::{self, Square};
 use super::batch::{Inserts, Lookups};
 use super::tables::{POSITIONS, PerWord, ROWS, Row, first_word, rotation, second_word};
-use crate::blocks::{Block, BlockSlice, Blocks, LANES, block_from_lanes, lanes};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut, LANES, block_from_lanes, lanes};
 use crate::mask::ProbeCount;
 
 #[inline]
@@ -23,7 +23,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 pub(super) fn insert_batch<const L: usize>(
-    blocks: &mut Blocks,
+    blocks: BlockSliceMut<'_>,
     k: ProbeCount,
     batch: Inserts<'_, L, impl FnMut(u64)>,
 ) {

@@ -3,7 +3,7 @@
 
 use super::bank::{ROWS, Square};
 use super::batch::{Inserts, Lookups};
-use crate::blocks::{Block, BlockSlice, Blocks, block_from_lanes, lanes};
+use crate::blocks::{Block, BlockSlice, BlockSliceMut, block_from_lanes, lanes};
 use crate::mask::{ProbeCount, mask};
 
 pub(super) fn insert(block: &mut Block, hash: u64, k: ProbeCount) -> bool {
@@ -26,7 +26,7 @@ pub(super) fn contains(block: &Block, hash: u64, k: ProbeCount) -> bool {
 }
 
 pub(super) fn insert_batch<const L: usize>(
-    blocks: &mut Blocks,
+    blocks: BlockSliceMut<'_>,
     k: ProbeCount,
     batch: Inserts<'_, L, impl FnMut(u64)>,
 ) {

@@ -4,16 +4,16 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::modules::{Modules, next};
+use super::modules::{CHUNK, Modules, SHORT, next};
 use super::view::{CHECKSUM_BYTES, ModularView};
+use crate::blocks::{Block, BlockSliceMut};
 use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
 use crate::filter::BloomFilter;
 use crate::footer::{StandaloneFooter, checksum};
-use crate::kernel::{self, Kernel};
+use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
-use crate::mask::block_index;
 use crate::sizing::{MAX_MODULES, MOST_MODULES, ModularSizing};
 use crate::standalone;
 
@@ -50,9 +50,9 @@ use crate::standalone;
 #[derive(Clone)]
 pub struct ModularBloomFilter {
     /// All modules, one after another. Not for keys: each module has another hash.
-    all: BloomFilter,
+    pub(crate) all: BloomFilter,
     /// Of each module.
-    n_blocks: usize,
+    pub(crate) n_blocks: usize,
 }
 
 impl ModularBloomFilter {
@@ -153,8 +153,7 @@ impl ModularBloomFilter {
         let (mut modules, mut changed) = (blocks.as_mut_slice(), false);
         // `chunks_exact_mut` would divide.
         while let Some((module, others)) = modules.split_at_mut_checked(self.n_blocks) {
-            let block = &mut module[block_index(hash, self.n_blocks)];
-            changed |= kernel.insert_in_block(block, hash, *k);
+            changed |= kernel.insert(as_module(module), hash, *k);
             (modules, hash) = (others, next(hash));
         }
         changed
@@ -162,11 +161,31 @@ impl ModularBloomFilter {
 
     /// Inserts many keys by hash: faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        for (hash, later) in kernel::with_later(hashes) {
-            if let Some(later) = later {
-                self.modules().prefetch_all(later);
+        self.insert_all(hashes, |_| ());
+    }
+
+    /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before, and with
+    /// few others: at most those whose bits in the first module were all set.
+    pub(crate) fn insert_all(&mut self, hashes: &[u64], mut on_unchanged: impl FnMut(u64)) {
+        let BloomFilter { blocks, k, kernel, keys, .. } = &mut self.all;
+        if hashes.len() < SHORT && blocks.len() != self.n_blocks {
+            hashes.iter().filter(|&&hash| !self.insert_hash(hash)).for_each(|&hash| on_unchanged(hash));
+            return;
+        }
+        *keys = keys.filter(|_| hashes.is_empty());
+        let (first, others) = blocks.as_mut_slice().split_at_mut(self.n_blocks);
+        kernel.insert_batch(as_module(first), hashes, *k, on_unchanged);
+        if others.is_empty() {
+            return;
+        }
+        let mut of_module = [0; CHUNK];
+        for hashes in hashes.chunks(CHUNK) {
+            let of_module = &mut of_module[..hashes.len()];
+            of_module.copy_from_slice(hashes);
+            for module in others.chunks_exact_mut(self.n_blocks) {
+                of_module.iter_mut().for_each(|hash| *hash = next(*hash));
+                kernel.insert_batch(as_module(module), of_module, *k, |_| ());
             }
-            self.insert_hash(hash);
         }
     }
 
@@ -348,6 +367,11 @@ impl ModularBloomFilter {
         let BloomFilter { blocks, k, kernel, .. } = &self.all;
         Modules { blocks: blocks.as_slice(), n_blocks: self.n_blocks, k: *k, kernel: *kernel }
     }
+}
+
+#[inline(always)]
+fn as_module(blocks: &mut [Block]) -> BlockSliceMut<'_> {
+    BlockSliceMut::new(blocks).expect("at least one block")
 }
 
 impl ModularView<'_> {

@@ -17,11 +17,11 @@ pub(super) fn next(hash: u64) -> u64 {
     step(step(hash))
 }
 
-/// Hashes of a batch that a module answers at a time, on the stack.
-const CHUNK: usize = 1024;
+/// Hashes of a batch that a module gets at a time, on the stack.
+pub(super) const CHUNK: usize = 1024;
 
-/// Batches that are shorter are answered one by one, because to clear the arrays of a chunk takes as long.
-const SHORT: usize = 64;
+/// Batches that are shorter go one by one, because to clear the arrays of a chunk takes as long.
+pub(super) const SHORT: usize = 64;
 
 /// All blocks of all modules, module after module.
 #[derive(Clone, Copy)]
@@ -74,17 +74,6 @@ impl<'a> Modules<'a> {
     pub(super) fn prefetch(self, hash: u64) {
         // Blocks read in place may straddle two lines.
         kernel::prefetch::<true>(self.split().0.block_of(hash));
-    }
-
-    /// Starts loading the cache lines of all modules, if these are so large that the caches may not hold them.
-    #[inline]
-    pub(super) fn prefetch_all(self, mut hash: u64) {
-        if self.n_blocks >= kernel::LARGE_BLOCKS {
-            for module in self.iter() {
-                kernel::prefetch::<false>(module.block_of(hash));
-                hash = next(hash);
-            }
-        }
     }
 
     /// Asks the first module for all hashes, the next module for those that it has, and so on.

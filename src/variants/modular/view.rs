@@ -8,6 +8,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::modules::Modules;
 use crate::bitmap;
 use crate::blocks::{BLOCK_BYTES, BlockSlice, lanes};
+use crate::compact::read_compact_modules;
 use crate::error::{BuildError, DecodeError};
 use crate::estimate::KeyEstimate;
 use crate::footer::{self, split_with_reserved};
@@ -99,6 +100,20 @@ impl<'a> ModularView<'a> {
         footer::verify(&body[end..], footer.body_checksum)?;
         let modules = Modules { blocks, n_blocks, k, kernel: Kernel::active() };
         Ok(Self { modules, seed: Seed::new(footer.seed), keys: footer.known_keys, checksums })
+    }
+
+    /// Opens compact bytes of two modules or more, as a [`FilterPolicy`](crate::sstable::FilterPolicy) writes them at
+    /// low false-positive rates. [`BloomView::from_compact`] opens those of one module.
+    ///
+    /// # Errors
+    ///
+    /// If no modular filter has this length or these last two bytes.
+    #[inline]
+    pub fn from_compact(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let (blocks, n_modules, k) = read_compact_modules(bytes)?;
+        let n_blocks = blocks.as_slice().len() / n_modules;
+        let modules = Modules { blocks, n_blocks, k, kernel: Kernel::active() };
+        Ok(Self { modules, seed: Seed::DEFAULT, keys: None, checksums: &[] })
     }
 
     /// Compares each module with its checksum. Reads all modules of the view.
