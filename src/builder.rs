@@ -277,10 +277,7 @@ impl FilterBuilder {
 
     /// Makes the filter, with the shape that `shape` returns for a number of keys, and returns the shape too, because a
     /// short filter's blocks still have to be merged into its lanes.
-    fn build(
-        &self,
-        shape: impl Fn(usize) -> Shape,
-    ) -> Result<(ModularBloomFilter, Shape), OutOfMemory> {
+    fn build(&self, shape: impl Fn(usize) -> Shape) -> Result<(ModularBloomFilter, Shape), OutOfMemory> {
         let mut shape_of_keys = shape(self.len());
         let (mut unchanged, mut reserved) = (Vec::new(), Ok(()));
         let mut filter = self.fill(shape_of_keys, |hash| {

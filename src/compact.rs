@@ -16,7 +16,7 @@ pub(crate) fn with_compact<T>(
     k: ProbeCount,
     write: impl FnOnce(&[u8], &[u8]) -> T,
 ) -> T {
-    with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(k)]))
+    with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(VERSION, k)]))
 }
 
 /// Appends compact bytes with exactly `n_lanes` lanes, all lanes of the blocks or fewer, which the blocks then share.
@@ -28,7 +28,7 @@ pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_l
         lanes::unite(blocks, lanes);
         out.extend_from_slice(lanes.as_flattened());
     }
-    out.push(trailer(k));
+    out.push(trailer(VERSION, k));
 }
 
 /// Appends the compact bytes of two modules or more.
@@ -39,11 +39,11 @@ pub(crate) fn write_compact_modules(
     k: ProbeCount,
 ) {
     out.extend_from_slice(modules.as_slice().as_flattened());
-    out.extend([n_modules as u8, trailer(k)]);
+    out.extend([n_modules as u8, trailer(MODULES_FORM, k)]);
 }
 
-fn trailer(k: ProbeCount) -> u8 {
-    (VERSION << 4) | (k.get() - 1) as u8
+fn trailer(form: u8, k: ProbeCount) -> u8 {
+    form << 4 | (k.get() - 1) as u8
 }
 
 pub(crate) fn compact_len(blocks: BlockSlice<'_>) -> usize {
@@ -55,11 +55,13 @@ pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Deco
     let length = DecodeError::Length { found: bytes.len() };
     let (&trailer, lanes) = bytes.split_last().ok_or(length)?;
     let lanes = Lanes::new(lanes).ok_or(length)?;
-    Ok((lanes, probe_count(trailer)?))
+    Ok((lanes, probe_count(trailer, VERSION)?))
 }
 
-/// Bytes after the blocks of several modules. A version of bloomline without modules finds a filter of no valid length.
+/// Bytes after the blocks of several modules. No other filter has such a length, nor this in the highest four bits of its
+/// last byte, so readers of other filters find an error.
 pub(crate) const MODULES_TAIL: usize = 2;
+const MODULES_FORM: u8 = 3;
 
 /// The blocks of all modules, and the number of modules.
 #[inline]
@@ -68,7 +70,7 @@ pub(crate) fn read_compact_modules(bytes: &[u8]) -> Result<(BlockSlice<'_>, usiz
     let (blocks, &[n_modules, trailer]) = bytes.split_last_chunk::<MODULES_TAIL>().ok_or(length)?;
     let (blocks, []) = blocks.as_chunks() else { return Err(length) };
     let blocks = BlockSlice::new(blocks).ok_or(length)?;
-    let k = probe_count(trailer)?;
+    let k = probe_count(trailer, MODULES_FORM)?;
     let n_modules = usize::from(n_modules);
     if !(2..=MOST_MODULES).contains(&n_modules) {
         return Err(DecodeError::Footer { field: "number of modules", found: n_modules as u64 });
@@ -80,9 +82,7 @@ pub(crate) fn read_compact_modules(bytes: &[u8]) -> Result<(BlockSlice<'_>, usiz
 }
 
 #[inline]
-fn probe_count(trailer: u8) -> Result<ProbeCount, DecodeError> {
-    match trailer >> 4 {
-        VERSION => Ok(ProbeCount::from_four_bits(trailer)),
-        _ => Err(DecodeError::Trailer { found: trailer }),
-    }
+fn probe_count(trailer: u8, form: u8) -> Result<ProbeCount, DecodeError> {
+    let is_of_form = trailer >> 4 == form;
+    is_of_form.then_some(ProbeCount::from_four_bits(trailer)).ok_or(DecodeError::Trailer { found: trailer })
 }

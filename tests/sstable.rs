@@ -12,6 +12,7 @@ use bloomline::sstable::{
     Ended, FilterBlockBuilder, FilterBlockReader, FilterPolicy, PartitionIndex, PartitionIndexBuilder,
     PartitionedFilterBuilder,
 };
+use bloomline::variants::ModularView;
 use bloomline::{BloomView, BuildError, DecodeError};
 use common::errors::error;
 use proptest::prelude::*;
@@ -250,6 +251,61 @@ fn a_policy_streams_the_keys_of_a_table() {
         builder.finish_compact(&mut streamed).unwrap();
         policy.create_filter(keys, &mut created);
         assert_eq!(streamed, created);
+    }
+}
+
+/// At low rates, a filter that is large enough for whole blocks has two modules.
+#[test]
+#[cfg_attr(miri, ignore = "hours under miri")]
+fn filters_of_low_rates_keep_them_and_save_bits() {
+    for (fpr, saves) in [(0.001, 0.055), (0.0001, 0.09), (1e-6, 0.19)] {
+        let policy = FilterPolicy::with_fpr(fpr).unwrap();
+        let in_one = policy.clone().with_one_module();
+        let of_bits = FilterPolicy::with_bits_per_key(in_one.bits_per_key()).unwrap();
+        assert!(policy.bits_per_key() <= (1.0 - saves) * in_one.bits_per_key(), "{fpr}");
+        for n_keys in [0, 1, 2, 30, 100, 300, 3_000, 100_000] {
+            let filters = [&policy, &in_one, &of_bits].map(|policy| {
+                let mut filter = vec![0xff];
+                policy.create_filter(0..n_keys, &mut filter);
+                assert!((0..n_keys).all(|key| policy.key_may_match(key, &filter[1..])), "{n_keys} keys");
+                filter.split_off(1)
+            });
+            let [has_modules, never, _] =
+                filters.each_ref().map(|filter| ModularView::from_compact(filter).is_ok());
+            assert!(!never && (n_keys < 3_000 || has_modules), "{n_keys} keys");
+            // A reader without modules finds every key possibly present.
+            assert_eq!(has_modules, BloomView::from_compact(&filters[0]).is_err());
+            let lens = filters.each_ref().map(Vec::len);
+            assert!(lens[0] <= lens[1] + 1 && lens[2] <= lens[1] + lens[1] / 100 + 1, "{n_keys}: {lens:?}");
+            if n_keys == 100_000 {
+                assert!((lens[0] as f64) < (1.001 - saves) * lens[1] as f64, "{lens:?}");
+                let absent = n_keys..n_keys + (400.0 / fpr).min(4e6) as i32;
+                let expected = fpr * absent.len() as f64;
+                let found = absent.filter(|key| policy.key_may_match(key, &filters[0])).count() as f64;
+                assert!((found - expected).abs() < 4.0 * expected.sqrt() + 0.02 * expected, "{fpr}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_modules_are_an_error_and_possibly_present() {
+    let (policy, mut filter) = (FilterPolicy::with_fpr(0.0001).unwrap(), Vec::new());
+    policy.create_filter(0..3_000, &mut filter);
+    let [.., n_modules, trailer] = filter[..] else { panic!("no filter") };
+    assert_eq!((n_modules, trailer >> 4), (2, 3));
+    let with_end = |end: [u8; 2]| [&filter[..filter.len() - 2], &end].concat();
+    for (bytes, error) in [
+        (with_end([2, trailer ^ 0x10]), error!(DecodeError::Trailer { found: trailer ^ 0x10 })),
+        (with_end([1, trailer]), error!(DecodeError::Footer { field: "number of modules", found: 1 })),
+        (with_end([17, trailer]), error!(DecodeError::Footer { field: "number of modules", found: 17 })),
+        (with_end([2, trailer])[64..].to_vec(), error!(DecodeError::Length { found: filter.len() - 64 })),
+        (filter[..filter.len() - 1].to_vec(), error!(DecodeError::Trailer { found: 2 })),
+        (filter[1..].to_vec(), error!(DecodeError::Trailer { found: trailer })),
+        (vec![2, trailer], error!(DecodeError::Length { found: 2 })),
+    ] {
+        assert_eq!(policy.try_key_may_match(7, &bytes), error);
+        assert!(policy.key_may_match("absent", &bytes));
     }
 }
 

@@ -136,7 +136,11 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     /// the whole batch, because in memory each insert would wait for the insert before it.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
-    pub(super) fn run_in_registers(mut self, mut blocks: BlockSliceMut<'_>, insert: impl Fn(&mut Block, u64) -> bool) {
+    pub(super) fn run_in_registers(
+        mut self,
+        mut blocks: BlockSliceMut<'_>,
+        insert: impl Fn(&mut Block, u64) -> bool,
+    ) {
         let [block] = blocks.as_mut_slice() else {
             return self.run(blocks, insert);
         };

@@ -77,5 +77,5 @@ pub use crate::limits::{MAX_BITS_PER_KEY, MIN_FPR, SCALABLE_MIN_FPR};
 pub use blocked::{Sizing, best_k, bits_per_key, fpr};
 pub(crate) use blocked::{bits_per_key_of, estimated_fpr, lanes_for, lowest_fpr};
 pub(crate) use checks::{checked_bits_per_key, checked_fpr};
-pub(crate) use modular::MOST_MODULES;
 pub use modular::{MAX_MODULES, MODULAR_FPR, ModularSizing};
+pub(crate) use modular::{MODULES, MOST_MODULES};

@@ -10,7 +10,7 @@ use crate::error::{BuildError, DecodeError};
 use crate::hash::hash_key;
 use crate::key::Key;
 use crate::memory::or_abort;
-use crate::sizing::{self, MODULAR_FPR, ModularSizing};
+use crate::sizing::{self, MODULAR_FPR, MODULES, ModularSizing};
 use crate::variants::ModularView;
 use crate::view::BloomView;
 
@@ -36,9 +36,6 @@ pub struct FilterPolicy {
     /// An empty builder with the policy's bits per key.
     builder: FilterBuilder,
 }
-
-/// A third module would save 2 % of the bits at a rate of 0.01%, and cost each present key another cache line.
-const MODULES: usize = 2;
 
 /// So many that rounding to whole blocks does not matter.
 const MANY_KEYS: usize = 1 << 20;

@@ -166,7 +166,7 @@ def shortest(lanes):
 
 
 def lane_bytes(lanes):
-    return b"".join(bits.to_bytes(8, "little") for bits in shortest(lanes))
+    return whole_blocks(shortest(lanes))
 
 
 # Sections 4 and 5: bytes.
@@ -259,26 +259,18 @@ def counting(inserted, removed, n_blocks, k, seed, known_keys):
 
 # Section 9: scalable filters.
 
-def is_in(lanes, n_blocks, k, hash_):
-    block = block_of(hash_, n_blocks)
-    return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
-
-
-def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
-    """`sizes`, in blocks, are the sizes of the filters, which the writer chooses."""
-    filters, counts, capacities = [[0] * (8 * sizes[0])], [0], [initial_capacity]
+def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes, n_modules=1):
+    """`sizes`, in blocks of each module, are the sizes of the filters, which the writer chooses."""
+    filters, counts, capacities = [empty(n_modules, sizes[0])], [0], [initial_capacity]
     for key in keys:
         hash_ = hash_key(key, seed)
-        if any(is_in(lanes, len(lanes) // 8, k, hash_) for lanes in filters):
+        if any(is_in(modules, k, hash_) for modules in filters):
             continue
         if counts[-1] == capacities[-1]:
-            filters.append([0] * (8 * sizes[len(filters)]))
+            filters.append(empty(n_modules, sizes[len(filters)]))
             counts.append(0)
             capacities.append(growth * capacities[-1])
-        lanes = filters[-1]
-        block = block_of(hash_, len(lanes) // 8)
-        for i, bits in enumerate(mask(hash_, k)):
-            lanes[8 * block + i] |= bits
+        insert(filters[-1], k, hash_)
         counts[-1] += 1
     assert len(filters) == len(sizes)
     return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr, growth, tightening, len(filters), k, seed)
@@ -286,13 +278,17 @@ def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes):
 
 def scalable_union(parts, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
     """Each part is a filter's keys, all of which are new, its number of blocks and its capacity."""
-    filters = [build(keys, n_blocks, k, seed) for keys, n_blocks, _ in parts]
+    filters = [[build(keys, n_blocks, k, seed)] for keys, n_blocks, _ in parts]
     counts, capacities = [len(keys) for keys, _, _ in parts], [capacity for _, _, capacity in parts]
     return scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed)
 
 
 def scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
-    body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in filters)
+    body = b""
+    for modules in filters:
+        known_keys = None if any(modules[0]) else 0
+        one = len(modules) == 1
+        body += standalone(modules[0], k, seed, known_keys) if one else modular_bytes(modules, k, seed, known_keys)
     rows = b"".join(struct.pack("<QQ", *row) for row in zip(counts, capacities))
     fields = (len(filters), fpr_of_all, initial_capacity, fpr, tightening, VERSION, growth, next_)
     footer = struct.pack("<QdQddBBB5x", *fields)
@@ -341,7 +337,7 @@ def is_set(bank_, slots, block, row, slot):
     return bank_[at] >> slot % 8 & 1
 
 
-# Section 14: modular filters.
+# Section 14: modular filters, each a list of modules, which are lists of lanes.
 
 def next_hash(h):
     for _ in range(2):
@@ -349,21 +345,54 @@ def next_hash(h):
     return h
 
 
-def modular(keys, n_modules, n_blocks, k, seed, known_keys):
-    modules = [[0] * (8 * n_blocks) for _ in range(n_modules)]
+def empty(n_modules, n_blocks):
+    return [[0] * (8 * n_blocks) for _ in range(n_modules)]
+
+
+def lanes_and_bits(modules, k, h):
+    for lanes in modules:
+        block = block_of(h, len(lanes) // 8)
+        for i, bits in enumerate(mask(h, k)):
+            yield lanes, 8 * block + i, bits
+        h = next_hash(h)
+
+
+def insert(modules, k, h):
+    for lanes, i, bits in lanes_and_bits(modules, k, h):
+        lanes[i] |= bits
+
+
+def is_in(modules, k, h):
+    return all(lanes[i] & bits == bits for lanes, i, bits in lanes_and_bits(modules, k, h))
+
+
+def build_modules(keys, n_modules, n_blocks, k, seed):
+    modules = empty(n_modules, n_blocks)
     for key in keys:
-        h = hash_key(key, seed)
-        for module in modules:
-            block = block_of(h, n_blocks)
-            for i, bits in enumerate(mask(h, k)):
-                module[8 * block + i] |= bits
-            h = next_hash(h)
-    bodies = [b"".join(bits.to_bytes(8, "little") for bits in module) for module in modules]
+        insert(modules, k, hash_key(key, seed))
+    return modules
+
+
+def modular(keys, n_modules, n_blocks, k, seed, known_keys):
+    return modular_bytes(build_modules(keys, n_modules, n_blocks, k, seed), k, seed, known_keys)
+
+
+def whole_blocks(lanes):
+    return b"".join(bits.to_bytes(8, "little") for bits in lanes)
+
+
+def modular_bytes(modules, k, seed, known_keys):
+    bodies = [whole_blocks(lanes) for lanes in modules]
     checksums = b"".join(xxh64(body, j).to_bytes(8, "little") for j, body in enumerate(bodies))
-    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
+    fields = (len(bodies[0]) // 64, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
     footer = b"".join(field.to_bytes(8, "little") for field in fields)
-    footer += bytes([VERSION, k, HASH_ID, n_modules, 0, 0, 0, 0])
+    footer += bytes([VERSION, k, HASH_ID, len(modules), 0, 0, 0, 0])
     return b"".join(bodies) + checksums + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blmod\r\n"
+
+
+def compact_modules(keys, n_modules, n_blocks, k):
+    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, 0)]
+    return b"".join(bodies) + bytes([n_modules, 3 << 4 | k - 1])
 
 
 # The files.
@@ -420,6 +449,7 @@ def binary_files():
         "compact-100-blocks.bin": compact(build(NUMBERS, 100, 11), 11),
         **{f"compact-short-{n}.bin": compact(build_short(ANIMALS, n, 6), 6) for n in (1, 2, 4)},
         **{f"compact-short-{n}.bin": compact(build_short(NUMBERS[:6 * n], n, 7), 7) for n in (3, 5, 6, 7, 12, 37, 63)},
+        "compact-2-modules.bin": compact_modules(NUMBERS, 2, 20, 7),
         "compact-empty.bin": compact(build([], 1, 6), 6),
         "standalone-empty.bin": standalone(build([], 1, 6), 6, 0, 0),
         "standalone-100-blocks.bin": standalone(build(NUMBERS, 100, 11, 0x5EED), 11, 0x5EED, None),
@@ -437,6 +467,7 @@ def binary_files():
         "scalable-empty.bin": scalable([], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-1-filter.bin": scalable(NUMBERS[:20], 20, 0.01, 2, 0.85, 10, 0, [1]),
         "scalable-3-filters.bin": scalable(NUMBERS, 150, 0.01, 2, 0.85, 10, 0x5EED, [5, 9, 19]),
+        "scalable-modules.bin": scalable(NUMBERS, 150, 0.001, 2, 0.85, 6, 0x5EED, [3, 6, 12], 2),
         "scalable-union.bin": scalable_union(
             [(NUMBERS[:20], 1, 20), (NUMBERS[20:27], 1, 20)], 20, 0.01, 0.02, 2, 0.85, 1, 10, 0),
         "bank-3-slots.bin": worked_bank_file(),

@@ -11,9 +11,10 @@ use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
 use crate::filter::BloomFilter;
 use crate::footer::{StandaloneFooter, checksum};
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::kind::StandaloneKind;
+use crate::memory::OutOfMemory;
 use crate::sizing::{MAX_MODULES, MOST_MODULES, ModularSizing};
 use crate::standalone;
 
@@ -99,8 +100,13 @@ impl ModularBloomFilter {
     /// build's, or if memory for the copy cannot be allocated.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let view = ModularView::from_standalone(bytes)?;
-        Ok(Self { all: view.all().copy()?, n_blocks: view.n_blocks() })
+        Ok(ModularView::from_standalone(bytes)?.copy()?)
+    }
+
+    /// An empty filter with `n_blocks` blocks in each module, and everything else as this filter has it.
+    pub(in crate::variants) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
+        let all = self.all.try_empty(n_blocks.saturating_mul(self.n_modules()))?;
+        Ok(Self { all, n_blocks })
     }
 
     /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
@@ -127,6 +133,12 @@ impl ModularBloomFilter {
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { all: self.all.with_kernel(kernel), ..self }
+    }
+
+    /// The kernel that inserts and looks up.
+    #[doc(hidden)]
+    pub fn kernel(&self) -> Kernel {
+        self.all.kernel()
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -209,6 +221,23 @@ impl ModularBloomFilter {
         self.modules().contain(hash)
     }
 
+    /// Returns whether the hash is possibly present in any of the filters, which must have the same k and number of
+    /// modules.
+    // The first modules share one mask. For an absent key, they are mostly all that is read.
+    #[inline(always)]
+    pub(in crate::variants) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
+        match filters {
+            [] => false,
+            [only] => only.contains_hash(hash),
+            [first, ..] => {
+                let modules = filters.iter().map(|filter| filter.modules().first());
+                Kernel::contains_any(modules, hash, first.all.k, first.all.kernel)
+                    && (first.n_blocks == first.all.blocks.len()
+                        || filters.iter().any(|filter| filter.contains_hash(hash)))
+            }
+        }
+    }
+
     /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Asks the first
     /// module for all of them, the next module for those that it has, and so on.
     ///
@@ -234,6 +263,15 @@ impl ModularBloomFilter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.modules().prefetch(hash);
+    }
+
+    /// [`prefetch`](Self::prefetch) of all modules, for an insert.
+    #[inline]
+    pub(in crate::variants) fn prefetch_all(&self, mut hash: u64) {
+        for module in self.modules().iter() {
+            kernel::prefetch::<false>(module.block_of(hash));
+            hash = next(hash);
+        }
     }
 
     /// Inserts all keys of `other`: a `ModularBloomFilter` or a view. The bits are the same as if each key had been
@@ -335,7 +373,10 @@ impl ModularBloomFilter {
     standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
-    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(in crate::variants) fn encode<E>(
+        &self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (view, n_modules) = (self.as_view(), self.n_modules());
         let mut checksums = [[0; CHECKSUM_BYTES]; MOST_MODULES];
         for (checksum, computed) in checksums.iter_mut().zip(view.computed_checksums()) {
@@ -381,13 +422,25 @@ impl ModularView<'_> {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn to_filter(&self) -> Result<ModularBloomFilter, BuildError> {
-        Ok(ModularBloomFilter { all: self.all().to_filter()?, n_blocks: self.n_blocks() })
+        Ok(self.copy()?)
+    }
+
+    fn copy(&self) -> Result<ModularBloomFilter, OutOfMemory> {
+        Ok(ModularBloomFilter { all: self.all().copy()?, n_blocks: self.n_blocks() })
     }
 }
 
 impl<'a> From<&'a ModularBloomFilter> for ModularView<'a> {
     fn from(filter: &'a ModularBloomFilter) -> Self {
         filter.as_view()
+    }
+}
+
+/// A filter of one module, with the bits of the blocked filter.
+impl From<BloomFilter> for ModularBloomFilter {
+    fn from(all: BloomFilter) -> Self {
+        let n_blocks = all.n_blocks();
+        Self { all, n_blocks }
     }
 }
 

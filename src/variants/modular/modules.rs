@@ -51,6 +51,11 @@ impl<'a> Modules<'a> {
         (BlockSlice::new(first).expect("at least one block"), Others { blocks, n_blocks: self.n_blocks })
     }
 
+    #[inline(always)]
+    pub(super) fn first(self) -> BlockSlice<'a> {
+        self.split().0
+    }
+
     /// The modules, one by one.
     pub(super) fn iter(self) -> impl Iterator<Item = BlockSlice<'a>> {
         Others { blocks: self.blocks.as_slice(), n_blocks: self.n_blocks }
@@ -73,7 +78,7 @@ impl<'a> Modules<'a> {
     #[inline]
     pub(super) fn prefetch(self, hash: u64) {
         // Blocks read in place may straddle two lines.
-        kernel::prefetch::<true>(self.split().0.block_of(hash));
+        kernel::prefetch::<true>(self.first().block_of(hash));
     }
 
     /// Asks the first module for all hashes, the next module for those that it has, and so on.

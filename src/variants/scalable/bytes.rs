@@ -6,15 +6,16 @@ use core::{iter, mem};
 
 use xxhash_rust::xxh64::Xxh64;
 
+use super::super::modular::{ModularBloomFilter, ModularView};
 use super::filter::{Load, ScalableBloomFilter};
 use super::series::Series;
 use crate::blocks::BLOCK_BYTES;
 use crate::error::DecodeError;
-use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
-use crate::memory::reserve;
+use crate::math::power;
+use crate::memory::{OutOfMemory, reserve};
 use crate::sizing;
 use crate::standalone;
 use crate::view::BloomView;
@@ -27,8 +28,13 @@ impl ScalableBloomFilter {
     /// Length of the standalone bytes, which are the filters', 16 bytes for the keys and capacity of each, their
     /// checksum, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
-        let of_each = |filter: &BloomFilter| filter.standalone_len() + LOAD_BYTES;
-        self.filters.iter().map(of_each).sum::<usize>() + CHECKSUM_BYTES + StandaloneFooter::LEN
+        let of_each = |filter: &ModularBloomFilter| match self.series.n_modules {
+            1 => filter.all.standalone_len(),
+            _ => filter.standalone_len(),
+        };
+        self.filters.iter().map(|filter| of_each(filter) + LOAD_BYTES).sum::<usize>()
+            + CHECKSUM_BYTES
+            + StandaloneFooter::LEN
     }
 
     standalone::standalone_io!();
@@ -37,7 +43,12 @@ impl ScalableBloomFilter {
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.filters.iter().try_for_each(|filter| filter.encode(&mut write))?;
+        for filter in &self.filters {
+            match self.series.n_modules {
+                1 => filter.all.encode(&mut write)?,
+                _ => filter.encode(&mut write)?,
+            }
+        }
         let mut checksum = Xxh64::new(0);
         for load in self.loads() {
             let load = [load.keys, load.capacity].map(u64::to_le_bytes);
@@ -93,12 +104,14 @@ impl ScalableBloomFilter {
         // Everything is checked before memory is allocated for the first filter.
         let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
         // One hash and one mask serve all filters, so a filter with another k or seed would lose keys.
-        let (k, seed, series) = (last.k, last.seed, series.with_k(last.k));
+        let (k, n_modules, seed) = (last.all().k, last.n_modules(), last.all().seed);
+        let series = series.with_shape(k, n_modules);
         let mut most_blocks = 0;
         for (filter, load) in newest_first(filters).zip(loads().rev()) {
             let filter = filter?;
-            check(filter.k == k, "k", filter.k().into())?;
-            check(filter.seed == seed, "seed", filter.seed())?;
+            check(filter.all().k == k, "k", filter.all().k().into())?;
+            check(filter.n_modules() == n_modules, "number of modules", filter.n_modules() as u64)?;
+            check(filter.all().seed == seed, "seed", filter.all().seed())?;
             check(load.keys <= load.capacity, "number of keys", load.keys)?;
             filter.verify()?;
             most_blocks = most_blocks.max(filter.n_blocks());
@@ -107,7 +120,8 @@ impl ScalableBloomFilter {
         check(found as u64 == n_filters, "number of filters", n_filters)?;
         let rate_of = |n_blocks: usize, keys: u64| {
             let bits_per_key = 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
-            sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0)
+            let of_module = sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0);
+            power(of_module, n_modules as u32)
         };
         // The rate of all must cover what may still come, the keys that filters have room for and the filters of the
         // series. Checked after the checksums, because the model is slower.
@@ -150,13 +164,61 @@ fn load_of(bytes: &[u8; LOAD_BYTES]) -> Load {
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.
-fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, DecodeError>> {
+fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<Part<'_>, DecodeError>> {
     iter::from_fn(move || {
         let all = mem::take(&mut bytes);
         (!all.is_empty()).then(|| {
-            let (before, last) = standalone::split_last_standalone(all)?;
+            let (before, last) = Part::split_last(all)?;
             bytes = before;
-            BloomView::from_standalone_unverified(last)
+            Ok(last)
         })
     })
+}
+
+/// One filter in the bytes.
+enum Part<'a> {
+    OneModule(BloomView<'a>),
+    Modules(ModularView<'a>),
+}
+
+impl<'a> Part<'a> {
+    fn split_last(bytes: &'a [u8]) -> Result<(&'a [u8], Self), DecodeError> {
+        if StandaloneKind::of(bytes) == Some(StandaloneKind::Modular) {
+            let (before, last) = ModularView::split_last(bytes)?;
+            return Ok((before, Self::Modules(last)));
+        }
+        let (before, last) = standalone::split_last_standalone(bytes)?;
+        BloomView::from_standalone_unverified(last).map(|last| (before, Self::OneModule(last)))
+    }
+
+    /// All modules as one filter: good for its k and seed.
+    fn all(&self) -> BloomView<'a> {
+        match self {
+            Self::OneModule(view) => *view,
+            Self::Modules(view) => view.all(),
+        }
+    }
+
+    fn n_modules(&self) -> usize {
+        match self {
+            Self::OneModule(_) => 1,
+            Self::Modules(view) => view.n_modules(),
+        }
+    }
+
+    /// Of each module.
+    fn n_blocks(&self) -> usize {
+        self.all().n_blocks() / self.n_modules()
+    }
+
+    fn verify(&self) -> Result<(), DecodeError> {
+        match self {
+            Self::OneModule(view) => view.verify(),
+            Self::Modules(view) => view.verify(),
+        }
+    }
+
+    fn copy(&self) -> Result<ModularBloomFilter, OutOfMemory> {
+        Ok(ModularBloomFilter { all: self.all().copy()?, n_blocks: self.n_blocks() })
+    }
 }

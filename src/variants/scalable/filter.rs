@@ -4,20 +4,20 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
+use super::super::modular::ModularBloomFilter;
+use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING, lowest_fpr};
 use crate::bitmap;
 use crate::error::{BuildError, MismatchError};
-use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::limits::MIN_FPR;
 use crate::memory::{OutOfMemory, or_abort, reserve};
-use crate::sizing;
+use crate::sizing::{self, ModularSizing};
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
-/// It is a series of [`BloomFilter`]s. When one holds the keys that it was sized for, the next is added, twice as large
+/// It is a series of filters. When one holds the keys that it was sized for, the next is added, twice as large
 /// and with 0.85 times the false-positive rate. These rates form a geometric series whose sum is the requested rate
 /// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom filters", 2007). The sum is an upper bound of the
 /// false-positive rate of all filters together, 1 − Π(1 − rate). A lookup hashes the key once and probes all filters
@@ -25,8 +25,8 @@ use crate::sizing;
 ///
 /// # Or one filter, folded
 ///
-/// If you know the most keys that may come, size a [`BloomFilter`] for them and
-/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
+/// If you know the most keys that may come, size a [`BloomFilter`](crate::BloomFilter) for them and
+/// [`shrink_to_fpr`](crate::BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
 /// any smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
 /// filter is folded. At 1%, with memory relative to a filter made for exactly these keys, and false-positive rate
 /// (FPR) relative to the requested one:
@@ -41,8 +41,8 @@ use crate::sizing;
 /// | the same with a power of two blocks, then folded: FPR | 0.31 | 0.79 | 0.10 |
 ///
 /// A scalable filter needs the most memory just after it has grown, 4.5 times as much as one filter with one key over
-/// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.91 times as
-/// much at 0.1%, and 1.81 times at 0.01%.
+/// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.71 times as
+/// much at 0.1%, and 1.53 times at 0.01%, because at these rates each filter has [two modules](ModularBloomFilter).
 ///
 /// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
 /// one if you look up by key, and four to seven times if by hash, most in large filters.
@@ -65,8 +65,9 @@ use crate::sizing;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// At least one, of which the last gets new keys. All have the same k, kernel and seed.
-    pub(super) filters: Vec<BloomFilter>,
+    /// At least one, of which the last gets new keys. All have the same k, number of modules, kernel and
+    /// seed.
+    pub(super) filters: Vec<ModularBloomFilter>,
     /// Loads of all filters but the last.
     pub(super) older: Vec<Load>,
     /// Load of the last filter, where an insert finds it without another cache line.
@@ -96,7 +97,7 @@ impl Load {
 
 /// Whether batches prefetch in this filter. They do from 128 KiB on, a quarter of the size of a single filter, because
 /// all filters share the caches.
-fn is_large(filter: &BloomFilter) -> bool {
+fn is_large(filter: &ModularBloomFilter) -> bool {
     filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
 }
 
@@ -113,7 +114,8 @@ impl ScalableBloomFilter {
     }
 
     fn with_series(series: Series) -> Result<Self, BuildError> {
-        let filters = alloc::vec![BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?];
+        let sizing = ModularSizing::new(series.n_modules, series.n_blocks(0)?, series.k.get())?;
+        let filters = alloc::vec![ModularBloomFilter::with_sizing(sizing)?];
         let newest = Load { keys: 0, capacity: series.capacity(0) };
         Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
     }
@@ -143,15 +145,20 @@ impl ScalableBloomFilter {
     /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
+    pub fn from_filter(
+        filter: impl Into<ModularBloomFilter>,
+        keys: u64,
+        fpr: f64,
+    ) -> Result<Self, BuildError> {
+        let filter = filter.into();
         sizing::checked_fpr(fpr, 0.0)?;
-        let (k, seed) = (filter.k, filter.seed);
-        let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
+        let (k, n_modules, seed) = (filter.all.k, filter.n_modules(), filter.all.seed);
+        let (taken, lowest_of_k) = (filter.estimated_fpr(), lowest_fpr(k, n_modules).max(MIN_FPR));
         sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
-        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_k(k);
+        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_shape(k, n_modules);
         let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
         filters.push(filter);
@@ -233,7 +240,9 @@ impl ScalableBloomFilter {
             self.try_make_room()?;
         }
         let is_new = match &mut self.filters[..] {
-            [older @ .., newest] => !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash),
+            [older @ .., newest] => {
+                !ModularBloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash)
+            }
             [] => false,
         };
         self.newest.keys += u64::from(is_new);
@@ -256,7 +265,14 @@ impl ScalableBloomFilter {
 
     fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
         for (hash, later) in kernel::with_later(hashes) {
-            later.into_iter().for_each(|later| self.prefetch_large(later));
+            if let Some(later) = later {
+                self.prefetch_large(later);
+                self.filters
+                    .last()
+                    .filter(|filter| is_large(filter))
+                    .into_iter()
+                    .for_each(|filter| filter.prefetch_all(later));
+            }
             self.add(hash)?;
         }
         Ok(())
@@ -283,7 +299,7 @@ impl ScalableBloomFilter {
     }
 
     /// Puts a filter last, and the last filter among the older ones, which are sorted by size.
-    fn put_last(&mut self, filter: BloomFilter, load: Load) {
+    fn put_last(&mut self, filter: ModularBloomFilter, load: Load) {
         let last = self.older.len();
         let n_blocks = self.filters[last].n_blocks();
         let at = self.filters[..last].partition_point(|older| older.n_blocks() <= n_blocks);
@@ -334,6 +350,10 @@ impl ScalableBloomFilter {
         if ours != theirs {
             return Err(MismatchError::Probes { ours, theirs });
         }
+        let [ours, theirs] = [self, other].map(|filter| filter.series.n_modules as u64);
+        if ours != theirs {
+            return Err(MismatchError::Size { ours, theirs, unit: "modules" });
+        }
         if self.seed != other.seed {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
@@ -342,7 +362,7 @@ impl ScalableBloomFilter {
             if filter.known_keys() == Some(0) {
                 continue;
             }
-            let fits = |(ours, has): (&BloomFilter, &Load)| {
+            let fits = |(ours, has): (&ModularBloomFilter, &Load)| {
                 ours.n_blocks() == filter.n_blocks() && load.keys <= has.capacity.saturating_sub(has.keys)
             };
             let united = self.filters.iter().zip(self.loads()).position(fits);
@@ -355,7 +375,7 @@ impl ScalableBloomFilter {
         }
         if self.filters.len() > n_filters {
             self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
-            let largest = self.filters.iter().map(BloomFilter::n_blocks).max();
+            let largest = self.filters.iter().map(ModularBloomFilter::n_blocks).max();
             while self.series.n_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
                 self.fpr -= self.series.fpr(self.next);
                 self.next += 1;
@@ -379,7 +399,7 @@ impl ScalableBloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        BloomFilter::any_contains_hash(&self.filters, hash)
+        ModularBloomFilter::any_contains_hash(&self.filters, hash)
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
@@ -410,10 +430,13 @@ impl ScalableBloomFilter {
         bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
-    /// Starts loading the cache lines of a hash, one of each filter. See [`BloomFilter::prefetch`].
+    /// Starts loading the cache lines that an insert of a new hash needs, one of each filter, and all of the last. See
+    /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        self.filters.iter().for_each(|filter| filter.prefetch(hash));
+        let [older @ .., newest] = &self.filters[..] else { return };
+        older.iter().for_each(|filter| filter.prefetch(hash));
+        newest.prefetch_all(hash);
     }
 
     /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
@@ -470,13 +493,13 @@ impl ScalableBloomFilter {
 
     /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), except for the last, which
     /// gets new keys.
-    pub fn filters(&self) -> &[BloomFilter] {
+    pub fn filters(&self) -> &[ModularBloomFilter] {
         &self.filters
     }
 
     /// Bytes of memory of the blocks of all filters.
     pub fn byte_len(&self) -> usize {
-        self.filters.iter().map(BloomFilter::byte_len).sum()
+        self.filters.iter().map(ModularBloomFilter::byte_len).sum()
     }
 
     /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
@@ -524,6 +547,7 @@ impl fmt::Debug for ScalableBloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::BloomFilter;
     use crate::hash::mix;
     use crate::limits::SCALABLE_MIN_FPR;
 
@@ -544,7 +568,15 @@ mod tests {
     #[test]
     fn the_rates_of_a_union_add_up_to_the_reported_rate_at_most() {
         let mut united = 0;
-        for rates in [[0.6, 0.3], [0.02, 0.01], [0.01, 0.01], [1e-5, 1.1e-5], [SCALABLE_MIN_FPR; 2]] {
+        for rates in [
+            [0.6, 0.3],
+            [0.3, 0.3],
+            [0.02, 0.01],
+            [0.01, 0.01],
+            [1e-5, 1.1e-5],
+            [1e-5, 1e-5],
+            [SCALABLE_MIN_FPR; 2],
+        ] {
             for tightenings in [[0.5, 0.5], [0.85, 0.85], [0.5, 0.85], [0.85, 0.8], [0.98, 0.999]] {
                 for numbers in [[1, 1], [1, 5], [5, 1], [3, 4]] {
                     let [mut filter, other] =

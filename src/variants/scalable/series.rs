@@ -4,7 +4,8 @@
 use crate::error::BuildError;
 use crate::limits::SCALABLE_MIN_FPR;
 use crate::mask::ProbeCount;
-use crate::sizing::{self, Sizing};
+use crate::math::{power, root};
+use crate::sizing::{self, MODULAR_FPR, MODULES, Sizing};
 
 /// The capacity and the false-positive rate of each filter.
 #[derive(Clone, Copy, PartialEq)]
@@ -14,9 +15,11 @@ pub(super) struct Series {
     pub(super) fpr: f64,
     pub(super) growth: u8,
     pub(super) tightening: f64,
-    /// The same for all filters, so that a lookup computes one mask.
+    /// Of each module. The same for all filters, so that a lookup computes one mask.
     pub(super) k: ProbeCount,
-    /// The lowest rate that k reaches.
+    /// Of each filter.
+    pub(super) n_modules: usize,
+    /// The lowest rate that k and the number of modules reach.
     lowest: f64,
 }
 
@@ -37,16 +40,18 @@ impl Series {
         tightening: f64,
     ) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, SCALABLE_MIN_FPR)?;
-        // The textbook's k, −log2 of the false-positive rate, for the fifth filter. From one filter to twenty, the bits
-        // are within 2% of what each filter's own best k would need.
+        // The textbook's k, −log2 of the false-positive rate, for the fifth filter, divided among its modules. From one
+        // filter to twenty, the bits are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
-        let k_less_1 = (1..16).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count();
-        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k_less_1 as u8));
-        Ok(Self { initial_capacity, fpr, growth, tightening, k, lowest: sizing::lowest_fpr(k) })
+        let k = (1..30).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() + 1;
+        let n_modules = if fpr > MODULAR_FPR { 1 } else { MODULES };
+        let k = ProbeCount::from_four_bits((k / n_modules).min(16) as u8 - 1);
+        let (initial_capacity, lowest) = (initial_capacity.max(1), lowest_fpr(k, n_modules));
+        Ok(Self { initial_capacity, fpr, growth, tightening, k, n_modules, lowest })
     }
 
-    pub(super) fn with_k(self, k: ProbeCount) -> Self {
-        Self { k, lowest: sizing::lowest_fpr(k), ..self }
+    pub(super) fn with_shape(self, k: ProbeCount, n_modules: usize) -> Self {
+        Self { k, n_modules, lowest: lowest_fpr(k, n_modules), ..self }
     }
 
     /// Keys of the filter with this index.
@@ -62,9 +67,11 @@ impl Series {
         self.lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
+    /// Of each module of the filter with this index.
     pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        let bits_per_key = sizing::bits_per_key_of(self.fpr(index), self.k);
+        let of_module = root(self.fpr(index), self.n_modules as u32);
+        let bits_per_key = sizing::bits_per_key_of(of_module, self.k);
         Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
     }
 
@@ -72,6 +79,11 @@ impl Series {
     pub(super) fn rate_from(&self, index: usize) -> f64 {
         (index..MOST_FILTERS as usize).map(|index| self.fpr(index)).sum()
     }
+}
+
+/// The lowest rate of a filter of so many modules with this k.
+pub(super) fn lowest_fpr(k: ProbeCount, n_modules: usize) -> f64 {
+    power(sizing::lowest_fpr(k), n_modules as u32)
 }
 
 #[cfg(test)]
