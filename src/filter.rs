@@ -220,6 +220,26 @@ impl BloomFilter {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
 
+    /// Returns whether the hash is possibly present in any of the filters, which must have the same k.
+    #[inline(always)]
+    pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
+        match filters {
+            [] => false,
+            [only] => only.contains_hash(hash),
+            [first, ..] => {
+                let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+                Kernel::contains_any(blocks, hash, first.k, first.kernel)
+            }
+        }
+    }
+
+    /// Which of at most 64 filters, which must have the same k, possibly have the hash: a bit for each, of which the
+    /// lowest is the last filter's.
+    pub(crate) fn which_contain_hash(filters: &[Self], hash: u64) -> u64 {
+        let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
+        filters.first().map_or(0, |first| Kernel::which_contain(blocks, hash, first.k, first.kernel))
+    }
+
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
     /// than one by one from about eight keys on.
     ///

@@ -51,11 +51,6 @@ pub(crate) fn power(x: f64, n: u32) -> f64 {
     (0..n).fold(1.0, |product, _| product * x)
 }
 
-/// The number between 0 and 1 whose n-th power is x, for 10^−12 ≤ x ≤ 1.
-pub(crate) fn root(x: f64, n: u32) -> f64 {
-    if n == 1 { x } else { exp_of_minus(minus_ln_of_one_less(1.0 - x) / f64::from(n)) }
-}
-
 /// The least integer at or above `x`, for x ≥ 0.
 pub(crate) fn ceil(x: f64) -> u64 {
     let whole = x as u64;

@@ -7,7 +7,7 @@ mod standalone;
 
 use arbitrary::{Arbitrary, Unstructured};
 use bloomline::sizing::{self, ModularSizing, SCALABLE_MIN_FPR};
-use bloomline::variants::{ModularBloomFilter, ScalableBloomFilter};
+use bloomline::variants::ScalableBloomFilter;
 use bloomline::{
     BloomFilter, BloomView, BuildError, DecodeError, Kernel, MismatchError, Sizing, hash_key, mix,
 };
@@ -119,10 +119,10 @@ fn present_keys_do_not_make_it_grow() {
 /// The false-positive rate of all filters together, from the model of blocks and the number of keys in each.
 fn model(filter: &ScalableBloomFilter, initial_capacity: u64) -> f64 {
     let (mut capacity, mut rest) = (initial_capacity, filter.inserted_keys());
-    let mut none = 1.0;
+    let (mut none, n_modules) = (1.0, filter.n_modules());
     for filter in filter.filters() {
         let keys = capacity.min(rest);
-        let sizing = ModularSizing::new(filter.n_modules(), filter.n_blocks(), filter.k()).unwrap();
+        let sizing = ModularSizing::new(n_modules, filter.n_blocks(), filter.k()).unwrap();
         none *= 1.0 - sizing.fpr(keys);
         (capacity, rest) = (2 * capacity, rest - keys);
     }
@@ -291,7 +291,9 @@ fn each_check_reports_what_is_wrong() {
     assert_eq!(forged(41, &[1]), footer("growth", 1));
     assert_eq!(forged(41, &[17]), footer("growth", 17));
     assert_eq!(forged(42, &[0]), footer("index of the next filter", 0));
-    assert_eq!(forged(43, &[1]), footer("reserved bytes", 1));
+    assert_eq!(forged(43, &[2]), footer("number of further modules", 2));
+    // Three filters are not three pairs.
+    assert_eq!(forged(43, &[1]), footer("number of filters", 3));
     assert_eq!(forged(47, &[1]), footer("reserved bytes", 1 << 32));
     for rate in [0.0, -0.1, f64::INFINITY, f64::NAN] {
         assert_eq!(
@@ -346,32 +348,24 @@ fn each_check_reports_what_is_wrong() {
 /// With a different seed or k, lookups would probe other bits than the inserts set.
 #[test]
 fn filters_with_different_parameters_are_refused() {
-    let sample_bytes = sample().to_standalone();
-    let of = |filters: &[&[u8]]| {
-        let bytes = [&filters.concat(), &sample_bytes[sample_bytes.len() - FOOTER_BYTES - 2 * 16..]].concat();
+    let of = |filters: &[BloomFilter]| {
+        let bytes: Vec<u8> = filters.iter().flat_map(BloomFilter::to_standalone).collect();
+        let footer = sample().to_standalone();
+        let bytes = [&bytes[..], &footer[footer.len() - FOOTER_BYTES - 2 * 16..]].concat();
         ScalableBloomFilter::from_standalone(&bytes).map(|_| ())
     };
-    let n_blocks: Vec<usize> = sample().filters().iter().map(ModularBloomFilter::n_blocks).collect();
-    let (first, rest) = sample_bytes.split_at(64 * n_blocks[0] + 64);
-    let (second, rest) = rest.split_at(64 * n_blocks[1] + 64);
-    let third = &rest[..64 * n_blocks[2] + 64];
-    assert_eq!(of(&[first, second, third]), Ok(()));
-    let k = sample().filters()[0].k();
-    let of_other_k = BloomFilter::with_blocks(n_blocks[1], k + 1).unwrap().with_seed(99).unwrap();
+    let [first, second, third] = [0, 1, 2].map(|at| sample().filters()[at].clone());
+    assert_eq!(of(&[first.clone(), second.clone(), third.clone()]), Ok(()));
+    let k = third.k();
+    let of_other_k = BloomFilter::with_blocks(second.n_blocks(), k + 1).unwrap().with_seed(99).unwrap();
     assert_eq!(
-        of(&[first, &of_other_k.to_standalone(), third]),
+        of(&[first.clone(), of_other_k, third.clone()]),
         error!(DecodeError::Footer { field: "k", found: u64::from(k) + 1 })
     );
-    let of_other_seed = BloomFilter::with_blocks(n_blocks[0], k).unwrap().with_seed(7).unwrap();
+    let of_other_seed = BloomFilter::with_blocks(first.n_blocks(), k).unwrap().with_seed(7).unwrap();
     assert_eq!(
-        of(&[&of_other_seed.to_standalone(), second, third]),
+        of(&[of_other_seed, second.clone(), third.clone()]),
         error!(DecodeError::Footer { field: "seed", found: 7 })
-    );
-    let modules = ModularBloomFilter::with_sizing(ModularSizing::new(2, n_blocks[0], k).unwrap()).unwrap();
-    let modules = modules.with_seed(99).unwrap().to_standalone();
-    assert_eq!(
-        of(&[&modules, second, third]),
-        error!(DecodeError::Footer { field: "number of modules", found: 2 })
     );
     // In reverse order, the first, smallest one would take the keys of the last.
     assert!(of(&[third, second, first]).is_err());
@@ -428,7 +422,7 @@ fn a_filter_of_fixed_size_goes_on_growing() {
             (filter.inserted_keys(), filter.initial_capacity(), filter.filters().len()),
             (5_000, 5_000, 2)
         );
-        assert!(filter.filters()[0] == old.clone().into() && filter.filters()[1].k() == k);
+        assert!(filter.filters()[0] == old && filter.filters()[1].k() == k);
         assert_eq!(filter.filters()[1].kernel(), reference_kernel());
         assert_holds(&filter, 0..5_000);
         for keys in [5_001, 50_000, 200_000] {
@@ -512,7 +506,7 @@ fn a_union_of_filters_with_few_keys_is_one_filter() {
     // It then grows as one that was never united.
     filled_up(&mut filter, end, 60_001);
     let sizes = |filter: &ScalableBloomFilter| -> Vec<usize> {
-        filter.filters().iter().map(ModularBloomFilter::n_blocks).collect()
+        filter.filters().iter().map(BloomFilter::n_blocks).collect()
     };
     assert_eq!(sizes(&filter), sizes(&grown(with_fpr(20_000, 0.01), 60_001)));
 }
@@ -570,7 +564,7 @@ fn a_union_fills_every_filter_before_it_grows() {
         let end = filled_up(&mut filter, 1_200, takes);
         assert_eq!(filter.filters().len(), n_filters, "{takes} keys");
         assert_holds(&filter, 0..end);
-        let largest = filter.filters().iter().map(ModularBloomFilter::n_blocks).max();
+        let largest = filter.filters().iter().map(BloomFilter::n_blocks).max();
         let end = filled_up(&mut filter, end, takes + 1);
         assert!(
             filter.filters().len() == n_filters + 1
@@ -605,7 +599,7 @@ fn a_union_keeps_the_rate_that_it_reports() {
     let old = fixed(0..3_000, 0.02);
     let k = old.k();
     let mut filter = ScalableBloomFilter::from_filter(old, 3_000, 0.05).unwrap();
-    let theirs = (1..).map(|i| with_growth(100, 0.001 * f64::from(i), 3, 0.7));
+    let theirs = (2..).map(|i| with_growth(100, 0.001 * f64::from(i), 3, 0.7));
     let mut other = theirs.take(900).find(|other| other.filters()[0].k() == k).unwrap();
     other.insert_batch(&(3_000..6_000).map(mix).collect::<Vec<_>>());
     let sum = 0.05 + other.fpr();

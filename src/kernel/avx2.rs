@@ -71,20 +71,20 @@ pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) ->
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn contains_any<'a>(
+pub(super) fn fold_contains<'a>(
     filters: impl Iterator<Item = BlockSlice<'a>>,
     hash: u64,
     k: ProbeCount,
-) -> bool {
+    add: impl Fn(u64, bool) -> u64,
+) -> u64 {
     // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test
-    // leaves its result in the carry flag, which one instruction adds to the hits.
+    // leaves its result in the carry flag, which one instruction adds to what was found.
     let ones = _mm256_set1_epi64x(-1);
     let outside = mask(hash, PerWord::of(&ROWS, k)).map(|half| _mm256_xor_si256(half, ones));
-    let hits = filters.fold(0, |hits, blocks| {
+    filters.fold(0, |found, blocks| {
         let block = or(load(blocks.block_of(hash)), outside);
-        hits + _mm256_testc_si256(_mm256_and_si256(block[0], block[1]), ones)
-    });
-    hits != 0
+        add(found, _mm256_testc_si256(_mm256_and_si256(block[0], block[1]), ones) != 0)
+    })
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.

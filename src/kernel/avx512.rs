@@ -69,14 +69,15 @@ pub(super) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount) ->
 }
 
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
-pub(super) fn contains_any<'a>(
+pub(super) fn fold_contains<'a>(
     filters: impl Iterator<Item = BlockSlice<'a>>,
     hash: u64,
     k: ProbeCount,
-) -> bool {
+    add: impl Fn(u64, bool) -> u64,
+) -> u64 {
     let mask = mask(hash, PerWord::of(&ROWS, k));
     let contains = |block| _mm512_cmpneq_epi64_mask(_mm512_and_si512(load(block), mask), mask) == 0;
-    filters.fold(false, |any, blocks| any | contains(blocks.block_of(hash)))
+    filters.fold(0, |found, blocks| add(found, contains(blocks.block_of(hash))))
 }
 
 /// The eight lanes from `first` on, wrapping around after the last.

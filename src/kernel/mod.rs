@@ -299,16 +299,39 @@ impl Kernel {
         k: ProbeCount,
         kernel: Self,
     ) -> bool {
+        Self::fold_contains(filters, hash, k, kernel, |hits, contains| hits + u64::from(contains)) != 0
+    }
+
+    /// Which of at most 64 filters [`contain`](Self::contains) the hash: a bit for each, of which the lowest is the last
+    /// filter's.
+    #[inline(always)]
+    pub(crate) fn which_contain<'a>(
+        filters: impl Iterator<Item = BlockSlice<'a>>,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+    ) -> u64 {
+        Self::fold_contains(filters, hash, k, kernel, |found, contains| 2 * found + u64::from(contains))
+    }
+
+    #[inline(always)]
+    fn fold_contains<'a>(
+        filters: impl Iterator<Item = BlockSlice<'a>>,
+        hash: u64,
+        k: ProbeCount,
+        kernel: Self,
+        add: impl Fn(u64, bool) -> u64,
+    ) -> u64 {
         match kernel.0 {
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            KernelId::Avx512 => unsafe { avx512::contains_any(filters, hash, k) },
+            KernelId::Avx512 => unsafe { avx512::fold_contains(filters, hash, k, add) },
             // SAFETY: as in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            KernelId::Avx2 => unsafe { avx2::contains_any(filters, hash, k) },
+            KernelId::Avx2 => unsafe { avx2::fold_contains(filters, hash, k, add) },
             // The kernels without such a function.
-            _ => filters.fold(false, move |any, blocks| {
-                any | dispatch!(kernel, contains(blocks.block_of(hash), hash, k))
+            _ => filters.fold(0, move |found, blocks| {
+                add(found, dispatch!(kernel, contains(blocks.block_of(hash), hash, k)))
             }),
         }
     }

@@ -68,8 +68,9 @@ pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f6
     let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
     let (mut n_blocks, k) = (filter.filters()[0].n_blocks(), filter.filters()[0].k());
     loop {
-        let first = BloomFilter::with_blocks(n_blocks, k).expect("enough memory").to_standalone();
-        let bytes = [&first[..], filter.to_standalone().last_chunk::<88>().expect("a footer")].concat();
+        let module = BloomFilter::with_blocks(n_blocks, k).expect("enough memory").to_standalone();
+        let modules = module.repeat(filter.n_modules());
+        let bytes = [&modules[..], filter.to_standalone().last_chunk::<88>().expect("a footer")].concat();
         let bytes = forge_footer(&forge_footer(&bytes, 41, &[growth]), 32, &tightening.to_le_bytes());
         match ScalableBloomFilter::from_standalone(&bytes) {
             Ok(filter) => return filter,

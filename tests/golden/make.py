@@ -165,6 +165,10 @@ def shortest(lanes):
     return lanes
 
 
+def whole_blocks(lanes):
+    return b"".join(bits.to_bytes(8, "little") for bits in lanes)
+
+
 def lane_bytes(lanes):
     return whole_blocks(shortest(lanes))
 
@@ -284,14 +288,12 @@ def scalable_union(parts, initial_capacity, fpr, fpr_of_all, growth, tightening,
 
 
 def scalable_bytes(filters, counts, capacities, initial_capacity, fpr, fpr_of_all, growth, tightening, next_, k, seed):
-    body = b""
-    for modules in filters:
-        known_keys = None if any(modules[0]) else 0
-        one = len(modules) == 1
-        body += standalone(modules[0], k, seed, known_keys) if one else modular_bytes(modules, k, seed, known_keys)
+    in_order = [modules[j] for j in range(len(filters[0])) for modules in filters]
+    body = b"".join(standalone(lanes, k, seed, None if any(lanes) else 0) for lanes in in_order)
     rows = b"".join(struct.pack("<QQ", *row) for row in zip(counts, capacities))
-    fields = (len(filters), fpr_of_all, initial_capacity, fpr, tightening, VERSION, growth, next_)
-    footer = struct.pack("<QdQddBBB5x", *fields)
+    further = len(filters[0]) - 1
+    fields = (len(filters), fpr_of_all, initial_capacity, fpr, tightening, VERSION, growth, next_, further)
+    footer = struct.pack("<QdQddBBBB4x", *fields)
     return body + rows + xxh64(rows).to_bytes(8, "little") + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blscl\r\n"
 
 
@@ -374,19 +376,11 @@ def build_modules(keys, n_modules, n_blocks, k, seed):
 
 
 def modular(keys, n_modules, n_blocks, k, seed, known_keys):
-    return modular_bytes(build_modules(keys, n_modules, n_blocks, k, seed), k, seed, known_keys)
-
-
-def whole_blocks(lanes):
-    return b"".join(bits.to_bytes(8, "little") for bits in lanes)
-
-
-def modular_bytes(modules, k, seed, known_keys):
-    bodies = [whole_blocks(lanes) for lanes in modules]
+    bodies = [whole_blocks(lanes) for lanes in build_modules(keys, n_modules, n_blocks, k, seed)]
     checksums = b"".join(xxh64(body, j).to_bytes(8, "little") for j, body in enumerate(bodies))
-    fields = (len(bodies[0]) // 64, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
+    fields = (n_blocks, WORD if known_keys is None else known_keys, seed, check_value(), xxh64(checksums))
     footer = b"".join(field.to_bytes(8, "little") for field in fields)
-    footer += bytes([VERSION, k, HASH_ID, len(modules), 0, 0, 0, 0])
+    footer += bytes([VERSION, k, HASH_ID, n_modules, 0, 0, 0, 0])
     return b"".join(bodies) + checksums + footer + xxh64(footer).to_bytes(8, "little") + b"\x89blmod\r\n"
 
 

@@ -11,7 +11,7 @@ use crate::error::{BuildError, DecodeError, MismatchError};
 use crate::estimate::KeyEstimate;
 use crate::filter::BloomFilter;
 use crate::footer::{StandaloneFooter, checksum};
-use crate::kernel::{self, Kernel};
+use crate::kernel::Kernel;
 use crate::key::Key;
 use crate::kind::StandaloneKind;
 use crate::memory::OutOfMemory;
@@ -103,12 +103,6 @@ impl ModularBloomFilter {
         Ok(ModularView::from_standalone(bytes)?.copy()?)
     }
 
-    /// An empty filter with `n_blocks` blocks in each module, and everything else as this filter has it.
-    pub(in crate::variants) fn try_empty(&self, n_blocks: usize) -> Result<Self, OutOfMemory> {
-        let all = self.all.try_empty(n_blocks.saturating_mul(self.n_modules()))?;
-        Ok(Self { all, n_blocks })
-    }
-
     /// A copy, with an error if memory runs out. `clone` aborts then, as `Vec`'s does.
     ///
     /// # Errors
@@ -133,12 +127,6 @@ impl ModularBloomFilter {
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { all: self.all.with_kernel(kernel), ..self }
-    }
-
-    /// The kernel that inserts and looks up.
-    #[doc(hidden)]
-    pub fn kernel(&self) -> Kernel {
-        self.all.kernel()
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -221,23 +209,6 @@ impl ModularBloomFilter {
         self.modules().contain(hash)
     }
 
-    /// Returns whether the hash is possibly present in any of the filters, which must have the same k and number of
-    /// modules.
-    // The first modules share one mask. For an absent key, they are mostly all that is read.
-    #[inline(always)]
-    pub(in crate::variants) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
-        match filters {
-            [] => false,
-            [only] => only.contains_hash(hash),
-            [first, ..] => {
-                let modules = filters.iter().map(|filter| filter.modules().first());
-                Kernel::contains_any(modules, hash, first.all.k, first.all.kernel)
-                    && (first.n_blocks == first.all.blocks.len()
-                        || filters.iter().any(|filter| filter.contains_hash(hash)))
-            }
-        }
-    }
-
     /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Asks the first
     /// module for all of them, the next module for those that it has, and so on.
     ///
@@ -263,15 +234,6 @@ impl ModularBloomFilter {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.modules().prefetch(hash);
-    }
-
-    /// [`prefetch`](Self::prefetch) of all modules, for an insert.
-    #[inline]
-    pub(in crate::variants) fn prefetch_all(&self, mut hash: u64) {
-        for module in self.modules().iter() {
-            kernel::prefetch::<false>(module.block_of(hash));
-            hash = next(hash);
-        }
     }
 
     /// Inserts all keys of `other`: a `ModularBloomFilter` or a view. The bits are the same as if each key had been
@@ -373,10 +335,7 @@ impl ModularBloomFilter {
     standalone::standalone_io!();
 
     /// Calls `write` with the parts of the standalone bytes, one after the other.
-    pub(in crate::variants) fn encode<E>(
-        &self,
-        mut write: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (view, n_modules) = (self.as_view(), self.n_modules());
         let mut checksums = [[0; CHECKSUM_BYTES]; MOST_MODULES];
         for (checksum, computed) in checksums.iter_mut().zip(view.computed_checksums()) {
@@ -433,14 +392,6 @@ impl ModularView<'_> {
 impl<'a> From<&'a ModularBloomFilter> for ModularView<'a> {
     fn from(filter: &'a ModularBloomFilter) -> Self {
         filter.as_view()
-    }
-}
-
-/// A filter of one module, with the bits of the blocked filter.
-impl From<BloomFilter> for ModularBloomFilter {
-    fn from(all: BloomFilter) -> Self {
-        let n_blocks = all.n_blocks();
-        Self { all, n_blocks }
     }
 }
 

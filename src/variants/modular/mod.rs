@@ -6,4 +6,5 @@ mod modules;
 mod view;
 
 pub use filter::ModularBloomFilter;
+pub(super) use modules::next;
 pub use view::ModularView;

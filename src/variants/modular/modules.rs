@@ -12,7 +12,7 @@ const MULTIPLIER: u64 = 0xC4CE_B9FE_1A85_EC53;
 // Tried: one step. It is linear on hashes below 2^32 and on multiples of 2^32. On the latter, module 1 has 1.25 times the
 // model's rate. After two steps no pattern was found that does not have the model's rate.
 #[inline]
-pub(super) fn next(hash: u64) -> u64 {
+pub(in crate::variants) fn next(hash: u64) -> u64 {
     let step = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(MULTIPLIER);
     step(step(hash))
 }
@@ -51,11 +51,6 @@ impl<'a> Modules<'a> {
         (BlockSlice::new(first).expect("at least one block"), Others { blocks, n_blocks: self.n_blocks })
     }
 
-    #[inline(always)]
-    pub(super) fn first(self) -> BlockSlice<'a> {
-        self.split().0
-    }
-
     /// The modules, one by one.
     pub(super) fn iter(self) -> impl Iterator<Item = BlockSlice<'a>> {
         Others { blocks: self.blocks.as_slice(), n_blocks: self.n_blocks }
@@ -78,7 +73,7 @@ impl<'a> Modules<'a> {
     #[inline]
     pub(super) fn prefetch(self, hash: u64) {
         // Blocks read in place may straddle two lines.
-        kernel::prefetch::<true>(self.first().block_of(hash));
+        kernel::prefetch::<true>(self.split().0.block_of(hash));
     }
 
     /// Asks the first module for all hashes, the next module for those that it has, and so on.

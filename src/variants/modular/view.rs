@@ -11,7 +11,7 @@ use crate::blocks::{BLOCK_BYTES, BlockSlice, lanes};
 use crate::compact::read_compact_modules;
 use crate::error::{BuildError, DecodeError};
 use crate::estimate::KeyEstimate;
-use crate::footer::{self, StandaloneFooter, split_with_reserved};
+use crate::footer::{self, split_with_reserved};
 use crate::hash::Seed;
 use crate::kernel::Kernel;
 use crate::key::Key;
@@ -87,7 +87,8 @@ impl<'a> ModularView<'a> {
             return Err(DecodeError::Footer { field: "number of modules", found: reserved });
         }
         let n_modules = reserved as usize;
-        let wrong_size = wrong_size(footer, body);
+        let wrong_size =
+            DecodeError::Size { stored: footer.size, unit: "blocks per module", found_bytes: body.len() };
         // The sizes are those of the bytes that are there. A forged one is only compared.
         let end = body.len().checked_sub(CHECKSUM_BYTES * n_modules).ok_or(wrong_size)?;
         let (blocks, rest) = body[..end].as_chunks::<BLOCK_BYTES>();
@@ -99,19 +100,6 @@ impl<'a> ModularView<'a> {
         footer::verify(&body[end..], footer.body_checksum)?;
         let modules = Modules { blocks, n_blocks, k, kernel: Kernel::active() };
         Ok(Self { modules, seed: Seed::new(footer.seed), keys: footer.known_keys, checksums })
-    }
-
-    /// Splits off the last of several filters' standalone bytes, of two modules or more.
-    pub(in crate::variants) fn split_last(bytes: &'a [u8]) -> Result<(&'a [u8], Self), DecodeError> {
-        let (before, footer, n_modules) = split_with_reserved(bytes, StandaloneKind::Modular)?;
-        if n_modules < 2 {
-            return Err(DecodeError::Footer { field: "number of modules", found: n_modules });
-        }
-        let of_module = footer.size.checked_mul(BLOCK_BYTES as u64).and_then(|len| len.checked_add(8));
-        let len = of_module.and_then(|len| usize::try_from(len.checked_mul(n_modules)?).ok());
-        let start = len.and_then(|len| before.len().checked_sub(len)).ok_or(wrong_size(footer, before))?;
-        let (before, last) = bytes.split_at(start);
-        Self::from_standalone_unverified(last).map(|last| (before, last))
     }
 
     /// Opens compact bytes of two modules or more, as a [`FilterPolicy`](crate::sstable::FilterPolicy) writes them at
@@ -303,15 +291,11 @@ impl<'a> ModularView<'a> {
     }
 
     /// All modules as one filter: good for what reads or changes bits, not for keys.
-    pub(in crate::variants) fn all(&self) -> BloomView<'a> {
+    pub(super) fn all(&self) -> BloomView<'a> {
         let Modules { blocks, k, kernel, .. } = self.modules;
         let (lanes, seed, keys) = (Lanes::Blocks(blocks), self.seed, self.keys);
         BloomView { lanes, k, kernel, seed, keys, lanes_checksum: None }
     }
-}
-
-fn wrong_size(footer: StandaloneFooter, body: &[u8]) -> DecodeError {
-    DecodeError::Size { stored: footer.size, unit: "blocks per module", found_bytes: body.len() }
 }
 
 /// Equal filters have the same modules, bits, k and seed, and return the same answers.

@@ -6,16 +6,15 @@ use core::{iter, mem};
 
 use xxhash_rust::xxh64::Xxh64;
 
-use super::super::modular::{ModularBloomFilter, ModularView};
 use super::filter::{Load, ScalableBloomFilter};
 use super::series::Series;
 use crate::blocks::BLOCK_BYTES;
 use crate::error::DecodeError;
+use crate::filter::BloomFilter;
 use crate::footer::{self, StandaloneFooter, VERSION};
 use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
-use crate::math::power;
-use crate::memory::{OutOfMemory, reserve};
+use crate::memory::reserve;
 use crate::sizing;
 use crate::standalone;
 use crate::view::BloomView;
@@ -28,13 +27,8 @@ impl ScalableBloomFilter {
     /// Length of the standalone bytes, which are the filters', 16 bytes for the keys and capacity of each, their
     /// checksum, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
-        let of_each = |filter: &ModularBloomFilter| match self.series.n_modules {
-            1 => filter.all.standalone_len(),
-            _ => filter.standalone_len(),
-        };
-        self.filters.iter().map(|filter| of_each(filter) + LOAD_BYTES).sum::<usize>()
-            + CHECKSUM_BYTES
-            + StandaloneFooter::LEN
+        let modules = self.filters.iter().chain(&self.seconds).map(BloomFilter::standalone_len);
+        modules.sum::<usize>() + LOAD_BYTES * self.filters.len() + CHECKSUM_BYTES + StandaloneFooter::LEN
     }
 
     standalone::standalone_io!();
@@ -43,12 +37,7 @@ impl ScalableBloomFilter {
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for filter in &self.filters {
-            match self.series.n_modules {
-                1 => filter.all.encode(&mut write)?,
-                _ => filter.encode(&mut write)?,
-            }
-        }
+        self.filters.iter().chain(&self.seconds).try_for_each(|filter| filter.encode(&mut write))?;
         let mut checksum = Xxh64::new(0);
         for load in self.loads() {
             let load = [load.keys, load.capacity].map(u64::to_le_bytes);
@@ -56,8 +45,8 @@ impl ScalableBloomFilter {
             write(load.as_flattened())?;
         }
         write(&checksum.digest().to_le_bytes())?;
-        let Series { initial_capacity, fpr, growth, tightening, .. } = self.series;
-        let last = u64::from_le_bytes([VERSION, growth, self.next as u8, 0, 0, 0, 0, 0]);
+        let Series { initial_capacity, fpr, growth, tightening, has_seconds, .. } = self.series;
+        let last = u64::from_le_bytes([VERSION, growth, self.next as u8, has_seconds.into(), 0, 0, 0, 0]);
         let rates = [self.fpr, fpr, tightening].map(f64::to_bits);
         let fields = [self.filters.len() as u64, rates[0], initial_capacity, rates[1], rates[2], last];
         write(&footer::seal(fields, StandaloneKind::Scalable))
@@ -89,8 +78,9 @@ impl ScalableBloomFilter {
         let (body, fields) = footer::split(bytes, StandaloneKind::Scalable)?;
         let [n_filters, of_all, initial_capacity, fpr, tightening, last] = fields;
         let [of_all, fpr, tightening] = [of_all, fpr, tightening].map(f64::from_bits);
-        let [_, growth, next, reserved @ ..] = last.to_le_bytes();
-        check(reserved == [0; 5], "reserved bytes", last >> 24)?;
+        let [_, growth, next, further, reserved @ ..] = last.to_le_bytes();
+        check(reserved == [0; 4], "reserved bytes", last >> 24)?;
+        check(further <= 1, "number of further modules", further.into())?;
         check((2..=16).contains(&growth), "growth", growth.into())?;
         check(next > 0, "index of the next filter", 0)?;
         check((0.5..1.0).contains(&tightening), "tightening, in bits,", tightening.to_bits())?;
@@ -104,30 +94,34 @@ impl ScalableBloomFilter {
         // Everything is checked before memory is allocated for the first filter.
         let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
         // One hash and one mask serve all filters, so a filter with another k or seed would lose keys.
-        let (k, n_modules, seed) = (last.all().k, last.n_modules(), last.all().seed);
-        let series = series.with_shape(k, n_modules);
+        let (k, seed, has_seconds) = (last.k, last.seed, further == 1);
+        let series = series.with_shape(k, has_seconds);
         let mut most_blocks = 0;
-        for (filter, load) in newest_first(filters).zip(loads().rev()) {
+        for (filter, load) in newest_first(filters).zip(loads().rev().cycle()) {
             let filter = filter?;
-            check(filter.all().k == k, "k", filter.all().k().into())?;
-            check(filter.n_modules() == n_modules, "number of modules", filter.n_modules() as u64)?;
-            check(filter.all().seed == seed, "seed", filter.all().seed())?;
+            check(filter.k == k, "k", filter.k().into())?;
+            check(filter.seed == seed, "seed", filter.seed())?;
             check(load.keys <= load.capacity, "number of keys", load.keys)?;
             filter.verify()?;
             most_blocks = most_blocks.max(filter.n_blocks());
         }
-        let found = newest_first(filters).count();
-        check(found as u64 == n_filters, "number of filters", n_filters)?;
+        // Of those, the second modules are the last.
+        let (n_seconds, found) = (if has_seconds { loads().len() } else { 0 }, newest_first(filters).count());
+        check(found == loads().len() + n_seconds, "number of filters", n_filters)?;
+        let firsts = || newest_first(filters).skip(n_seconds);
+        for (second, first) in newest_first(filters).zip(firsts()).take(n_seconds) {
+            let (second, first) = (second?.n_blocks(), first?.n_blocks());
+            check(second == first, "blocks of a second module", second as u64)?;
+        }
         let rate_of = |n_blocks: usize, keys: u64| {
             let bits_per_key = 1.01 * (n_blocks * BLOCK_BYTES * 8) as f64 / keys as f64;
-            let of_module = sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0);
-            power(of_module, n_modules as u32)
+            series.of_modules(sizing::fpr(bits_per_key.min(MAX_BITS_PER_KEY), k.get()).unwrap_or(1.0))
         };
         // The rate of all must cover what may still come, the keys that filters have room for and the filters of the
         // series. Checked after the checksums, because the model is slower.
         let (next, newest) = (usize::from(next), usize::from(next) - 1);
         let mut rates = series.rate_from(next);
-        for (filter, load) in newest_first(filters).zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
+        for (filter, load) in firsts().zip(loads().rev()).filter(|(_, load)| !load.is_full()) {
             let rate = rate_of(filter?.n_blocks(), load.capacity);
             rates += rate;
             check(rate <= 0.5 && rates <= of_all * (1.0 + 1e-9), "capacity of a filter", load.capacity)?;
@@ -137,16 +131,22 @@ impl ScalableBloomFilter {
         // largest.
         let is_large = rate_of(most_blocks, series.capacity(newest)) <= series.fpr(newest);
         check(initial_capacity != 0 && is_large, "initial capacity", initial_capacity)?;
-        let (mut copies, mut older) = (Vec::new(), Vec::new());
-        reserve(&mut copies, found)?;
-        reserve(&mut older, found)?;
-        for filter in newest_first(filters) {
+        let [mut copies, mut seconds] = [const { Vec::new() }; 2];
+        reserve(&mut copies, loads().len())?;
+        reserve(&mut seconds, n_seconds)?;
+        for filter in newest_first(filters).take(n_seconds) {
+            seconds.push(filter?.copy()?);
+        }
+        for filter in firsts() {
             copies.push(filter?.copy()?);
         }
         copies.reverse();
+        seconds.reverse();
+        let mut older = Vec::new();
+        reserve(&mut older, copies.len())?;
         older.extend(loads());
         let newest = older.pop().ok_or(wrong_number)?;
-        Ok(Self { filters: copies, older, newest, series, next, fpr: of_all, seed })
+        Ok(Self { filters: copies, seconds, older, newest, series, next, fpr: of_all, seed })
     }
 }
 
@@ -164,61 +164,13 @@ fn load_of(bytes: &[u8; LOAD_BYTES]) -> Load {
 }
 
 /// The filters in these bytes, last first, up to the first that cannot be read.
-fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<Part<'_>, DecodeError>> {
+fn newest_first(mut bytes: &[u8]) -> impl Iterator<Item = Result<BloomView<'_>, DecodeError>> {
     iter::from_fn(move || {
         let all = mem::take(&mut bytes);
         (!all.is_empty()).then(|| {
-            let (before, last) = Part::split_last(all)?;
+            let (before, last) = standalone::split_last_standalone(all)?;
             bytes = before;
-            Ok(last)
+            BloomView::from_standalone_unverified(last)
         })
     })
-}
-
-/// One filter in the bytes.
-enum Part<'a> {
-    OneModule(BloomView<'a>),
-    Modules(ModularView<'a>),
-}
-
-impl<'a> Part<'a> {
-    fn split_last(bytes: &'a [u8]) -> Result<(&'a [u8], Self), DecodeError> {
-        if StandaloneKind::of(bytes) == Some(StandaloneKind::Modular) {
-            let (before, last) = ModularView::split_last(bytes)?;
-            return Ok((before, Self::Modules(last)));
-        }
-        let (before, last) = standalone::split_last_standalone(bytes)?;
-        BloomView::from_standalone_unverified(last).map(|last| (before, Self::OneModule(last)))
-    }
-
-    /// All modules as one filter: good for its k and seed.
-    fn all(&self) -> BloomView<'a> {
-        match self {
-            Self::OneModule(view) => *view,
-            Self::Modules(view) => view.all(),
-        }
-    }
-
-    fn n_modules(&self) -> usize {
-        match self {
-            Self::OneModule(_) => 1,
-            Self::Modules(view) => view.n_modules(),
-        }
-    }
-
-    /// Of each module.
-    fn n_blocks(&self) -> usize {
-        self.all().n_blocks() / self.n_modules()
-    }
-
-    fn verify(&self) -> Result<(), DecodeError> {
-        match self {
-            Self::OneModule(view) => view.verify(),
-            Self::Modules(view) => view.verify(),
-        }
-    }
-
-    fn copy(&self) -> Result<ModularBloomFilter, OutOfMemory> {
-        Ok(ModularBloomFilter { all: self.all().copy()?, n_blocks: self.n_blocks() })
-    }
 }

@@ -4,20 +4,21 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::super::modular::ModularBloomFilter;
-use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING, lowest_fpr};
+use super::super::modular::next;
+use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
 use crate::bitmap;
 use crate::error::{BuildError, MismatchError};
+use crate::filter::BloomFilter;
 use crate::hash::Seed;
 use crate::kernel::{self, Kernel};
 use crate::key::Key;
 use crate::limits::MIN_FPR;
 use crate::memory::{OutOfMemory, or_abort, reserve};
-use crate::sizing::{self, ModularSizing};
+use crate::sizing;
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
-/// It is a series of filters. When one holds the keys that it was sized for, the next is added, twice as large
+/// It is a series of [`BloomFilter`]s. When one holds the keys that it was sized for, the next is added, twice as large
 /// and with 0.85 times the false-positive rate. These rates form a geometric series whose sum is the requested rate
 /// (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom filters", 2007). The sum is an upper bound of the
 /// false-positive rate of all filters together, 1 − Π(1 − rate). A lookup hashes the key once and probes all filters
@@ -25,8 +26,8 @@ use crate::sizing::{self, ModularSizing};
 ///
 /// # Or one filter, folded
 ///
-/// If you know the most keys that may come, size a [`BloomFilter`](crate::BloomFilter) for them and
-/// [`shrink_to_fpr`](crate::BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
+/// If you know the most keys that may come, size a [`BloomFilter`] for them and
+/// [`shrink_to_fpr`](BloomFilter::shrink_to_fpr) it when all are in. A power of two blocks is best, because it folds to
 /// any smaller power of two. A lookup still touches one cache line. All memory is allocated at once, but only until the
 /// filter is folded. At 1%, with memory relative to a filter made for exactly these keys, and false-positive rate
 /// (FPR) relative to the requested one:
@@ -42,7 +43,8 @@ use crate::sizing::{self, ModularSizing};
 ///
 /// A scalable filter needs the most memory just after it has grown, 4.5 times as much as one filter with one key over
 /// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.71 times as
-/// much at 0.1%, and 1.53 times at 0.01%, because at these rates each filter has [two modules](ModularBloomFilter).
+/// much at 0.1%, and 1.53 times at 0.01%, because at these rates each filter has [two
+/// modules](super::ModularBloomFilter).
 ///
 /// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
 /// one if you look up by key, and four to seven times if by hash, most in large filters.
@@ -65,9 +67,10 @@ use crate::sizing::{self, ModularSizing};
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// At least one, of which the last gets new keys. All have the same k, number of modules, kernel and
-    /// seed.
-    pub(super) filters: Vec<ModularBloomFilter>,
+    /// At least one, of which the last gets new keys. All have the same k, kernel and seed.
+    pub(super) filters: Vec<BloomFilter>,
+    /// The second module of each filter, or none.
+    pub(super) seconds: Vec<BloomFilter>,
     /// Loads of all filters but the last.
     pub(super) older: Vec<Load>,
     /// Load of the last filter, where an insert finds it without another cache line.
@@ -97,8 +100,31 @@ impl Load {
 
 /// Whether batches prefetch in this filter. They do from 128 KiB on, a quarter of the size of a single filter, because
 /// all filters share the caches.
-fn is_large(filter: &ModularBloomFilter) -> bool {
+fn is_large(filter: &BloomFilter) -> bool {
     filter.n_blocks() >= kernel::LARGE_BLOCKS / 4
+}
+
+/// Returns whether any of the filters has the hash, in both of its modules if there are second ones.
+// For an absent key, the first modules are mostly all that is read, with one mask.
+#[inline(always)]
+fn contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
+    BloomFilter::any_contains_hash(filters, hash)
+        && (seconds.is_empty() || both_contain(filters, seconds, hash))
+}
+
+#[inline(never)]
+fn both_contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
+    filters.chunks(64).zip(seconds.chunks(64)).any(|(filters, seconds)| {
+        let mut found = BloomFilter::which_contain_hash(filters, hash);
+        // Mostly one. A loop over all filters that ends at a hit would end where no branch predictor foresees it.
+        while found != 0 {
+            if seconds[seconds.len() - 1 - found.trailing_zeros() as usize].contains_hash(next(hash)) {
+                return true;
+            }
+            found &= found - 1;
+        }
+        false
+    })
 }
 
 impl ScalableBloomFilter {
@@ -114,10 +140,11 @@ impl ScalableBloomFilter {
     }
 
     fn with_series(series: Series) -> Result<Self, BuildError> {
-        let sizing = ModularSizing::new(series.n_modules, series.n_blocks(0)?, series.k.get())?;
-        let filters = alloc::vec![ModularBloomFilter::with_sizing(sizing)?];
-        let newest = Load { keys: 0, capacity: series.capacity(0) };
-        Ok(Self { filters, older: Vec::new(), newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
+        let first = BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?;
+        let second = series.has_seconds.then(|| first.try_clone()).transpose()?;
+        let (filters, seconds) = (alloc::vec![first], second.into_iter().collect());
+        let (older, newest) = (Vec::new(), Load { keys: 0, capacity: series.capacity(0) });
+        Ok(Self { filters, seconds, older, newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
     }
 
     /// Continues from a filter of fixed size that holds `keys` distinct keys. New keys go into a second filter, which
@@ -145,25 +172,21 @@ impl ScalableBloomFilter {
     /// assert!(growing.contains(7) && growing.estimated_fpr() < 0.02);
     /// # Ok::<(), bloomline::BuildError>(())
     /// ```
-    pub fn from_filter(
-        filter: impl Into<ModularBloomFilter>,
-        keys: u64,
-        fpr: f64,
-    ) -> Result<Self, BuildError> {
-        let filter = filter.into();
+    pub fn from_filter(filter: BloomFilter, keys: u64, fpr: f64) -> Result<Self, BuildError> {
         sizing::checked_fpr(fpr, 0.0)?;
-        let (k, n_modules, seed) = (filter.all.k, filter.n_modules(), filter.all.seed);
-        let (taken, lowest_of_k) = (filter.estimated_fpr(), lowest_fpr(k, n_modules).max(MIN_FPR));
+        let (k, seed) = (filter.k, filter.seed);
+        let (taken, lowest_of_k) = (filter.estimated_fpr(), sizing::lowest_fpr(k).max(MIN_FPR));
         sizing::checked_fpr(fpr, taken + MOST_FILTERS * lowest_of_k)?;
         // A series of this rate leaves `fpr - taken` to the filters from index 1 on.
         let shared = (fpr - taken - (MOST_FILTERS - 1.0) * lowest_of_k) / TIGHTENING;
         let of_series = fpr.min(shared + MOST_FILTERS * lowest_of_k);
-        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_shape(k, n_modules);
+        let series = Series::new(keys, of_series, GROWTH, TIGHTENING)?.with_shape(k, false);
         let mut filters = Vec::new();
         reserve(&mut filters, 2)?;
         filters.push(filter);
         let newest = Load { keys, capacity: keys };
-        let mut growing = Self { filters, older: Vec::new(), newest, series, next: 1, fpr, seed };
+        let (seconds, older) = (Vec::new(), Vec::new());
+        let mut growing = Self { filters, seconds, older, newest, series, next: 1, fpr, seed };
         growing.try_grow()?;
         Ok(growing)
     }
@@ -174,17 +197,20 @@ impl ScalableBloomFilter {
     ///
     /// [`BuildError::SeedAfterKeys`] if keys have been inserted.
     pub fn with_seed(self, seed: u64) -> Result<Self, BuildError> {
-        let filters =
-            self.filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()?;
-        Ok(Self { filters, seed: Seed::new(seed), ..self })
+        let seeded = |filters: Vec<BloomFilter>| {
+            filters.into_iter().map(|filter| filter.with_seed(seed)).collect::<Result<_, _>>()
+        };
+        let (filters, seconds) = (seeded(self.filters)?, seeded(self.seconds)?);
+        Ok(Self { filters, seconds, seed: Seed::new(seed), ..self })
     }
 
     /// Uses a given kernel, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        let filters = self.filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect();
-        Self { filters, ..self }
+        let [filters, seconds] = [self.filters, self.seconds]
+            .map(|filters| filters.into_iter().map(|filter| filter.with_kernel(kernel)).collect());
+        Self { filters, seconds, ..self }
     }
 
     /// Hashes `key` under the filter's seed, for the `*_hash` methods.
@@ -239,11 +265,14 @@ impl ScalableBloomFilter {
             }
             self.try_make_room()?;
         }
-        let is_new = match &mut self.filters[..] {
-            [older @ .., newest] => {
-                !ModularBloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash)
+        let is_new = match (&mut self.filters[..], &mut self.seconds[..]) {
+            ([older @ .., newest], []) => {
+                !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash)
             }
-            [] => false,
+            ([older @ .., newest], [seconds @ .., second]) => {
+                !contain(older, seconds, hash) && newest.insert_hash(hash) | second.insert_hash(next(hash))
+            }
+            ([], _) => false,
         };
         self.newest.keys += u64::from(is_new);
         Ok(is_new)
@@ -267,11 +296,8 @@ impl ScalableBloomFilter {
         for (hash, later) in kernel::with_later(hashes) {
             if let Some(later) = later {
                 self.prefetch_large(later);
-                self.filters
-                    .last()
-                    .filter(|filter| is_large(filter))
-                    .into_iter()
-                    .for_each(|filter| filter.prefetch_all(later));
+                let second = self.seconds.last().filter(|second| is_large(second));
+                second.into_iter().for_each(|second| second.prefetch(next(later)));
             }
             self.add(hash)?;
         }
@@ -283,28 +309,35 @@ impl ScalableBloomFilter {
     fn try_make_room(&mut self) -> Result<(), OutOfMemory> {
         let Some(at) = self.older.iter().position(|load| !load.is_full()) else { return self.try_grow() };
         let (filter, load) = (self.filters.remove(at), self.older.remove(at));
-        self.put_last(filter, load);
+        let second = (!self.seconds.is_empty()).then(|| self.seconds.remove(at));
+        self.put_last(filter, second, load);
         Ok(())
     }
 
     fn try_grow(&mut self) -> Result<(), OutOfMemory> {
         reserve(&mut self.filters, 1)?;
+        reserve(&mut self.seconds, usize::from(self.series.has_seconds))?;
         reserve(&mut self.older, 1)?;
         // A filter that exceeds the address space is refused as one that exceeds the memory.
         let n_blocks = self.series.n_blocks(self.next).unwrap_or(usize::MAX);
         let filter = self.filters[0].try_empty(n_blocks)?;
-        self.put_last(filter, Load { keys: 0, capacity: self.series.capacity(self.next) });
+        let second = self.series.has_seconds.then(|| filter.try_empty(n_blocks)).transpose()?;
+        self.put_last(filter, second, Load { keys: 0, capacity: self.series.capacity(self.next) });
         self.next += 1;
         Ok(())
     }
 
     /// Puts a filter last, and the last filter among the older ones, which are sorted by size.
-    fn put_last(&mut self, filter: ModularBloomFilter, load: Load) {
+    fn put_last(&mut self, filter: BloomFilter, second: Option<BloomFilter>, load: Load) {
         let last = self.older.len();
         let n_blocks = self.filters[last].n_blocks();
         let at = self.filters[..last].partition_point(|older| older.n_blocks() <= n_blocks);
         self.filters[at..].rotate_right(1);
         self.filters.push(filter);
+        if let Some(second) = second {
+            self.seconds[at..].rotate_right(1);
+            self.seconds.push(second);
+        }
         self.older.insert(at, mem::replace(&mut self.newest, load));
     }
 
@@ -350,7 +383,7 @@ impl ScalableBloomFilter {
         if ours != theirs {
             return Err(MismatchError::Probes { ours, theirs });
         }
-        let [ours, theirs] = [self, other].map(|filter| filter.series.n_modules as u64);
+        let [ours, theirs] = [self, other].map(|filter| filter.n_modules() as u64);
         if ours != theirs {
             return Err(MismatchError::Size { ours, theirs, unit: "modules" });
         }
@@ -358,24 +391,28 @@ impl ScalableBloomFilter {
             return Err(MismatchError::Seed { ours: self.seed(), theirs: other.seed() });
         }
         let (kernel, n_filters) = (self.filters[0].kernel(), self.filters.len());
-        for (filter, load) in other.filters.iter().zip(other.loads()) {
+        for (i, (filter, load)) in other.filters.iter().zip(other.loads()).enumerate() {
             if filter.known_keys() == Some(0) {
                 continue;
             }
-            let fits = |(ours, has): (&ModularBloomFilter, &Load)| {
+            let fits = |(ours, has): (&BloomFilter, &Load)| {
                 ours.n_blocks() == filter.n_blocks() && load.keys <= has.capacity.saturating_sub(has.keys)
             };
             let united = self.filters.iter().zip(self.loads()).position(fits);
             if let Some(at) = united {
                 self.filters[at].union_with(filter)?;
+                if let Some(second) = self.seconds.get_mut(at) {
+                    second.union_with(&other.seconds[i])?;
+                }
                 self.older.get_mut(at).unwrap_or(&mut self.newest).keys += load.keys;
             } else {
-                self.put_last(filter.clone().with_kernel(kernel), *load);
+                let copy = |filter: &BloomFilter| filter.clone().with_kernel(kernel);
+                self.put_last(copy(filter), other.seconds.get(i).map(copy), *load);
             }
         }
         if self.filters.len() > n_filters {
             self.fpr = (self.fpr + other.fpr - other.series.rate_from(other.next)).min(f64::MAX);
-            let largest = self.filters.iter().map(ModularBloomFilter::n_blocks).max();
+            let largest = self.filters.iter().map(BloomFilter::n_blocks).max();
             while self.series.n_blocks(self.next).is_ok_and(|n_blocks| Some(n_blocks) <= largest) {
                 self.fpr -= self.series.fpr(self.next);
                 self.next += 1;
@@ -387,7 +424,8 @@ impl ScalableBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
-    /// and reads one cache line of each filter. Does not allocate.
+    /// and reads one cache line of each filter, and that of a second module where the first has the key. Does not
+    /// allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -399,7 +437,7 @@ impl ScalableBloomFilter {
     #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        ModularBloomFilter::any_contains_hash(&self.filters, hash)
+        contain(&self.filters, &self.seconds, hash)
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Faster
@@ -430,13 +468,12 @@ impl ScalableBloomFilter {
         bitmap::write_batches(hashes, found, |hashes, found| self.contains_batch(hashes, found));
     }
 
-    /// Starts loading the cache lines that an insert of a new hash needs, one of each filter, and all of the last. See
-    /// [`BloomFilter::prefetch`](crate::BloomFilter::prefetch).
+    /// Starts loading the cache lines that an insert of a new hash needs, one of each filter and both of the last one's
+    /// modules. See [`BloomFilter::prefetch`].
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        let [older @ .., newest] = &self.filters[..] else { return };
-        older.iter().for_each(|filter| filter.prefetch(hash));
-        newest.prefetch_all(hash);
+        self.filters.iter().for_each(|filter| filter.prefetch(hash));
+        self.seconds.last().into_iter().for_each(|second| second.prefetch(next(hash)));
     }
 
     /// [`prefetch`](Self::prefetch) in the filters that the caches close to a core may not hold.
@@ -454,26 +491,33 @@ impl ScalableBloomFilter {
     ///
     /// If memory for the copy cannot be allocated.
     pub fn try_clone(&self) -> Result<Self, BuildError> {
-        let (mut filters, mut older) = (Vec::new(), Vec::new());
-        reserve(&mut filters, self.filters.len())?;
+        let copy = |filters: &[BloomFilter]| {
+            let mut copies = Vec::new();
+            reserve(&mut copies, filters.len())?;
+            for filter in filters {
+                copies.push(filter.try_clone()?);
+            }
+            Ok::<_, BuildError>(copies)
+        };
+        let (filters, seconds, mut older) = (copy(&self.filters)?, copy(&self.seconds)?, Vec::new());
         reserve(&mut older, self.older.len())?;
-        for filter in &self.filters {
-            filters.push(filter.as_view().to_filter()?);
-        }
         older.extend_from_slice(&self.older);
-        Ok(Self { filters, older, ..*self })
+        Ok(Self { filters, seconds, older, ..*self })
     }
 
     /// Removes all keys and frees the memory of all filters but the first. After [`from_filter`](Self::from_filter) and
     /// [`union_with`](Self::union_with), the first is made anew if it is too small for the initial capacity.
     pub fn clear(&mut self) {
         self.filters.truncate(1);
+        self.seconds.truncate(1);
         self.older.clear();
-        let (first, n_blocks) = (&mut self.filters[0], self.series.n_blocks(0).unwrap_or(usize::MAX));
-        if first.n_blocks() < n_blocks {
-            *first = or_abort(first.try_empty(n_blocks));
-        } else {
-            first.clear();
+        let n_blocks = self.series.n_blocks(0).unwrap_or(usize::MAX);
+        for first in self.filters.iter_mut().chain(&mut self.seconds) {
+            if first.n_blocks() < n_blocks {
+                *first = or_abort(first.try_empty(n_blocks));
+            } else {
+                first.clear();
+            }
         }
         self.newest = Load { keys: 0, capacity: self.series.capacity(0) };
         (self.next, self.fpr) = (1, self.series.fpr);
@@ -492,14 +536,20 @@ impl ScalableBloomFilter {
     }
 
     /// The filters, oldest first, or smallest first after [`union_with`](Self::union_with), except for the last, which
-    /// gets new keys.
-    pub fn filters(&self) -> &[ModularBloomFilter] {
+    /// gets new keys. If filters have two modules, these are the first.
+    pub fn filters(&self) -> &[BloomFilter] {
         &self.filters
+    }
+
+    /// Number of [modules](super::ModularBloomFilter) of each filter: 2 at a false-positive rate of 0.1% or below, else
+    /// 1.
+    pub fn n_modules(&self) -> usize {
+        1 + usize::from(self.series.has_seconds)
     }
 
     /// Bytes of memory of the blocks of all filters.
     pub fn byte_len(&self) -> usize {
-        self.filters.iter().map(ModularBloomFilter::byte_len).sum()
+        self.filters.iter().chain(&self.seconds).map(BloomFilter::byte_len).sum()
     }
 
     /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
@@ -520,7 +570,10 @@ impl ScalableBloomFilter {
     /// [FPR](BloomFilter::estimated_fpr) of each filter), for the current bits. Reads all filters.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
-        1.0 - self.filters.iter().map(|filter| 1.0 - filter.estimated_fpr()).product::<f64>()
+        let rates = self.filters.iter().enumerate().map(|(i, filter)| {
+            filter.estimated_fpr() * self.seconds.get(i).map_or(1.0, BloomFilter::estimated_fpr)
+        });
+        1.0 - rates.map(|rate| 1.0 - rate).product::<f64>()
     }
 }
 
@@ -547,7 +600,6 @@ impl fmt::Debug for ScalableBloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::BloomFilter;
     use crate::hash::mix;
     use crate::limits::SCALABLE_MIN_FPR;
 

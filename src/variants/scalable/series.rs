@@ -4,8 +4,8 @@
 use crate::error::BuildError;
 use crate::limits::SCALABLE_MIN_FPR;
 use crate::mask::ProbeCount;
-use crate::math::{power, root};
-use crate::sizing::{self, MODULAR_FPR, MODULES, Sizing};
+use crate::math::square_root;
+use crate::sizing::{self, MODULAR_FPR, Sizing};
 
 /// The capacity and the false-positive rate of each filter.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,9 +17,9 @@ pub(super) struct Series {
     pub(super) tightening: f64,
     /// Of each module. The same for all filters, so that a lookup computes one mask.
     pub(super) k: ProbeCount,
-    /// Of each filter.
-    pub(super) n_modules: usize,
-    /// The lowest rate that k and the number of modules reach.
+    /// Whether each filter has a second module.
+    pub(super) has_seconds: bool,
+    /// The lowest rate that a filter of this k reaches.
     lowest: f64,
 }
 
@@ -44,14 +44,21 @@ impl Series {
         // filter to twenty, the bits are within 2% of what each filter's own best k would need.
         let fifth = (0..4).fold(fpr * (1.0 - tightening), |rate, _| rate * tightening);
         let k = (1..30).take_while(|&k| fifth * f64::from(2 << k) <= 1.0).count() + 1;
-        let n_modules = if fpr > MODULAR_FPR { 1 } else { MODULES };
-        let k = ProbeCount::from_four_bits((k / n_modules).min(16) as u8 - 1);
-        let (initial_capacity, lowest) = (initial_capacity.max(1), lowest_fpr(k, n_modules));
-        Ok(Self { initial_capacity, fpr, growth, tightening, k, n_modules, lowest })
+        let has_seconds = fpr <= MODULAR_FPR;
+        let k = if has_seconds { k / 2 } else { k.min(16) };
+        let (initial_capacity, k) = (initial_capacity.max(1), ProbeCount::from_four_bits(k as u8 - 1));
+        let series = Self { initial_capacity, fpr, growth, tightening, k, has_seconds, lowest: 0.0 };
+        Ok(series.with_shape(k, has_seconds))
     }
 
-    pub(super) fn with_shape(self, k: ProbeCount, n_modules: usize) -> Self {
-        Self { k, n_modules, lowest: lowest_fpr(k, n_modules), ..self }
+    pub(super) fn with_shape(self, k: ProbeCount, has_seconds: bool) -> Self {
+        let series = Self { k, has_seconds, ..self };
+        Self { lowest: series.of_modules(sizing::lowest_fpr(k)), ..series }
+    }
+
+    /// The rate of a filter whose modules have this rate.
+    pub(super) fn of_modules(&self, fpr: f64) -> f64 {
+        if self.has_seconds { fpr * fpr } else { fpr }
     }
 
     /// Keys of the filter with this index.
@@ -70,7 +77,8 @@ impl Series {
     /// Of each module of the filter with this index.
     pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
-        let of_module = root(self.fpr(index), self.n_modules as u32);
+        let of_filter = self.fpr(index);
+        let of_module = if self.has_seconds { square_root(of_filter) } else { of_filter };
         let bits_per_key = sizing::bits_per_key_of(of_module, self.k);
         Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
     }
@@ -79,11 +87,6 @@ impl Series {
     pub(super) fn rate_from(&self, index: usize) -> f64 {
         (index..MOST_FILTERS as usize).map(|index| self.fpr(index)).sum()
     }
-}
-
-/// The lowest rate of a filter of so many modules with this k.
-pub(super) fn lowest_fpr(k: ProbeCount, n_modules: usize) -> f64 {
-    power(sizing::lowest_fpr(k), n_modules as u32)
 }
 
 #[cfg(test)]
