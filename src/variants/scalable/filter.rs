@@ -105,20 +105,27 @@ fn is_large(filter: &BloomFilter) -> bool {
 }
 
 /// Returns whether any of the filters has the hash, in both of its modules if there are second ones.
-// For an absent key, the first modules are mostly all that is read, with one mask.
 #[inline(always)]
 fn contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
-    BloomFilter::any_contains_hash(filters, hash)
-        && (seconds.is_empty() || both_contain(filters, seconds, hash))
+    match seconds {
+        [] => BloomFilter::any_contains_hash(filters, hash),
+        _ => both_contain(filters, seconds, hash),
+    }
 }
 
+// Does not panic, so that the compiler knows that it changes nothing, and keeps what a loop around it has loaded.
 #[inline(never)]
 fn both_contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> bool {
+    // For an absent key, the first modules are mostly all that is read, with one mask.
+    if !BloomFilter::any_contains_hash(filters, hash) {
+        return false;
+    }
     filters.chunks(64).zip(seconds.chunks(64)).any(|(filters, seconds)| {
         let mut found = BloomFilter::which_contain_hash(filters, hash);
         // Mostly one. A loop over all filters that ends at a hit would end where no branch predictor foresees it.
         while found != 0 {
-            if seconds[seconds.len() - 1 - found.trailing_zeros() as usize].contains_hash(next(hash)) {
+            let second = seconds.iter().nth_back(found.trailing_zeros() as usize);
+            if second.is_some_and(|second| second.contains_hash(next(hash))) {
                 return true;
             }
             found &= found - 1;
@@ -265,17 +272,24 @@ impl ScalableBloomFilter {
             }
             self.try_make_room()?;
         }
-        let is_new = match (&mut self.filters[..], &mut self.seconds[..]) {
-            ([older @ .., newest], []) => {
+        let is_new = match &mut self.filters[..] {
+            [older @ .., newest] if self.seconds.is_empty() => {
                 !BloomFilter::any_contains_hash(older, hash) && newest.insert_hash(hash)
             }
-            ([older @ .., newest], [seconds @ .., second]) => {
-                !contain(older, seconds, hash) && newest.insert_hash(hash) | second.insert_hash(next(hash))
-            }
-            ([], _) => false,
+            _ => self.add_to_both(hash),
         };
         self.newest.keys += u64::from(is_new);
         Ok(is_new)
+    }
+
+    #[inline(never)]
+    fn add_to_both(&mut self, hash: u64) -> bool {
+        match (&mut self.filters[..], &mut self.seconds[..]) {
+            ([older @ .., newest], [seconds @ .., second]) => {
+                !contain(older, seconds, hash) && newest.insert_hash(hash) | second.insert_hash(next(hash))
+            }
+            _ => false,
+        }
     }
 
     /// Inserts many keys by hash. Faster than single inserts once the filters are large.
