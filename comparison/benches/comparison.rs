@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use bloomline_comparison::line_up::{
-    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, ROCKSDB,
-    ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
+    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS,
+    LARGEST_FOR_ALL, LOW_RATES, ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
 };
 use bloomline_comparison::results::{
-    ABSENT, BY_BITS, BY_K, BY_KEY, Column, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, RATES, Results,
-    SCRATCH, Table, size, size_text,
+    ABSENT, ABSENT_20, BY_BITS, BY_K, BY_KEY, Column, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT,
+    PRESENT_20, RATES, Results, SCRATCH, Table, size, size_text,
 };
 use bloomline_comparison::{
     builds,
@@ -170,25 +170,39 @@ impl Bench {
     fn by_hash(&mut self, size_bytes: usize) -> Result<()> {
         let n = size_bytes * 8 / BITS_PER_KEY;
         for names in line_up::races(size_bytes) {
-            let mut contenders = self.filled(size_bytes, n, None, names);
-            let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, n as u64)).collect();
-            for (name, filter) in contenders.iter().filter(|(name, _)| name != BASELINE) {
-                let found = filter.count(&present, false).min(filter.count(&present, true));
-                ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
-            }
-            for table in [ABSENT, PRESENT, MIXED] {
-                self.operation(size_bytes, table, &mut contenders);
-            }
+            let mut contenders = self.lookups(size_bytes, n, names, &[ABSENT, PRESENT, MIXED])?;
             contenders.retain(|(name, _)| !WITHOUT_INSERTS.contains(&&**name));
-            self.operation(size_bytes, INSERT, &mut contenders);
+            self.operation(size_bytes, n, INSERT, &mut contenders);
+        }
+        if size_bytes <= LARGEST_FOR_ALL {
+            self.lookups(size_bytes, size_bytes * 8 / 20, LOW_RATES, &[ABSENT_20, PRESENT_20])?;
         }
         Ok(())
     }
 
-    fn operation(&mut self, size_bytes: usize, table: &str, contenders: &mut [Contender]) {
-        let n = (size_bytes * 8 / BITS_PER_KEY) as u64;
+    fn lookups(
+        &mut self,
+        size_bytes: usize,
+        n: usize,
+        names: &[&str],
+        tables: &[&str],
+    ) -> Result<Vec<Contender>> {
+        let mut contenders = self.filled(size_bytes, n, None, names);
+        let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, n as u64)).collect();
+        for (name, filter) in contenders.iter().filter(|(name, _)| name != BASELINE) {
+            let found = filter.count(&present, false).min(filter.count(&present, true));
+            ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
+        }
+        for table in tables {
+            self.operation(size_bytes, n, table, &mut contenders);
+        }
+        Ok(contenders)
+    }
+
+    fn operation(&mut self, size_bytes: usize, n: usize, table: &str, contenders: &mut [Contender]) {
+        let n = n as u64;
         let hash = |i| match table {
-            ABSENT => queries::absent(i),
+            ABSENT | ABSENT_20 => queries::absent(i),
             MIXED => queries::mixed(i, n),
             _ => queries::present(i, n),
         };

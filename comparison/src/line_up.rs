@@ -1,5 +1,6 @@
 //! The contenders, each with its name.
 
+use bloomline::variants::ModularBloomFilter;
 use bloomline::{BloomFilter, Kernel, mix, sizing};
 
 #[cfg(feature = "huge-pages")]
@@ -15,6 +16,7 @@ pub const BITS_PER_KEY: usize = 10;
 pub const BASELINE: &str = "baseline";
 pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
+pub const MODULES: &str = "bloomline modules";
 pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 pub const AVX2: &str = "bloomline avx2";
 pub const SBBF: &str = "sbbf-rs-safe";
@@ -28,7 +30,7 @@ pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, SMALL_PAGES, XORF];
 
 /// Above this size only the contenders of a target run, because the others would take minutes to fill, and only two at
 /// a time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
-const LARGEST_FOR_ALL: usize = 64 << 20;
+pub const LARGEST_FOR_ALL: usize = 64 << 20;
 /// At this size all would fit, but cost a minute for a baseline that few of them come near.
 const MEDIUM: usize = 16 << 20;
 const MEDIUM_RACE: &[&str] =
@@ -40,6 +42,9 @@ const LARGE_RACES: &[&[&str]] = &[
     #[cfg(feature = "huge-pages")]
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
+
+/// The contenders at 20 bits per key, for rates at which modules pay.
+pub const LOW_RATES: &[&str] = &[BASELINE, BLOOMLINE, BLOOMLINE_BATCH, MODULES, ROCKSDB, FASTBLOOM];
 
 /// The contenders of each race at `size_bytes`; none for all in one race.
 pub fn races(size_bytes: usize) -> &'static [&'static [&'static str]] {
@@ -73,6 +78,9 @@ pub fn contenders(
     add(BASELINE, &|| Box::new(Baseline::new(size_bytes)));
     add(BLOOMLINE, &|| Box::new(bloomline(best_k)));
     add(BLOOMLINE_BATCH, &|| Box::new(Batch(bloomline(best_k))));
+    add(MODULES, &|| {
+        Box::new(ModularBloomFilter::with_bits_per_key(keys, bits_per_key).expect("enough memory"))
+    });
     #[cfg(feature = "huge-pages")]
     add(SMALL_PAGES, &|| Box::new(SmallPages { filter: bloomline(best_k), bytes: Vec::new() }));
     for &build in rocksdb::BUILDS {

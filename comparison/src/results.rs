@@ -8,6 +8,8 @@ use crate::machine::Machine;
 pub const BY_KEY: &str = "Lookups of absent keys, hashing included";
 pub const ABSENT: &str = "Lookups of absent keys";
 pub const PRESENT: &str = "Lookups of present keys";
+pub const ABSENT_20: &str = "Lookups of absent keys, 20 bits per key";
+pub const PRESENT_20: &str = "Lookups of present keys, 20 bits per key";
 pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
 pub const INSERT: &str = "Inserts";
 pub const RATES: &str = "Size and false-positive rate at 1 MiB";

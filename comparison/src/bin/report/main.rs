@@ -47,6 +47,7 @@ fn written(pages: &[Page]) -> Vec<(String, String)> {
         pages.iter().map(|page| (format!("performance/{}.md", page.file()), page.markdown())).collect();
     files.push(("performance.md".to_owned(), page::summary(pages)));
     files.extend(pages.first().map(plots::all).into_iter().flatten());
+    files.push(plots::bits_by_rate());
     files
 }
 

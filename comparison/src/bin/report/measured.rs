@@ -2,11 +2,12 @@
 
 use bloomline_comparison::builds::BUILDER;
 use bloomline_comparison::line_up::{
-    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, SMALL_PAGES,
+    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
+    SMALL_PAGES,
 };
 use bloomline_comparison::results::{
-    ABSENT, BY_BITS, BY_K, BY_KEY, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, RATES, Results, SCRATCH,
-    Table,
+    ABSENT, ABSENT_20, BY_BITS, BY_K, BY_KEY, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, PRESENT_20,
+    RATES, Results, SCRATCH, Table,
 };
 
 use crate::page::{Page, Target};
@@ -17,7 +18,9 @@ const NO_TARGET: f64 = f64::INFINITY;
 /// The page of this machine.
 pub fn page(default: &Results, native: &Results, huge_pages: Option<&Results>) -> Page {
     let is_quick = default.machine.facts.iter().any(|(_, fact)| fact.contains("--quick"));
-    let mut tables = Vec::from([BY_KEY, ABSENT, PRESENT, MIXED, INSERT].map(|title| default.table(title)));
+    let mut tables = Vec::from(
+        [BY_KEY, ABSENT, PRESENT, ABSENT_20, PRESENT_20, MIXED, INSERT].map(|title| default.table(title)),
+    );
     tables.extend([BY_KEY, ABSENT, INSERT].map(|title| {
         let table = native.table(title);
         Table { title: format!("{title}, native build"), ..table }
@@ -67,7 +70,7 @@ fn targets(default: &Results, native: &Results, huge_pages: Option<&Results>) ->
     let is_intel = default.machine.facts.iter().any(|(_, fact)| fact.contains("Intel"));
     let (small_sbbf, middle_sbbf, line) = if is_intel { (0.7, 0.7, 1.1) } else { (0.6, 0.8, 0.9) };
     let builds = [("", Some(default)), ("native build, ", Some(native)), ("huge pages, ", huge_pages)];
-    let tables = [("absent", ABSENT), ("mixed", MIXED), ("insert", INSERT)];
+    let tables = [("absent", ABSENT), ("absent, 20 bits", ABSENT_20), ("mixed", MIXED), ("insert", INSERT)];
     let mut by_hash = |build: &str, what: &str, one: &str, other: &str, sizes: &[(&str, f64)]| {
         let results = builds.iter().find(|(name, _)| *name == build).and_then(|(_, results)| *results);
         let table = tables.iter().find(|(name, _)| *name == what).expect("a table").1;
@@ -84,7 +87,10 @@ fn targets(default: &Results, native: &Results, huge_pages: Option<&Results>) ->
     by_hash("", "absent", "bloomline sse4.1", FASTBLOOM, &in_cache(0.6));
     by_hash("", "absent", "bloomline portable", FASTBLOOM, &in_cache(0.6));
     by_hash("", "absent", BLOOMLINE_BATCH, BASELINE, &["16 MiB", "64 MiB", "1 GiB"].map(|size| (size, line)));
-    by_hash("", "mixed", BLOOMLINE_BATCH, FASTBLOOM, &["16 KiB", "1 MiB", "64 MiB"].map(|size| (size, 0.6)));
+    let three_sizes = |at_most| ["16 KiB", "1 MiB", "64 MiB"].map(|size| (size, at_most));
+    by_hash("", "absent, 20 bits", MODULES, BLOOMLINE, &three_sizes(1.1));
+    by_hash("", "absent, 20 bits", MODULES, FASTBLOOM, &three_sizes(0.35));
+    by_hash("", "mixed", BLOOMLINE_BATCH, FASTBLOOM, &three_sizes(0.6));
     by_hash("", "insert", BLOOMLINE, SBBF, &in_cache(1.0));
     by_hash("native build, ", "insert", BLOOMLINE, SBBF, &in_cache(1.0));
     by_hash("huge pages, ", "absent", BLOOMLINE_BATCH, SMALL_PAGES, &[("1 GiB", 0.85)]);

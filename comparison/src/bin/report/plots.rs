@@ -1,6 +1,6 @@
 //! The plots of the pages.
 
-use bloomline::sizing;
+use bloomline::sizing::{self, ModularSizing, standard::StandardSizing};
 use bloomline_comparison::line_up::{
     BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
 };
@@ -58,6 +58,33 @@ pub fn all(page: &Page) -> Vec<(String, String)> {
     });
     let plots = [by_size, by_k, by_bits].into_iter().flatten();
     plots.map(|(file, text)| (file.to_owned(), text)).collect()
+}
+
+/// What a false-positive rate costs in each kind of filter, by the model: needs no measurements.
+pub fn bits_by_rate() -> (String, String) {
+    type Bits = fn(usize, f64) -> Option<u64>;
+    fn modular(keys: usize, fpr: f64, most: usize) -> Option<u64> {
+        Some(8 * ModularSizing::for_fpr(keys, fpr, most).ok()?.byte_len() as u64)
+    }
+    let kinds: [(_, _, Bits); 4] = [
+        ("BloomFilter", "#d53e00", |keys, fpr| modular(keys, fpr, 1)),
+        ("up to 2 modules", "#e68c00", |keys, fpr| modular(keys, fpr, 2)),
+        ("up to 4 modules", "#009169", |keys, fpr| modular(keys, fpr, 4)),
+        ("standard filter", "#823ca0", |keys, fpr| Some(StandardSizing::for_fpr(keys, fpr).ok()?.bit_len())),
+    ];
+    const KEYS: usize = 10_000_000;
+    let lines = kinds.map(|(name, color, bits)| {
+        let exponents = (4..=24).map(|quarters| f64::from(quarters) / 4.0);
+        let points = exponents.filter_map(|x| Some((x, bits(KEYS, 10_f64.powf(-x))? as f64 / KEYS as f64)));
+        Line { name, color, points: points.collect(), width: 2, is_joined: true, mark: None }
+    });
+    let rates = ["10%", "1%", "0.1%", "0.01%", "0.001%", "0.0001%"];
+    let ticks = rates.iter().zip(1..).map(|(rate, x)| (f64::from(x), rate.to_string())).collect();
+    let x = Axis { title: "false-positive rate", range: 0.9..6.1, ticks };
+    let ticks = (0..=40).step_by(5).map(|bits| (f64::from(bits), bits.to_string())).collect();
+    let y = Axis { title: "bits per key", range: 0.0..41.0, ticks };
+    let title = "Bits per key for a false-positive rate, by the exact model";
+    ("plots/bits-by-rate.svg".to_owned(), svg(title, &x, &y, &lines))
 }
 
 fn number(text: &str) -> f64 {
