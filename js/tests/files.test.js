@@ -178,7 +178,9 @@ test("files of other kinds are errors that name the kind", () => {
       assert.match(refused(() => new BloomView(golden(name)), name).message, named);
       assert.match(refused(() => BloomFilter.fromBytes(golden(name)), name).message, named);
     }
-    if (kind !== "modular") assert.match(refused(() => ModularBloomFilter.fromBytes(golden(name)), name).message, named);
+    if (kind !== "modular") {
+      assert.match(refused(() => ModularBloomFilter.fromBytes(golden(name)), name).message, named);
+    }
     if (kind !== "bank") assert.match(refused(() => new FilterBank(golden(name)), name).message, named);
   }
 });
