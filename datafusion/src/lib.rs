@@ -11,6 +11,8 @@
 //! | `bloom_fold(filter, fpr)` | Binary | a smaller filter of the same keys, with a rate of at most `fpr` |
 //!
 //! A filter is a binary value: the standalone bytes of a [`BloomFilter`], which the other packages read and write too.
+//! `bloom_contains` and the estimates also read a
+//! [`ModularBloomFilter`](bloomline::variants::ModularBloomFilter).
 //! A key is text, binary or an integer of any width, also in views and dictionaries; other types are refused, see [the
 //! rule](bloomline::format#keys-of-other-types). Null keys are not inserted, and looking one up returns null. The
 //! scalar functions return null for a null filter; `bloom_filter_union` skips it. Bytes that are not a filter, or are

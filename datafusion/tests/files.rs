@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use crate::common::{built, bytes, filter, rows, session, value};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+use bloomline::sizing::ModularSizing;
+use bloomline::variants::ModularBloomFilter;
 use bloomline::{BloomFilter, BloomView};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 
@@ -118,6 +120,32 @@ async fn sql_reads_what_rust_writes() {
         let round = BloomFilter::from_standalone(&bytes(&round, 0).unwrap()).unwrap();
         assert!(some_keys().all(|key| round.contains(&key) == filter.contains(&key)), "{name}");
     }
+}
+
+#[tokio::test]
+async fn sql_looks_up_keys_in_modular_filters() {
+    let context = with_keys().await;
+    // A high rate, so that absent keys tell whether all modules are asked.
+    let mut filter = ModularBloomFilter::with_sizing(ModularSizing::new(3, 2, 2).unwrap()).unwrap();
+    some_keys().step_by(2).for_each(|key| _ = filter.insert(key));
+    let expected = some_keys().filter(|key| filter.contains(key)).count() as i64;
+    assert!((520..980).contains(&expected), "{expected}");
+    let bytes = filter.to_standalone();
+    let literal =
+        format!("bloom_contains(x'{}', url)", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>());
+    register(&context, "f", bytes);
+    for way in [
+        "bloom_contains((SELECT filter FROM f), url)",
+        "EXISTS (SELECT 1 FROM f WHERE bloom_contains(filter, url))",
+        &literal,
+    ] {
+        let found = count(&context, &format!("SELECT count(*) FROM t WHERE {way}")).await;
+        assert_eq!(found, expected, "{way}");
+    }
+    // Column names do not consist of the filter's bytes.
+    let frame = context.sql(&format!("SELECT {literal} FROM t")).await.unwrap();
+    let name = frame.into_optimized_plan().unwrap().schema().field(0).name().clone();
+    assert!(name.starts_with("bloom_contains(<") && name.len() < 60, "{name}");
 }
 
 /// A filter of so few keys that its bytes are in the short form.

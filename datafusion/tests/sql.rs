@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::variants::{CountingBloomFilter, StandardBloomFilter};
+use bloomline::variants::{CountingBloomFilter, ModularBloomFilter, StandardBloomFilter};
 use bloomline::{BloomFilter, Sizing};
 use datafusion::common::DFSchema;
 use datafusion::error::DataFusionError;
@@ -109,7 +110,8 @@ impl Session {
 }
 
 /// The table `made (name, filter)`: what SQL cannot make. Readable by `bloom_contains` are only `seeded`, of the keys
-/// `ant` and `bee` under another seed; `four_probes`, of the same keys; and `full`, where every bit is set.
+/// `ant` and `bee` under another seed; `four_probes` and `modular`, of the same keys; and `full`, where every bit is
+/// set.
 fn made_by_rust() -> RecordBatch {
     let keys = ["ant", "bee"];
     let filled = |mut filter: BloomFilter| {
@@ -122,7 +124,10 @@ fn made_by_rust() -> RecordBatch {
     full.extend(0..10_000);
     let mut standard = StandardBloomFilter::with_sizing(StandardSizing::new(1000, 7).unwrap()).unwrap();
     let mut counting = CountingBloomFilter::with_sizing(Sizing::new(12, 7).unwrap()).unwrap();
+    let sizing = ModularSizing::new(3, 4, 5).unwrap();
+    let mut modular = ModularBloomFilter::with_sizing(sizing).unwrap().with_seed(0x5eed).unwrap();
     for key in keys {
+        modular.insert(key);
         standard.insert(key);
         counting.insert(key);
     }
@@ -137,6 +142,12 @@ fn made_by_rust() -> RecordBatch {
         ("seeded", filled(seeded).to_standalone()),
         ("four_probes", filled(BloomFilter::with_blocks(12, 4).unwrap()).to_standalone()),
         ("full", full.to_standalone()),
+        ("modular", modular.to_standalone()),
+        ("modular_flipped_bit", {
+            let mut bytes = modular.to_standalone();
+            bytes[700] ^= 1;
+            bytes
+        }),
         ("standard", standard.to_standalone()),
         ("counting", counting.to_standalone()),
         ("no_bytes", vec![]),

@@ -1,18 +1,20 @@
 // "Your file": opens a filter or a bank, and asks it for keys.
 
-import { BloomView, FilterBank, type Key } from "../src/index.js";
+import { BloomView, FilterBank, ModularBloomFilter, type Key, type LoadOptions } from "../src/index.js";
 import { after, byId, chosen, complain, make, messageOf, onChoice, say } from "./dom.js";
 import { keysOf, shown } from "./keys.js";
 import { count, percent, size as sizeText } from "./numbers.js";
 
-/** The last bytes of a bank: docs/format.md, section 13. */
-const BANK = [0x89, 0x62, 0x6c, 0x62, 0x6e, 0x6b, 0x0d, 0x0a];
+/** The classes of files that end so, by the letters in the magic: docs/format.md, sections 13 and 14. */
+const CLASSES = { "\x89blbnk\r\n": FilterBank, "\x89blmod\r\n": ModularBloomFilter };
 /** Answers that are listed. */
 const LISTED = 1000;
 /** Slots of a bank that are listed. */
 const SLOTS = 20;
 
-let opened: BloomView | FilterBank | undefined;
+type Opened = BloomView | FilterBank | ModularBloomFilter;
+
+let opened: Opened | undefined;
 /** A number that changes when another file is opened. */
 let run = 0;
 
@@ -61,8 +63,9 @@ async function open(file: Blob, name: string): Promise<void> {
   opened = undefined;
   say(status, `Reading ${name}, ${sizeText(file.size)} …`);
   try {
-    const end = new Uint8Array(await file.slice(-BANK.length).arrayBuffer());
-    const type = BANK.every((byte, i) => end[i] === byte) ? FilterBank : BloomView;
+    const end = String.fromCharCode(...new Uint8Array(await file.slice(-8).arrayBuffer()));
+    const type: { fromResponse(response: Response, options: LoadOptions): Promise<Opened> } =
+      CLASSES[end as keyof typeof CLASSES] ?? BloomView;
     // A response, because its bytes go straight into WebAssembly's memory.
     const filter = await type.fromResponse(new Response(file, { headers: { "content-length": String(file.size) } }), {
       onProgress: (loaded) => {
@@ -85,7 +88,7 @@ async function open(file: Blob, name: string): Promise<void> {
   }
 }
 
-function showFacts(filter: BloomView | FilterBank): void {
+function showFacts(filter: Opened): void {
   const facts = filter instanceof FilterBank ? factsOfBank(filter) : factsOf(filter);
   byId("file-facts").replaceChildren(...facts.map(([name, value]) =>
     make("div", {}, make("dt", {}, name), make("dd", {}, value))));
@@ -93,16 +96,18 @@ function showFacts(filter: BloomView | FilterBank): void {
 
 type Facts = [name: string, value: string][];
 
-function factsOf(filter: BloomView): Facts {
+function factsOf(filter: BloomView | ModularBloomFilter): Facts {
+  const isModular = filter instanceof ModularBloomFilter;
   const estimate = filter.estimatedKeys;
   const keys = filter.knownKeys !== undefined ? count(filter.knownKeys)
     : estimate ? `about ${count(estimate.keys)} (± ${count(estimate.standardError)})` : "too many to estimate";
   return [
     ["Distinct keys", keys],
-    ["Blocks", count(filter.blocks)],
+    ...(isModular ? [["Modules", count(filter.modules)]] satisfies Facts : []),
+    [isModular ? "Blocks per module" : "Blocks", count(filter.blocks)],
     ["Probes per key (k)", String(filter.k)],
     ["Seed", String(filter.seed)],
-    ["Bits set", percent(filter.fillRatio)],
+    ...(isModular ? [] : [["Bits set", percent(filter.fillRatio)]] satisfies Facts),
     ["False-positive rate", percent(filter.estimatedFpr)],
   ];
 }

@@ -3,13 +3,13 @@ import { load, place } from "./bytes.js";
 import { Handle } from "./handle.js";
 import type { Key, Keys } from "./keys.js";
 import { answers, inBatches, sourceOf, stage } from "./keys.js";
+import type { Modular } from "./module.js";
 import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
 /** The size of a filter: for a false-positive rate (1 % unless given), for bits per key, or as blocks of 64 bytes. */
-export type Size =
-  | { expectedKeys: number; fpr?: number }
-  | { expectedKeys: number; bitsPerKey: number }
-  | { blocks: number; k: number };
+export type Size = SizeForKeys | { blocks: number; k: number };
+
+export type SizeForKeys = { expectedKeys: number; fpr?: number } | { expectedKeys: number; bitsPerKey: number };
 
 /** Filters are united only if their seeds are equal. */
 export type FilterOptions = Size & { seed?: bigint };
@@ -43,23 +43,39 @@ export function sizing(size: Size): Sizing {
 }
 
 function blocksAndK(size: Size): Uint32Array {
-  if (typeof size !== "object" || size === null) {
-    throw new TypeError("give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or { blocks, k }");
-  }
-  const unknown = Object.keys(size).find((name) => !/^(expectedKeys|fpr|bitsPerKey|blocks|k|seed)$/.test(name));
-  if (unknown) throw new TypeError(`there is no option ${unknown}`);
+  checkNames(size, "{ blocks, k }", /^(expectedKeys|fpr|bitsPerKey|blocks|k|seed)$/);
   if ("blocks" in size) return size_of_blocks(whole("blocks", size.blocks), whole("k", size.k));
+  return forKeys(size, size_for_fpr, size_for_bits_per_key);
+}
+
+/** @internal */
+export function checkNames(size: object, ofBlocks: string, names: RegExp): void {
+  if (typeof size !== "object" || size === null) {
+    throw new TypeError(`give a size: { expectedKeys, fpr }, { expectedKeys, bitsPerKey } or ${ofBlocks}`);
+  }
+  const unknown = Object.keys(size).find((name) => !names.test(name));
+  if (unknown) throw new TypeError(`there is no option ${unknown}`);
+}
+
+/** What one of the functions makes of the expected keys, and of the rate or the bits per key. @internal */
+export function forKeys<T>(
+  size: SizeForKeys, forFpr: (keys: number, fpr: number) => T, forBits: (keys: number, bits: number) => T,
+): T {
   const expectedKeys = whole("expectedKeys", size.expectedKeys);
-  if (!("bitsPerKey" in size)) return size_for_fpr(expectedKeys, size.fpr ?? 0.01);
+  if (!("bitsPerKey" in size)) return forFpr(expectedKeys, size.fpr ?? 0.01);
   if ("fpr" in size) throw new TypeError("give fpr or bitsPerKey, not both");
-  return size_for_bits_per_key(expectedKeys, size.bitsPerKey);
+  return forBits(expectedKeys, size.bitsPerKey);
+}
+
+/** @internal */
+export function seedOf({ seed = 0n }: { seed?: bigint }): bigint {
+  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
+  return seed;
 }
 
 function created(options: FilterOptions): Filter {
   const [blocks = 0, k = 0] = blocksAndK(options);
-  const { seed = 0n } = options;
-  if (BigInt.asUintN(64, seed) !== seed) throw new RangeError(`the seed is ${seed}: give 0n to 2n ** 64n - 1n`);
-  return new Filter(blocks, k, seed);
+  return new Filter(blocks, k, seedOf(options));
 }
 
 function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
@@ -73,27 +89,10 @@ function rawOf(other: BloomView): Filter {
   return other.raw;
 }
 
-/** A read-only filter, opened from a file's bytes. */
-export class BloomView extends Handle {
-  /**
-   * Copies standalone bytes into the module's memory and verifies them.
-   *
-   * @throws if the bytes are damaged, cut, or of another kind of filter.
-   */
-  constructor(bytes: StandaloneBytes);
+/** What every filter says of its keys. */
+export abstract class FilterHandle extends Handle {
   /** @internal */
-  constructor(bytes: StandaloneBytes | Filter);
-  constructor(bytes: StandaloneBytes | Filter) {
-    super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
-  }
-
-  /** @internal */
-  declare raw: Filter;
-
-  /** Opens the body of a response, which goes into the module's memory as it arrives. */
-  static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
-    return new BloomView(Filter.open(await load(response, options)));
-  }
+  declare raw: Filter | Modular;
 
   /** `true`: possibly present. `false`: definitely absent. */
   has(key: Key): boolean {
@@ -116,22 +115,12 @@ export class BloomView extends Handle {
     return this.raw.hash(stage(key));
   }
 
-  /** A new filter with the keys of both, whose seed, k and blocks must be equal. */
-  union(other: BloomView): BloomFilter {
-    return new BloomFilter(this.raw.union(rawOf(other)));
-  }
-
   /** The number of distinct keys, if the file says it. */
   get knownKeys(): number | undefined {
     return this.raw.known_keys();
   }
 
-  /** Set bits ÷ all bits. Reads the whole filter, as the estimates do. */
-  get fillRatio(): number {
-    return this.raw.fill_ratio();
-  }
-
-  /** The false-positive rate of the filter as it is. */
+  /** The false-positive rate of the filter as it is. Reads the whole filter, as the estimates do. */
   get estimatedFpr(): number {
     return this.raw.estimated_fpr();
   }
@@ -139,16 +128,6 @@ export class BloomView extends Handle {
   /** `undefined` if the filter is too full. */
   get estimatedKeys(): KeyEstimate | undefined {
     return estimate(this.raw.estimated_keys());
-  }
-
-  /** The keys in either filter. */
-  estimatedUnion(other: BloomView): KeyEstimate | undefined {
-    return estimate(this.raw.estimated_union(rawOf(other)));
-  }
-
-  /** The keys in both filters. */
-  estimatedIntersection(other: BloomView): KeyEstimate | undefined {
-    return estimate(this.raw.estimated_intersection(rawOf(other)));
   }
 
   /** Standalone bytes, with checksums: a file for every language. */
@@ -159,6 +138,49 @@ export class BloomView extends Handle {
     } finally {
       bytes.free();
     }
+  }
+}
+
+/** A read-only filter, opened from a file's bytes. */
+export class BloomView extends FilterHandle {
+  /**
+   * Copies standalone bytes into the module's memory and verifies them.
+   *
+   * @throws if the bytes are damaged, cut, or of another kind of filter.
+   */
+  constructor(bytes: StandaloneBytes);
+  /** @internal */
+  constructor(bytes: StandaloneBytes | Filter);
+  constructor(bytes: StandaloneBytes | Filter) {
+    super(bytes instanceof Filter ? bytes : Filter.open(place(bytes)));
+  }
+
+  /** @internal */
+  declare raw: Filter;
+
+  /** Opens the body of a response, which goes into the module's memory as it arrives. */
+  static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
+    return new BloomView(Filter.open(await load(response, options)));
+  }
+
+  /** A new filter with the keys of both, whose seed, k and blocks must be equal. */
+  union(other: BloomView): BloomFilter {
+    return new BloomFilter(this.raw.union(rawOf(other)));
+  }
+
+  /** Set bits ÷ all bits. Reads the whole filter. */
+  get fillRatio(): number {
+    return this.raw.fill_ratio();
+  }
+
+  /** The keys in either filter. */
+  estimatedUnion(other: BloomView): KeyEstimate | undefined {
+    return estimate(this.raw.estimated_union(rawOf(other)));
+  }
+
+  /** The keys in both filters. */
+  estimatedIntersection(other: BloomView): KeyEstimate | undefined {
+    return estimate(this.raw.estimated_intersection(rawOf(other)));
   }
 }
 

@@ -24,12 +24,12 @@ export abstract class Handle implements Disposable {
     this.raw = raw;
   }
 
-  /** Bits tested per lookup, 1 to 16. */
+  /** Bits tested per lookup, 1 to 16: of each module, in a modular filter. */
   get k(): number {
     return this.raw.k();
   }
 
-  /** Blocks of 64 bytes: of each filter, in a bank. */
+  /** Blocks of 64 bytes: of each filter, in a bank, and of each module, in a modular filter. */
   get blocks(): number {
     return this.raw.blocks();
   }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { BloomFilter, BloomView } from "bloomline";
+import { BloomFilter, BloomView, ModularBloomFilter } from "bloomline";
 import { SKIP, bloomline, endToEnd, lines, random, randomTexts, scratch } from "./support.js";
 
 /** The lines of the keys that are possibly present, one by one and in batches, which must agree. */
@@ -84,6 +84,18 @@ test("byte strings", { skip: SKIP }, (t) => {
     filter.addAll(endToEnd(present));
     assert(Buffer.from(filter.toBytes()).equals(readFileSync(path)));
   }
+});
+
+test("modular filters", { skip: SKIP }, (t) => {
+  const path = join(scratch(t), "ours");
+  const texts = randomTexts(300_000, 9);
+  // A high rate: every other absent key tells whether the bits are the same.
+  const filter = new ModularBloomFilter({ modules: 3, blocks: 600, k: 1 });
+  filter.addAll(texts.filter((_, i) => i % 2));
+  writeFileSync(path, filter.toBytes());
+  const found = answers(filter, texts);
+  assert(found.length > 160_000 && found.length < 290_000, `${found.length} found`);
+  assert(lines(found).equals(bloomline(["check", path], lines(texts))));
 });
 
 test("sizes and facts", { skip: SKIP }, (t) => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { BloomFilter, BloomView, FilterBank } from "bloomline";
+import { BloomFilter, BloomView, FilterBank, ModularBloomFilter } from "bloomline";
 import { ANIMALS, GOLDEN, NUMBERS, golden, random } from "./support.js";
 
 const FILTERS = {
@@ -13,6 +13,14 @@ const FILTERS = {
   "standalone-short-2.bin": { blocks: 1, k: 6, seed: 0n, knownKeys: 3, keys: ANIMALS },
   "standalone-short-9.bin": { blocks: 9, k: 11, seed: 0x5eedn, knownKeys: 50, keys: NUMBERS.slice(0, 50) },
   "standalone-keys.bin": { blocks: 2, k: 6, seed: 0n, knownKeys: undefined, keys: ["", "boa", 42, -1n, "日本語"] },
+};
+const MODULAR = {
+  "modular-empty.bin": { modules: 1, blocks: 1, k: 6, seed: 0n, knownKeys: 0, keys: [] },
+  "modular-2-modules.bin": { modules: 2, blocks: 1, k: 3, seed: 0n, knownKeys: 2, keys: ["boa", "bee"] },
+  "modular-3-modules.bin": {
+    modules: 3, blocks: 7, k: 6, seed: 0x5eedn, knownKeys: undefined, keys: NUMBERS.slice(0, 500),
+  },
+  "modular-16-modules.bin": { modules: 16, blocks: 2, k: 16, seed: 2n ** 64n - 1n, knownKeys: 3, keys: ANIMALS },
 };
 const FOOTER = 64;
 
@@ -28,8 +36,8 @@ function refused(call, message) {
 }
 
 test("every golden filter is listed here", () => {
-  const names = readdirSync(GOLDEN).filter((name) => name.startsWith("standalone-"));
-  assert.deepEqual(names.sort(), Object.keys(FILTERS).sort());
+  const names = readdirSync(GOLDEN).filter((name) => /^(standalone|modular)-/.test(name));
+  assert.deepEqual(names.sort(), Object.keys({ ...FILTERS, ...MODULAR }).sort());
 });
 
 for (const [name, { keys, ...facts }] of Object.entries(FILTERS)) {
@@ -44,6 +52,29 @@ for (const [name, { keys, ...facts }] of Object.entries(FILTERS)) {
     const absent = Array.from({ length: 1000 }, (_, i) => `absent ${i}`);
     const found = new BloomView(bytes).hasAll(absent).filter(Boolean).length;
     assert(found <= 20, `${found} of 1,000 absent keys`);
+  });
+}
+
+for (const [name, { keys, ...facts }] of Object.entries(MODULAR)) {
+  test(name, () => {
+    const bytes = golden(name), filter = ModularBloomFilter.fromBytes(bytes);
+    for (const [fact, value] of Object.entries(facts)) assert.equal(filter[fact], value, fact);
+    assert.equal(filter.byteLength, bytes.length - FOOTER - 8 * facts.modules);
+    assert(filter.hasAll(keys).every((found) => found === 1) && keys.every((key) => filter.has(key)));
+    assert.deepEqual(filter.toBytes(), bytes);
+    const absent = Array.from({ length: 1000 }, (_, i) => `absent ${i}`);
+    const found = filter.hasAll(absent).filter(Boolean).length;
+    assert(found <= 20, `${found} of 1,000 absent keys`);
+
+    // The first modules have the keys, and are the first bytes.
+    const { modules, blocks, k, seed } = facts;
+    for (let first = 1; first <= modules; first++) {
+      const truncated = filter.truncated(first), made = new ModularBloomFilter({ modules: first, blocks, k, seed });
+      made.addAll(keys);
+      assert.deepEqual(truncated.toBytes().subarray(0, 64 * first * blocks), bytes.subarray(0, 64 * first * blocks));
+      assert.deepEqual(made.toBytes().subarray(0, 64 * first * blocks), bytes.subarray(0, 64 * first * blocks));
+      assert(truncated.hasAll(keys).every((found) => found === 1) && truncated.modules === first);
+    }
   });
 }
 
@@ -95,6 +126,7 @@ test("wrong arguments are TypeErrors", () => {
   for (const source of [undefined, null, "abc", 5, 5n, {}, [1, 2], true]) {
     for (const open of [
       () => new BloomView(source), () => BloomFilter.fromBytes(source), () => new FilterBank(source),
+      () => ModularBloomFilter.fromBytes(source),
     ]) {
       assert.throws(open, { name: "TypeError" }, `${typeof source} ${source}`);
     }
@@ -146,38 +178,44 @@ test("files of other kinds are errors that name the kind", () => {
       assert.match(refused(() => new BloomView(golden(name)), name).message, named);
       assert.match(refused(() => BloomFilter.fromBytes(golden(name)), name).message, named);
     }
+    if (kind !== "modular") {
+      assert.match(refused(() => ModularBloomFilter.fromBytes(golden(name)), name).message, named);
+    }
     if (kind !== "bank") assert.match(refused(() => new FilterBank(golden(name)), name).message, named);
   }
 });
 
+const view = (bytes) => new BloomView(bytes), bank = (bytes) => new FilterBank(bytes);
+const modular = (bytes) => ModularBloomFilter.fromBytes(bytes);
 const SMALL = [
-  ["standalone-short-9.bin", BloomView], ["standalone-keys.bin", BloomView], ["standalone-empty.bin", BloomView],
-  ["bank-3-slots.bin", FilterBank], ["bank-0-slots.bin", FilterBank], ["bank-9-slots.bin", FilterBank],
+  ["standalone-short-9.bin", view], ["standalone-keys.bin", view], ["standalone-empty.bin", view],
+  ["bank-3-slots.bin", bank], ["bank-0-slots.bin", bank], ["bank-9-slots.bin", bank],
+  ["modular-2-modules.bin", modular], ["modular-3-modules.bin", modular],
 ];
 
 test("every changed byte is an error", () => {
-  for (const [name, Class] of SMALL) {
+  for (const [name, open] of SMALL) {
     const bytes = golden(name);
     for (let at = 0; at < bytes.length; at++) {
       for (const change of [1, 0x80, 0xff]) {
         const damaged = bytes.slice();
         damaged[at] ^= change;
-        refused(() => new Class(damaged), `${name}: byte ${at} ^ ${change}`);
+        refused(() => open(damaged), `${name}: byte ${at} ^ ${change}`);
       }
     }
   }
 });
 
 test("every cut is an error, and so is every byte more", () => {
-  for (const [name, Class] of SMALL) {
+  for (const [name, open] of SMALL) {
     const bytes = golden(name);
     for (let length = 0; length < bytes.length; length++) {
-      refused(() => new Class(bytes.subarray(0, length)), `${name}: the first ${length} bytes`);
-      refused(() => new Class(bytes.subarray(bytes.length - length)), `${name}: the last ${length} bytes`);
+      refused(() => open(bytes.subarray(0, length)), `${name}: the first ${length} bytes`);
+      refused(() => open(bytes.subarray(bytes.length - length)), `${name}: the last ${length} bytes`);
     }
-    refused(() => new Class(Buffer.concat([bytes, Buffer.of(0)])), name);
-    refused(() => new Class(Buffer.concat([Buffer.of(0), bytes])), name);
-    refused(() => new Class(Buffer.concat([Buffer.alloc(64), bytes])), name);
+    refused(() => open(Buffer.concat([bytes, Buffer.of(0)])), name);
+    refused(() => open(Buffer.concat([Buffer.of(0), bytes])), name);
+    refused(() => open(Buffer.concat([Buffer.alloc(64), bytes])), name);
   }
 });
 
@@ -193,5 +231,6 @@ test("10,000 random byte strings are errors", () => {
     }
     refused(() => new BloomView(bytes), `${i}`);
     refused(() => new FilterBank(bytes), `${i}`);
+    refused(() => ModularBloomFilter.fromBytes(bytes), `${i}`);
   }
 });

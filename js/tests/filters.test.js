@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { BloomFilter, BloomView, sizing } from "bloomline";
+import { BloomFilter, BloomView, ModularBloomFilter, sizing } from "bloomline";
 import { ANIMALS, NUMBERS, golden, randomTexts } from "./support.js";
 
 // [rate or bits per key, blocks, k] for each number of keys: `BloomFilter::with_fpr` and `with_bits_per_key` in Rust.
@@ -234,4 +234,118 @@ test("estimates", () => {
   assert.equal(full.estimatedFpr, 1);
   assert.equal(full.estimatedKeys, undefined);
   assert.equal(full.estimatedUnion(full), undefined);
+});
+
+// [rate or bits per key, most modules, modules, blocks, k], as in Rust.
+const MODULAR_BY_RATE = {
+  0: [[0.5, 4, 1, 2, 16], [1e-7, 4, 1, 2, 16]],
+  100: [[0.01, 4, 1, 2, 7], [0.001, 4, 3, 2, 4], [1e-4, 4, 2, 2, 7], [1e-7, 4, 2, 4, 11]],
+  12345: [
+    [0.5, 4, 1, 36, 1], [0.01, 4, 2, 118, 3], [0.001, 4, 2, 178, 5], [1e-4, 4, 3, 158, 4], [1e-4, 2, 2, 240, 6],
+    [1e-4, 1, 1, 536, 12], [1e-7, 4, 4, 208, 6],
+  ],
+  1000000: [
+    [0.5, 4, 1, 2832, 1], [0.01, 4, 2, 9504, 3], [0.001, 4, 2, 14400, 5], [1e-4, 4, 3, 12840, 4],
+    [1e-4, 2, 2, 19440, 6], [1e-4, 1, 1, 43200, 12], [1e-7, 4, 4, 16920, 6],
+  ],
+};
+const MODULAR_BY_BITS = {
+  0: [[0.5, 4, 1, 1, 16], [64, 3, 1, 1, 16]],
+  100: [[0.5, 4, 1, 1, 4], [12, 4, 3, 1, 4], [20, 4, 4, 1, 4], [20, 2, 2, 2, 7], [64, 3, 1, 13, 16]],
+  12345: [[0.5, 4, 1, 13, 1], [12, 4, 2, 145, 4], [20, 4, 3, 161, 5], [20, 2, 2, 242, 6], [64, 3, 3, 515, 11]],
+  1000000: [
+    [0.5, 4, 1, 977, 1], [12, 4, 2, 11719, 4], [20, 4, 3, 13021, 5], [20, 2, 2, 19532, 6], [64, 3, 3, 41667, 11],
+  ],
+};
+
+test("sizes of modular filters are those of Rust", () => {
+  for (const [name, table] of [["fpr", MODULAR_BY_RATE], ["bitsPerKey", MODULAR_BY_BITS]]) {
+    for (const [keys, rows] of Object.entries(table)) {
+      for (const [size, maxModules, modules, blocks, k] of rows) {
+        const options = { expectedKeys: Number(keys), [name]: size, maxModules };
+        const message = JSON.stringify(options);
+        for (const made of [options, { modules, blocks, k }]) {
+          const filter = new ModularBloomFilter(made);
+          assert.deepEqual([filter.modules, filter.blocks, filter.k], [modules, blocks, k], message);
+          assert.equal(filter.byteLength, 64 * modules * blocks, message);
+          filter.free();
+        }
+        if (maxModules === 4) assert.equal(new ModularBloomFilter({ ...options, maxModules: undefined }).modules, modules);
+      }
+    }
+  }
+  const { modules, blocks, k, seed } = new ModularBloomFilter({ expectedKeys: 12345 });
+  const [, most, ...sizes] = MODULAR_BY_RATE[12345][1];
+  assert.deepEqual([4, modules, blocks, k, 0n], [most, ...sizes, seed]);
+});
+
+test("options of modular filters that are wrong", () => {
+  for (const [options, message] of [
+    [{ expectedKeys: 10, maxModules: 0 }, /the number of modules must be 1 to 4, not 0/],
+    [{ expectedKeys: 10, bitsPerKey: 9, maxModules: 5 }, /the number of modules must be 1 to 4, not 5/],
+    [{ expectedKeys: 10, maxModules: 1.5 }, /maxModules is 1.5; give a whole number/],
+    [{ modules: 0, blocks: 1, k: 1 }, /the number of modules must be 1 to 16, not 0/],
+    [{ modules: 17, blocks: 1, k: 1 }, /the number of modules must be 1 to 16, not 17/],
+    [{ modules: 2, blocks: 0, k: 1 }, /a filter has 1 to \d+ blocks of 64 bytes/],
+    [{ modules: 2, blocks: 1, k: 17 }, /1 to 16, not 17/], [{ modules: 2, k: 1 }, /blocks must be a number/],
+    [{ blocks: 2, k: 1 }, /expectedKeys must be a number/], [{ expectedKeys: 10, fpr: 0 }, /a false-positive rate/],
+    [{ expectedKeys: 10, fpr: 1e-13 }, /out of reach/], [{ expectedKeys: 10, bitsPerKey: 65 }, /at most 64, not 65/],
+    [{ expectedKeys: 10, fpr: 0.1, bitsPerKey: 9 }, /give fpr or bitsPerKey, not both/],
+    [{ expectedKeys: 10, rate: 0.1 }, /there is no option rate/], [null, /or \{ modules, blocks, k \}/],
+    [{ expectedKeys: 1, seed: -1n }, /the seed is -1: give /],
+  ]) {
+    assert.throws(() => new ModularBloomFilter(options), { name: /Error$/, message }, JSON.stringify(options?.modules));
+  }
+  assert.throws(() => new ModularBloomFilter({ expectedKeys: 1, seed: 5 }), TypeError);
+  assert.throws(() => new BloomFilter({ expectedKeys: 10, maxModules: 2 }), { message: /there is no option maxModules/ });
+});
+
+test("modular filters", () => {
+  const texts = [...new Set(randomTexts(150_000, 4))].slice(0, 100_000);
+  const size = { expectedKeys: 100_000, fpr: 0.001, seed: 7n };
+  const filter = new ModularBloomFilter(size), one = new ModularBloomFilter(size), two = new ModularBloomFilter(size);
+  assert(filter.modules > 1 && filter.byteLength < 0.95 * new BloomFilter(size).byteLength);
+  assert.deepEqual([filter.add("ant"), filter.add("ant"), filter.has("ant"), filter.has("bee")], [true, false, true, false]);
+  assert.deepEqual([filter.knownKeys, filter.seed, filter.hash("ant")], [undefined, 7n, new BloomFilter(size).hash("ant")]);
+  filter.clear();
+  assert.deepEqual([filter.knownKeys, filter.has("ant"), filter.estimatedFpr], [0, false, 0]);
+
+  filter.addAll(texts);
+  assert(filter.hasAll(texts).every((found) => found === 1));
+  const found = filter.hasAll(Int32Array.from({ length: 400_000 }, (_, i) => i)).reduce((sum, one) => sum + one, 0);
+  assert(found > 320 && found < 480, `${found} of 400,000 at 0.001`);
+  assert(Math.abs(filter.estimatedFpr / 0.001 - 1) < 0.1, `${filter.estimatedFpr}`);
+  const { keys, standardError } = filter.estimatedKeys;
+  assert(Math.abs(keys - texts.length) < 5 * standardError && standardError < 500, `${keys} ± ${standardError}`);
+
+  one.addAll(texts.slice(0, 60_000));
+  two.addAll(texts.slice(40_000));
+  const before = one.toBytes();
+  assert.deepEqual(one.union(two).toBytes(), filter.toBytes());
+  assert.deepEqual(one.union(one).toBytes(), before);
+  assert.deepEqual(one.toBytes(), before);
+  for (const [other, message] of [
+    [{ ...size, seed: 0n }, /seed/], [{ modules: filter.modules, blocks: 3, k: filter.k, seed: 7n }, /blocks/],
+    [{ modules: filter.modules + 1, blocks: filter.blocks, k: filter.k, seed: 7n }, /modules/],
+  ]) assert.throws(() => one.union(new ModularBloomFilter(other)), { message });
+  for (const other of [undefined, {}, new BloomFilter(size)]) {
+    assert.throws(() => one.union(other), TypeError);
+    assert.throws(() => new BloomFilter(size).union(one), TypeError);
+  }
+
+  const cold = filter.truncated(1);
+  assert(cold.hasAll(texts).every((found) => found === 1) && cold.modules === 1 && cold.blocks === filter.blocks);
+  assert(cold.estimatedFpr > 5 * filter.estimatedFpr);
+  for (const modules of [0, filter.modules + 1]) {
+    assert.throws(() => filter.truncated(modules), { message: /the number of modules must be 1 to \d, not \d/ });
+  }
+  assert.throws(() => filter.truncated(1.5), { message: /modules is 1.5; give a whole number/ });
+
+  const large = new ModularBloomFilter({ modules: 3, blocks: 96, k: 4 });
+  const small = new ModularBloomFilter({ modules: 3, blocks: 12, k: 4 });
+  large.addAll(NUMBERS);
+  small.addAll(NUMBERS);
+  assert.throws(() => large.fold(5), { message: /96 blocks cannot be folded by 5/ });
+  large.fold(8);
+  assert.deepEqual(large.toBytes(), small.toBytes());
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import test from "node:test";
-import { BloomFilter, BloomView, FilterBank } from "bloomline";
+import { BloomFilter, BloomView, FilterBank, ModularBloomFilter } from "bloomline";
 import { endToEnd, golden } from "./support.js";
 
 const LIB = import.meta.resolve("bloomline");
@@ -125,6 +125,16 @@ test("free: later calls are errors, and a second call does nothing", () => {
       assert.throws(call, { name: "TypeError", message: /is freed/ }, name);
     }
   }
+  const modular = new ModularBloomFilter({ expectedKeys: 10 }), same = modular.truncated(1);
+  modular.free();
+  modular.free();
+  for (const call of [
+    () => modular.has("a"), () => modular.addAll(["a"]), () => modular.modules, () => modular.toBytes(),
+    () => modular.truncated(1), () => modular.union(same), () => same.union(modular),
+  ]) {
+    assert.throws(call, { name: "TypeError", message: /is freed/ });
+  }
+  assert.equal(same.has("a"), false);
   bank.free();
   bank.free();
   for (const call of [() => bank.find("a"), () => bank.slots, () => bank.k, () => bank.blocks, () => bank.seed]) {

@@ -59,9 +59,10 @@ test("the package has no dependencies, and the code of one file imports nothing"
 });
 
 const USER = `
-import { BloomFilter, BloomView, FilterBank, sizing } from "bloomline";
+import { BloomFilter, BloomView, FilterBank, ModularBloomFilter, sizing } from "bloomline";
 import type {
-  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, Size, Sizing, StandaloneBytes,
+  ByteStrings, FilterOptions, IntegerArray, Key, KeyEstimate, Keys, LoadOptions, ModularOptions, Size, Sizing,
+  StandaloneBytes,
 } from "bloomline";
 
 const size: Size = { expectedKeys: 10, fpr: 0.01 };
@@ -91,12 +92,25 @@ const owned: Promise<BloomFilter> = BloomFilter.fromResponse(new Response());
 const banks: Promise<FilterBank> = FilterBank.fromResponse(new Response());
 const bank = new FilterBank(new Uint8Array(3));
 const slots: number[] = bank.find("a");
+const modularOptions: ModularOptions[] = [
+  { expectedKeys: 10, fpr: 0.0001, maxModules: 2, seed: 5n }, { expectedKeys: 10, bitsPerKey: 20 },
+  { modules: 2, blocks: 3, k: 4 },
+];
+const modular = new ModularBloomFilter(modularOptions[0]!);
+const first: ModularBloomFilter = ModularBloomFilter.fromBytes(modular.toBytes()).truncated(1).union(modular);
+const modularFacts: number[] = [first.modules, first.blocks, first.k, first.estimatedFpr, +first.add("a")];
+const loaded: Promise<ModularBloomFilter> = ModularBloomFilter.fromResponse(new Response());
 filter.fold(2); filter.clear(); filter.free();
 { using scoped = again; void scoped; }
 void [sizes, rate, isNew, found, answers, error, facts, wide, opened, owned, banks, slots, bank.slots, bank.seed];
+void [modularFacts, loaded];
 
 // @ts-expect-error: read-only
 view.add("a");
+// @ts-expect-error: modules are a modular filter's
+filter.truncated(1);
+// @ts-expect-error: of another class
+filter.union(modular);
 // @ts-expect-error: no key
 filter.add(null);
 // @ts-expect-error: k is missing

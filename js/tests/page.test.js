@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { BloomFilter, BloomView, FilterBank, sizing } from "../dist/bloomline.js";
+import { BloomFilter, BloomView, FilterBank, ModularBloomFilter, sizing } from "../dist/bloomline.js";
 import { launch, skip } from "./chromium.js";
 
 const URL_OF_PAGE = pathToFileURL(join(import.meta.dirname, "../page/index.html")).href;
@@ -534,6 +534,19 @@ test("a dropped file answers as the package", async (t) => {
     assert.ok((await text(page, "#file-facts")).includes(`Blocks${grouped(view.blocks)}`), name);
     const numbers = keys.map((_, i) => BigInt(i) - 50n);
     assertAnswers(await ask(page, numbers, "integer"), numbers, view.hasAll(numbers));
+  }
+});
+
+test("a dropped modular filter answers", async (t) => {
+  const page = await open(t);
+  for (const name of readdirSync(GOLDEN).filter((name) => /^modular-.*\.bin$/.test(name))) {
+    await drop(page, name, golden(name));
+    assert.equal(await text(page, "#file-error"), "");
+    const filter = ModularBloomFilter.fromBytes(golden(name));
+    const facts = `Modules${filter.modules}Blocks per module${filter.blocks}Probes per key (k)${filter.k}Seed${filter.seed}`;
+    assert.ok((await text(page, "#file-facts")).includes(facts), name);
+    const keys = ["boa", "bee", "ant", ...Array.from({ length: 60 }, (_, i) => `${i * 10}`)];
+    assertAnswers(await ask(page, keys, "text"), keys, filter.hasAll(keys));
   }
 });
 

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 
 use bloomline::bank::{BankView, SlotBitmap};
+use bloomline::sizing::ModularSizing;
+use bloomline::variants::{ModularBloomFilter, ModularView};
 use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
@@ -172,6 +174,12 @@ impl Bytes {
 }
 
 impl Bytes {
+    fn copy_of(bytes: &[u8]) -> Result<Self, JsError> {
+        let memory = AlignedBytes::copy_of(bytes)?;
+        spare()?;
+        Ok(Self { len: memory.len(), memory })
+    }
+
     /// Without the room that was not needed, because the length was not known.
     fn shrunk(self) -> Result<Self, JsError> {
         let fits = self.memory.len() == self.len;
@@ -186,8 +194,96 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
+/// What JavaScript calls on a class over a filter, by `view`, `filter`, `contains_key` and `owned`.
+macro_rules! methods {
+    ($Filter:ident) => {
+        #[wasm_bindgen]
+        impl $Filter {
+            pub fn hash(&self, len: usize) -> u64 {
+                staged(len, |key| self.view().hash_key(key))
+            }
+
+            pub fn contains(&self, len: usize) -> bool {
+                staged(len, |key| self.contains_key(key))
+            }
+
+            pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
+                let view = self.view();
+                STAGING.with_borrow_mut(|keys| {
+                    keys.hash(kind, count, len, |key| view.hash_key(key))?;
+                    for (found, &hash) in keys.found.iter_mut().zip(&keys.hashes[..count]) {
+                        *found = view.contains_hash(hash);
+                    }
+                    Ok(())
+                })
+            }
+
+            pub fn insert(&mut self, len: usize) -> Result<bool, JsError> {
+                let filter = self.filter()?;
+                Ok(staged(len, |key| filter.insert(key)))
+            }
+
+            pub fn insert_batch(&mut self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
+                let filter = self.filter()?;
+                STAGING.with_borrow_mut(|keys| {
+                    keys.hash(kind, count, len, |key| filter.hash_key(key))?;
+                    for &hash in &keys.hashes[..count] {
+                        filter.insert_hash(hash);
+                    }
+                    Ok(())
+                })
+            }
+
+            pub fn union(&self, other: &$Filter) -> Result<Self, JsError> {
+                let mut union = self.view().to_filter()?;
+                union.union_with(other.view())?;
+                Self::owned(union)
+            }
+
+            pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
+                Ok(self.filter()?.fold(factor)?)
+            }
+
+            pub fn clear(&mut self) -> Result<(), JsError> {
+                self.filter()?.clear();
+                Ok(())
+            }
+
+            pub fn k(&self) -> u32 {
+                self.view().k()
+            }
+
+            pub fn blocks(&self) -> usize {
+                self.view().n_blocks()
+            }
+
+            pub fn byte_len(&self) -> usize {
+                self.view().byte_len()
+            }
+
+            pub fn seed(&self) -> u64 {
+                self.view().seed()
+            }
+
+            pub fn known_keys(&self) -> Option<f64> {
+                self.view().known_keys().map(|keys| keys as f64)
+            }
+
+            pub fn estimated_fpr(&self) -> f64 {
+                self.view().estimated_fpr()
+            }
+
+            pub fn estimated_keys(&self) -> Option<Vec<f64>> {
+                self.view().estimated_keys().map(numbers)
+            }
+        }
+    };
+}
+
 #[wasm_bindgen]
 pub struct Filter(Bits);
+
+methods!(Filter);
 
 enum Bits {
     Owned(BloomFilter),
@@ -217,6 +313,13 @@ impl Filter {
             Bits::Opened(_) => Err(JsError::new("the filter is read-only")),
         }
     }
+
+    fn contains_key(&self, key: &[u8]) -> bool {
+        match &self.0 {
+            Bits::Owned(filter) => filter.contains(key),
+            Bits::Opened(view) => view.as_view().contains(key),
+        }
+    }
 }
 
 #[wasm_bindgen]
@@ -230,89 +333,8 @@ impl Filter {
         Ok(Self(Bits::Opened(OwnedView::from_standalone(bytes.shrunk()?)?)))
     }
 
-    pub fn hash(&self, len: usize) -> u64 {
-        staged(len, |key| self.view().hash_key(key))
-    }
-
-    pub fn contains(&self, len: usize) -> bool {
-        staged(len, |key| match &self.0 {
-            Bits::Owned(filter) => filter.contains(key),
-            Bits::Opened(view) => view.as_view().contains(key),
-        })
-    }
-
-    pub fn contains_batch(&self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
-        let view = self.view();
-        STAGING.with_borrow_mut(|keys| {
-            keys.hash(kind, count, len, |key| view.hash_key(key))?;
-            for (found, &hash) in keys.found.iter_mut().zip(&keys.hashes[..count]) {
-                *found = view.contains_hash(hash);
-            }
-            Ok(())
-        })
-    }
-
-    pub fn insert(&mut self, len: usize) -> Result<bool, JsError> {
-        let filter = self.filter()?;
-        Ok(staged(len, |key| filter.insert(key)))
-    }
-
-    pub fn insert_batch(&mut self, kind: Kind, count: usize, len: usize) -> Result<(), JsError> {
-        let filter = self.filter()?;
-        STAGING.with_borrow_mut(|keys| {
-            keys.hash(kind, count, len, |key| filter.hash_key(key))?;
-            for &hash in &keys.hashes[..count] {
-                filter.insert_hash(hash);
-            }
-            Ok(())
-        })
-    }
-
-    pub fn union(&self, other: &Filter) -> Result<Self, JsError> {
-        let mut union = self.view().to_filter()?;
-        union.union_with(other.view())?;
-        Self::owned(union)
-    }
-
-    pub fn fold(&mut self, factor: usize) -> Result<(), JsError> {
-        Ok(self.filter()?.fold(factor)?)
-    }
-
-    pub fn clear(&mut self) -> Result<(), JsError> {
-        self.filter()?.clear();
-        Ok(())
-    }
-
-    pub fn k(&self) -> u32 {
-        self.view().k()
-    }
-
-    pub fn blocks(&self) -> usize {
-        self.view().n_blocks()
-    }
-
-    pub fn byte_len(&self) -> usize {
-        self.view().byte_len()
-    }
-
-    pub fn seed(&self) -> u64 {
-        self.view().seed()
-    }
-
-    pub fn known_keys(&self) -> Option<f64> {
-        self.view().known_keys().map(|keys| keys as f64)
-    }
-
     pub fn fill_ratio(&self) -> f64 {
         self.view().fill_ratio()
-    }
-
-    pub fn estimated_fpr(&self) -> f64 {
-        self.view().estimated_fpr()
-    }
-
-    pub fn estimated_keys(&self) -> Option<Vec<f64>> {
-        self.view().estimated_keys().map(numbers)
     }
 
     pub fn estimated_union(&self, other: &Filter) -> Result<Option<Vec<f64>>, JsError> {
@@ -324,15 +346,79 @@ impl Filter {
     }
 
     pub fn to_standalone(&self) -> Result<Bytes, JsError> {
-        let memory = match &self.0 {
+        match &self.0 {
             Bits::Owned(filter) => {
                 room(filter.standalone_len())?;
-                AlignedBytes::copy_of(&filter.to_standalone())
+                Bytes::copy_of(&filter.to_standalone())
             }
-            Bits::Opened(view) => AlignedBytes::copy_of(view.get_ref().as_ref()),
-        }?;
+            Bits::Opened(view) => Bytes::copy_of(view.get_ref().as_ref()),
+        }
+    }
+}
+
+#[wasm_bindgen]
+pub struct Modular(ModularBloomFilter);
+
+methods!(Modular);
+
+impl Modular {
+    fn owned(filter: ModularBloomFilter) -> Result<Self, JsError> {
         spare()?;
-        Ok(Bytes { len: memory.len(), memory })
+        Ok(Self(filter))
+    }
+
+    fn of_size(sizing: ModularSizing, seed: u64) -> Result<Self, JsError> {
+        Self::owned(ModularBloomFilter::with_sizing(sizing)?.with_seed(seed)?)
+    }
+
+    fn view(&self) -> ModularView<'_> {
+        self.0.as_view()
+    }
+
+    fn filter(&mut self) -> Result<&mut ModularBloomFilter, JsError> {
+        Ok(&mut self.0)
+    }
+
+    fn contains_key(&self, key: &[u8]) -> bool {
+        self.0.contains(key)
+    }
+}
+
+#[wasm_bindgen]
+impl Modular {
+    #[wasm_bindgen(constructor)]
+    pub fn new(modules: usize, blocks: usize, k: u32, seed: u64) -> Result<Self, JsError> {
+        Self::of_size(ModularSizing::new(modules, blocks, k)?, seed)
+    }
+
+    pub fn for_fpr(expected_keys: usize, fpr: f64, max_modules: usize, seed: u64) -> Result<Self, JsError> {
+        Self::of_size(ModularSizing::for_fpr(expected_keys, fpr, max_modules)?.foldable(), seed)
+    }
+
+    pub fn for_bits_per_key(
+        expected_keys: usize,
+        bits_per_key: f64,
+        max_modules: usize,
+        seed: u64,
+    ) -> Result<Self, JsError> {
+        Self::of_size(ModularSizing::for_bits_per_key(expected_keys, bits_per_key, max_modules)?, seed)
+    }
+
+    pub fn open(bytes: Bytes) -> Result<Self, JsError> {
+        Self::owned(ModularBloomFilter::from_standalone(bytes.as_ref())?)
+    }
+
+    pub fn truncated(&self, modules: usize) -> Result<Self, JsError> {
+        Self::owned(self.view().truncated(modules)?.to_filter()?)
+    }
+
+    pub fn modules(&self) -> usize {
+        self.0.n_modules()
+    }
+
+    pub fn to_standalone(&self) -> Result<Bytes, JsError> {
+        room(self.0.standalone_len())?;
+        Bytes::copy_of(&self.0.to_standalone())
     }
 }
 

@@ -19,7 +19,7 @@ macro_rules! arguments {
     )*};
 }
 
-arguments!(usize, format_args!("an integer from 0 to {}", usize::MAX), additional capacity expected_keys factor initial_capacity);
+arguments!(usize, format_args!("an integer from 0 to {}", usize::MAX), additional capacity expected_keys factor initial_capacity max_modules n_modules);
 arguments!(u64, format_args!("an integer from 0 to {}", u64::MAX), seed);
 arguments!(f64, "a number", bits_per_key fpr);
 arguments!(bool, "True or False", mmap packed verify);

@@ -26,6 +26,7 @@ pub fn build_error(error: BuildError) -> PyErr {
         BuildError::BitsPerKey { .. } => "bits_per_key: ",
         BuildError::Fpr { .. } => "fpr: ",
         BuildError::Keys { .. } => "expected_keys: ",
+        BuildError::Modules { .. } => "max_modules: ",
         _ => "",
     };
     PyValueError::new_err(format!("{name}{error}"))
@@ -96,6 +97,7 @@ fn other_bytes(bytes: &[u8], is_file: bool) -> String {
         Some(StandaloneKind::Blocked) => "BloomFilter",
         Some(StandaloneKind::Standard) => "StandardBloomFilter",
         Some(StandaloneKind::Counting) => "CountingBloomFilter",
+        Some(StandaloneKind::Modular) => "ModularBloomFilter",
         Some(StandaloneKind::Scalable) => "ScalableBloomFilter",
         Some(StandaloneKind::Bank) => "FilterBank",
         Some(_) => return ", which only Rust reads".into(),

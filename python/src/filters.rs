@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::{BuildError, KeyEstimate, MismatchError, Sizing, StandaloneFooter, variants};
 use pyo3::PyClass;
@@ -14,7 +15,8 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::answers::{self, OfBits as _};
 use crate::arguments::{
-    self, bits_per_key, expected_keys, factor, fpr, initial_capacity, mmap, nulls, path, seed, verify,
+    self, bits_per_key, expected_keys, factor, fpr, initial_capacity, max_modules, mmap, n_modules, nulls,
+    path, seed, verify,
 };
 use crate::borrowed::BloomView;
 use crate::column::Inserts;
@@ -42,7 +44,12 @@ macro_rules! try_insert {
         }
     )*};
 }
-try_insert!(bloomline::BloomFilter, variants::CountingBloomFilter, variants::StandardBloomFilter);
+try_insert!(
+    bloomline::BloomFilter,
+    variants::CountingBloomFilter,
+    variants::ModularBloomFilter,
+    variants::StandardBloomFilter
+);
 
 /// Fails where `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
@@ -287,33 +294,40 @@ macro_rules! filter_class {
     };
 }
 
-/// A class over a filter that is made for a number of keys.
+/// A class over a filter that is made for a number of keys, maybe in a foldable size, and with a limit of modules.
 macro_rules! sized_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $Sizing:ty, { $($own:tt)* }) => {
+    (
+        $(#[$doc:meta])*
+        $Class:ident over $Filter:ty, sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
+        { $($own:tt)* }
+    ) => {
         filter_class! {
             $(#[$doc])*
             $Class over $Filter, {
                 #[new]
-                #[pyo3(signature = (expected_keys, fpr=0.01, *, seed=0))]
+                #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=$most,)? seed=0))]
                 fn new(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     #[pyo3(from_py_with = fpr)] fpr: f64,
+                    $(#[pyo3(from_py_with = $modules)] $modules: usize,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let filter = <$Filter>::with_fpr(expected_keys, fpr);
+                    let sizing = $Sizing::for_fpr(expected_keys, fpr $(, $modules)?)$(.map($Sizing::$foldable))?;
+                    let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
                 /// A filter of a chosen size in place of a false-positive rate.
                 #[staticmethod]
-                #[pyo3(signature = (expected_keys, bits_per_key, *, seed=0))]
+                #[pyo3(signature = (expected_keys, bits_per_key, *, $($modules=$most,)? seed=0))]
                 fn with_bits_per_key(
                     #[pyo3(from_py_with = expected_keys)] expected_keys: usize,
                     #[pyo3(from_py_with = bits_per_key)] bits_per_key: f64,
+                    $(#[pyo3(from_py_with = $modules)] $modules: usize,)?
                     #[pyo3(from_py_with = seed)] seed: u64,
                 ) -> PyResult<Self> {
-                    let sizing = <$Sizing>::for_bits_per_key(expected_keys, bits_per_key);
+                    let sizing = $Sizing::for_bits_per_key(expected_keys, bits_per_key $(, $modules)?);
                     let filter = sizing.and_then(<$Filter>::with_sizing);
                     let filter = filter.and_then(|filter| filter.with_seed(seed)).map_err(build_error)?;
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
@@ -344,12 +358,12 @@ macro_rules! sized_filter_class {
     };
 }
 
-/// A class over a filter of a number of keys that can be combined with others of its size.
+/// A class over a filter of a number of keys that can be united with others of its size.
 macro_rules! uniting_filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $Sizing:ty, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
         sized_filter_class! {
             $(#[$doc])*
-            $Class over $Filter, sized by $Sizing, {
+            $Class over $Filter, sized by $size, {
                 fn __or__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
                     let union = self.copy(other.py())?;
                     union.unite(other.py(), other.get())?;
@@ -360,37 +374,15 @@ macro_rules! uniting_filter_class {
                     self.unite(other.py(), other.get())
                 }
 
-                fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-                    let common = self.copy(other.py())?;
-                    common.intersect(other.py(), other.get())?;
-                    Ok(common)
-                }
-
-                fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-                    self.intersect(other.py(), other.get())
-                }
-
                 /// The union of one or more filters: the same bits as one filter to which all their keys were added.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)
                 }
 
-                /// Fraction of bits that are set. Reads the whole filter.
-                #[getter]
-                fn fill_ratio(&self, py: Python<'_>) -> f64 {
-                    self.detached(py, <$Filter>::fill_ratio)
-                }
-
                 /// The false-positive rate of the filter as it is now. Reads all its bits.
                 fn estimated_fpr(&self, py: Python<'_>) -> f64 {
                     self.detached(py, <$Filter>::estimated_fpr)
-                }
-
-                /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too
-                /// full; too high after `&`.
-                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-                    estimate(self.detached(py, <$Filter>::estimated_keys))
                 }
 
                 $($own)*
@@ -405,7 +397,43 @@ macro_rules! uniting_filter_class {
                     Ok(())
                 })
             }
+        }
+    };
+}
 
+/// A class over a filter that can be intersected, too.
+macro_rules! combining_filter_class {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
+        uniting_filter_class! {
+            $(#[$doc])*
+            $Class over $Filter, sized by $size, {
+                fn __and__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+                    let common = self.copy(other.py())?;
+                    common.intersect(other.py(), other.get())?;
+                    Ok(common)
+                }
+
+                fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+                    self.intersect(other.py(), other.get())
+                }
+
+                /// Fraction of bits that are set. Reads the whole filter.
+                #[getter]
+                fn fill_ratio(&self, py: Python<'_>) -> f64 {
+                    self.detached(py, <$Filter>::fill_ratio)
+                }
+
+                /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too
+                /// full; too high after `&`.
+                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+                    estimate(self.detached(py, <$Filter>::estimated_keys))
+                }
+
+                $($own)*
+            }
+        }
+
+        impl $Class {
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
                 combine(py, &self.filter, &other.filter, |ours, theirs| {
                     ours.intersect_with(theirs).map_err(mismatch_error)?;
@@ -417,14 +445,14 @@ macro_rules! uniting_filter_class {
     };
 }
 
-uniting_filter_class! {
+combining_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present". A lookup reads one cache line.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
     /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key; the size is rounded up, by at most
     /// 1 % or one block, so that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
-    BloomFilter over bloomline::BloomFilter, sized by Sizing, {
+    BloomFilter over bloomline::BloomFilter, sized by (Sizing.foldable), {
         /// Opens a file that `save` or the command line wrote.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file; truncating the file meanwhile ends the
@@ -475,7 +503,7 @@ uniting_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, sized by Sizing, {
+    CountingBloomFilter over variants::CountingBloomFilter, sized by (Sizing.foldable), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
@@ -536,8 +564,64 @@ sized_filter_class! {
 }
 
 uniting_filter_class! {
+    /// Several filters of blocks, called modules, that must all have a key: fewer bits than a BloomFilter for the same
+    /// false-positive rate, for rates of 0.1 % and below. A lookup of an absent key mostly reads one cache line, and of a
+    /// present key one line of each module.
+    ///
+    /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
+    ModularBloomFilter over variants::ModularBloomFilter, sized by (ModularSizing.foldable, max_modules = 4), {
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+        #[staticmethod]
+        pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
+            Self::read_file(py, path)
+        }
+
+        /// A copy of the first `n_modules` modules: a smaller filter of the same keys, with a higher false-positive rate.
+        fn truncated(&self, py: Python<'_>, #[pyo3(from_py_with = n_modules)] n_modules: usize) -> PyResult<Self> {
+            let truncate = |filter: &variants::ModularBloomFilter| {
+                let modules = filter.as_view().truncated(n_modules);
+                let modules = modules.map_err(|error| PyValueError::new_err(format!("n_modules: {error}")))?;
+                Ok::<_, PyErr>((modules.to_filter().map_err(copy_error)?, self.kinds.get()))
+            };
+            let (filter, kinds) = self.detached(py, truncate)?;
+            Ok(Self::new_with(filter, self.expected_keys, kinds))
+        }
+
+        /// Divides the size of each module by `factor`, which must divide n_blocks. The bits are those of a filter that
+        /// was made in the smaller size.
+        fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
+            py.detach(|| self.write().fold(factor)).map_err(build_error)
+        }
+
+        /// Number of modules.
+        #[getter]
+        fn n_modules(&self, py: Python<'_>) -> usize {
+            self.quickly(py, |filter| filter.n_modules())
+        }
+
+        /// Blocks of 64 bytes of each module.
+        #[getter]
+        fn n_blocks(&self, py: Python<'_>) -> usize {
+            self.quickly(py, |filter| filter.n_blocks())
+        }
+
+        /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too full.
+        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+            estimate(self.detached(py, variants::ModularBloomFilter::estimated_keys))
+        }
+
+        fn __repr__(&self, py: Python<'_>) -> String {
+            let sizes = |filter: &variants::ModularBloomFilter| (filter.n_modules(), filter.n_blocks(), filter.k());
+            let (modules, size, k) = self.quickly(py, sizes);
+            let (keys, seed) = (describe(self.expected_keys), self.seed);
+            format!("ModularBloomFilter({keys}n_modules={modules}, n_blocks={size}, k={k}, seed={seed})")
+        }
+    }
+}
+
+combining_filter_class! {
     /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
-    StandardBloomFilter over variants::StandardBloomFilter, sized by StandardSizing, {
+    StandardBloomFilter over variants::StandardBloomFilter, sized by (StandardSizing), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {

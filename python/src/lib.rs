@@ -36,7 +36,9 @@ mod _native {
         borrowed::BloomView,
         builder::FilterBuilder,
         errors::DecodeError,
-        filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter},
+        filters::{
+            BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
+        },
         kinds::KeyKindWarning,
         open::open,
     };

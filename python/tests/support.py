@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from bloomline import BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
+from bloomline import BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 FOOTER_BYTES = 64
-ALL = [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter]
+ALL = [BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter]
 
 
 def load(name, path):

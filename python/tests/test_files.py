@@ -318,7 +318,7 @@ def test_a_file_that_may_not_grow(limit, tmp_path):
 import resource, sys
 import bloomline
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.ScalableBloomFilter, bloomline.StandardBloomFilter):
+for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.ModularBloomFilter, bloomline.ScalableBloomFilter, bloomline.StandardBloomFilter):
     f = cls(200_000)
     f.add("ant")
     for _ in range(3):

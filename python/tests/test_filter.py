@@ -22,12 +22,14 @@ from bloomline import (
     DecodeError,
     FilterBank,
     FilterBuilder,
+    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
 from support import ALL, empty, has_bits_of, make, one_by_one, python, run_python, without_count
 
-UNITING = [BloomFilter, StandardBloomFilter]
+COMBINING = [BloomFilter, StandardBloomFilter]
+UNITING = [*COMBINING, ModularBloomFilter]
 KEYS = ["ant", b"bee", 17, "", b"", -1, 2**63, 2**64 - 5, "жук", "a\0", "🐜" * 40]
 
 
@@ -302,7 +304,7 @@ def test_a_generator_may_use_the_filter_that_it_fills():
     assert "after" in f
 
 
-@pytest.mark.parametrize("cls", UNITING)
+@pytest.mark.parametrize("cls", COMBINING)
 def test_set_operations(cls):
     def filled(*keys):
         f = cls(100)
@@ -335,6 +337,17 @@ def test_set_operations(cls):
 
 @pytest.mark.parametrize("cls", UNITING)
 def test_union_of_many(cls):
+    f, g, both = cls(100), cls(100), cls(100)
+    f.add("ant"), g.add("bee"), both.update(["ant", "bee"])
+    assert f | g == g | f == f | f | g == both and type(f | g) is cls and f != both
+    f |= g
+    f |= f
+    assert f == both and g != both
+    for other in (3, None, "text", {"ant"}, BloomView(empty().to_bytes()), CountingBloomFilter(100)):
+        for operation in (operator.or_, operator.ior):
+            with pytest.raises(TypeError):
+                operation(f, other)
+
     parts = []
     for i in range(10):
         part = cls(1_000, seed=3)
@@ -421,9 +434,9 @@ def test_memory_that_cannot_be_had_is_an_error():
     """2^50 bits are within the address space, so the allocator must refuse; with a limit on it, less suffices."""
     run_python("""
 import resource
-from bloomline import BloomFilter, CountingBloomFilter, StandardBloomFilter
+from bloomline import BloomFilter, CountingBloomFilter, ModularBloomFilter, StandardBloomFilter
 resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
-for make in (BloomFilter, CountingBloomFilter, StandardBloomFilter):
+for make in (BloomFilter, CountingBloomFilter, ModularBloomFilter, StandardBloomFilter):
     try:
         make(10**10)
     except MemoryError as error:
@@ -449,8 +462,8 @@ assert "ant" in big
 def test_memory_for_a_copy_that_cannot_be_had_is_an_error(tmp_path):
     run_python("""
 import resource, sys
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
-for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter):
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter
+for cls in (BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter):
     f = cls(6 * 10**7)
     f.add("ant")
     data = f.to_bytes()
@@ -460,6 +473,8 @@ for cls in (BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloom
         uses += [lambda: cls.open(sys.argv[1], mmap=False), BloomView(data).to_filter, lambda: f.fold(2)]
     if cls is CountingBloomFilter:
         uses += [f.to_filter]
+    if cls is ModularBloomFilter:
+        uses += [lambda: f.truncated(1), lambda: f.fold(2)]
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), resource.RLIM_INFINITY))
@@ -614,7 +629,8 @@ def test_damaged_bytes_are_an_error(cls):
 
 def test_repr():
     f = BloomFilter(1_000, seed=7)
-    for filter in (f, BloomView(f.to_bytes()), CountingBloomFilter(1_000), ScalableBloomFilter(1_000), StandardBloomFilter(1_000)):
+    for filter in (f, BloomView(f.to_bytes()), CountingBloomFilter(1_000), ScalableBloomFilter(1_000), StandardBloomFilter(1_000),
+                   ModularBloomFilter(1_000_000, 1e-9)):
         text = repr(filter)
         assert type(filter).__name__ in text and " at 0x" not in text and "\n" not in text and len(text) < 150, text
     assert str(f.n_blocks) in repr(f) and f"k={f.k}" in repr(f).replace(" ", "").replace(":", "="), repr(f)
@@ -738,6 +754,40 @@ def test_standard():
         assert not hasattr(f, name)
 
 
+def test_modular():
+    f = ModularBloomFilter(100_000, 0.0001, seed=5)
+    assert (f.n_modules, f.k, f.n_blocks, f.fpr, f.expected_keys) == (3, 4, 1_284, 0.0001, 100_000)
+    assert f.size_bytes == 64 * 3 * 1_284 < 0.9 * BloomFilter(100_000, 0.0001).size_bytes
+    assert ModularBloomFilter(100_000, 0.0001, max_modules=2).n_modules == 2
+    assert ModularBloomFilter.with_bits_per_key(100_000, 20, max_modules=2).n_modules == 2
+    one = ModularBloomFilter(100_000, 0.0001, max_modules=1)
+    assert (one.n_modules, one.n_blocks, one.k) == (1, BloomFilter(100_000, 0.0001).n_blocks, 12)
+
+    small = ModularBloomFilter.with_bits_per_key(3_000, 20, seed=5)
+    keys = names(3_000)
+    small.update(keys)
+    data = make.modular([key.encode() for key in keys], small.n_modules, small.n_blocks, small.k, 5, None)
+    assert small.n_modules == 2 and without_count(small.to_bytes()) == without_count(data)
+
+    f.update(range(100_000))
+    estimate, error = f.estimated_keys()
+    assert abs(estimate - 100_000) < 5 * error and error < 200 and 0.00008 < f.estimated_fpr() < 0.000105
+    for n_modules in (3, 2, 1):
+        first = f.truncated(n_modules)
+        assert first.contains_many(np.arange(100_000)).all() and (first.n_modules, first.seed) == (n_modules, 5)
+        assert (first.expected_keys, first.fpr) == (100_000, None) and f.fpr == 0.0001
+        assert first.estimated_fpr() == pytest.approx(f.estimated_fpr() ** (n_modules / 3), rel=0.05)
+        first.add(-1)
+        assert -1 in first and -1 not in f
+    with pytest.raises(TypeError, match="text looked up in a filter of integers"):
+        f.truncated(1).contains_many(["ant"])
+    folded = f.copy()
+    folded.fold(4)
+    assert folded.n_blocks == 321 and folded.contains_many(np.arange(100_000)).all() and folded != f
+    for name in ("fill_ratio", "size_bits", "shrink_to_fpr", "__and__"):
+        assert not hasattr(f, name)
+
+
 def run_at_once(*jobs):
     """Runs functions in threads that start together; raises what they raised."""
     barrier, raised = threading.Barrier(len(jobs)), []
@@ -809,7 +859,11 @@ jobs = [
 if hasattr(f, "estimated_keys"):
     jobs += [f.estimated_keys, lambda: [f.k for _ in range(100)]]
 if hasattr(f, "__ior__"):
-    jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: f | other, lambda: f & other]
+    jobs += [lambda: operator.ior(f, other), lambda: operator.ior(other, f), lambda: f | other]
+if hasattr(f, "__iand__"):
+    jobs += [lambda: f & other]
+if hasattr(f, "truncated"):
+    jobs += [lambda: f.truncated(1)]
 if hasattr(f, "remove"):
     jobs += [lambda: f.remove("never") and raised.append("removed"), lambda: [f.count(17) for _ in range(100)]]
 raised, stop = [], time.monotonic() + 1.2

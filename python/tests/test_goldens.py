@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, FilterBank, ScalableBloomFilter, StandardBloomFilter
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    FilterBank,
+    ModularBloomFilter,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
 from support import FOOTER_BYTES, GOLDEN, make, without_count
 
 NUMBERS = [str(number) for number in range(1_000)]
@@ -72,6 +80,20 @@ def test_other_filters():
         again.update(keys)
         assert again == f
     assert (f.size_bits, f.k, f.seed) == (10_007, 7, 0x5EED)
+
+    for name, shape, keys in (("modular-empty.bin", (1, 1, 6, 0), []), ("modular-2-modules.bin", (2, 1, 3, 0), ["boa", "bee"]),
+                              ("modular-3-modules.bin", (3, 7, 6, 0x5EED), NUMBERS[:500]),
+                              ("modular-16-modules.bin", (16, 2, 16, 2**64 - 1), ANIMALS)):
+        f = ModularBloomFilter.from_bytes(golden(name))
+        assert (f.n_modules, f.n_blocks, f.k, f.seed) == shape
+        assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
+        again = f.copy()
+        again.clear()
+        again.update(keys)
+        assert again == f
+        for n_modules in range(1, f.n_modules + 1):
+            first = make.modular([key.encode() for key in keys], n_modules, *shape[1:], None)
+            assert without_count(f.truncated(n_modules).to_bytes()) == without_count(first)
 
     for name, made, keys in (
         ("scalable-empty.bin", ScalableBloomFilter(20), []), ("scalable-1-filter.bin", ScalableBloomFilter(20), NUMBERS[:20]),

@@ -8,15 +8,8 @@ import os
 import numpy as np
 import pytest
 
-from bloomline import (
-    BloomFilter,
-    BloomView,
-    CountingBloomFilter,
-    FilterBank,
-    ScalableBloomFilter,
-    StandardBloomFilter,
-)
-from support import empty, key_bytes, one_by_one, run_python
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, FilterBank
+from support import ALL, empty, key_bytes, one_by_one, run_python
 
 pa = pytest.importorskip("pyarrow")
 
@@ -523,7 +516,7 @@ def test_duckdb():
         refused(connection.sql(sql), "cast")
 
 
-@pytest.mark.parametrize("cls", [CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter])
+@pytest.mark.parametrize("cls", ALL[1:])
 def test_the_other_filters_take_the_same_keys(cls):
     words = with_nulls(WORDS * 50)
     columns = [
@@ -839,7 +832,7 @@ def test_arrays_of_pandas_that_are_no_keys():
         empty().update(pd.MultiIndex.from_arrays([[1], [2]]))
 
 
-@pytest.mark.parametrize("cls", [BloomFilter, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter])
+@pytest.mark.parametrize("cls", ALL)
 def test_bits_of_chunks_that_end_within_bytes(cls):
     """Answers of a stream are bits in a row, wherever its chunks end, with and without nulls."""
     random = np.random.default_rng(5)

@@ -15,6 +15,7 @@ from bloomline import (
     DecodeError,
     FilterBank,
     FilterBuilder,
+    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -23,6 +24,7 @@ from support import ALL, command
 KINDS = {
     BloomFilter: "blocked filter",
     CountingBloomFilter: "counting filter",
+    ModularBloomFilter: "modular filter",
     ScalableBloomFilter: "scalable filter",
     StandardBloomFilter: "standard filter",
     FilterBank: "filter bank",
@@ -143,7 +145,7 @@ def test_arguments_are_named(cls):
     assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
     assert message(ValueError, cls, **{keys: 2**64}) == f"{keys}: {needed} {2**64}"
     assert message(ValueError, cls, 10, seed=2**64) == f"seed: {needed} {2**64}"
-    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls is StandardBloomFilter
+    assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls in (ModularBloomFilter, StandardBloomFilter)
     assert message(ValueError, cls, 10, 2) == "fpr: a false-positive rate must be between 0 and 1, both excluded, not 2"
     assert message(ValueError, cls, 10, 1e-30).startswith("fpr: a false-positive rate of 1e-30 is out of reach: ")
     assert message(MemoryError, cls, 2**50).endswith(" bytes: expect fewer keys, or allow a higher fpr")
@@ -160,6 +162,14 @@ def test_other_arguments_are_named(tmp_path):
     assert "use a factor that divides 20" in message(ValueError, f.fold, 7)
     assert message(ValueError, f.shrink_to_fpr, 3).startswith("fpr: ")
     assert message(TypeError, f.shrink_to_fpr, "x") == "fpr: a number is needed, not 'x'"
+    for use in (ModularBloomFilter, ModularBloomFilter.with_bits_per_key):
+        assert message(ValueError, use, 10, 0.01, max_modules=5) == "max_modules: the number of modules must be 1 to 4, not 5"
+        assert message(TypeError, use, 10, 0.01, max_modules=2.0).startswith("max_modules: an integer from 0 to ")
+    modular = ModularBloomFilter(100_000, 0.0001)
+    for n_modules in (0, 4):
+        text = f"n_modules: the number of modules must be 1 to 3, not {n_modules}"
+        assert message(ValueError, modular.truncated, n_modules) == text
+    assert "use a factor that divides " in message(ValueError, modular.fold, 7)
     for name, use in (("capacity", lambda n: FilterBank([f], n)), ("additional", bank.reserve)):
         assert message(ValueError, use, -1).startswith(f"{name}: ") and message(TypeError, use, 1.5).startswith(f"{name}: ")
     for use in (bank.get, bank.clear, lambda slot: bank.replace(slot, f)):
@@ -175,7 +185,7 @@ def test_other_arguments_are_named(tmp_path):
         assert message(TypeError, open, "f", verify=None) == "verify: True or False is needed, not None"
     for open in (bloomline.open, f.save, bank.save, *(cls.open for cls in KINDS)):
         assert message(TypeError, open, b"f") == "path: a str or os.PathLike is needed, not b'f'"
-    for cls in (BloomFilter, StandardBloomFilter, ScalableBloomFilter):
+    for cls in (BloomFilter, ModularBloomFilter, StandardBloomFilter, ScalableBloomFilter):
         name = cls.__name__
         for wrong in (17, b"bytes", view):
             assert message(TypeError, cls.union, [cls(10), wrong]) == (
@@ -198,6 +208,8 @@ def test_filters_that_cannot_be_combined():
     assert message(ValueError, lambda: f | double).endswith("fold the larger one by 2")
     a, b = StandardBloomFilter(1_000), StandardBloomFilter(2_000)
     assert message(ValueError, lambda: a | b) == f"filters of {a.size_bits} and {b.size_bits} bits {remedy}"
+    three, two = ModularBloomFilter(100_000, 0.0001), ModularBloomFilter(100_000, 0.0001, max_modules=2)
+    assert message(ValueError, lambda: three | two) == f"filters of 3 and 2 modules {remedy}"
     scalable = [ScalableBloomFilter(1_000), ScalableBloomFilter(1_000, 0.1)]
     assert message(ValueError, ScalableBloomFilter.union, scalable) == (
         "filters with fpr = 0.01 and fpr = 0.1 cannot be combined: make both with the same fpr"

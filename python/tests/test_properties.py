@@ -9,7 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, ScalableBloomFilter, StandardBloomFilter
+from bloomline import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    DecodeError,
+    ModularBloomFilter,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
 from support import ALL, FOOTER_BYTES, has_bits_of, key_bytes, make, without_count
 
 
@@ -128,7 +136,7 @@ def test_counting_filters_lose_no_key_that_remains(steps):
 
 @pytest.mark.parametrize("cls, seed, fpr", [
     (BloomFilter, 0, 0.1), (BloomFilter, 7, 0.01), (BloomFilter, 0, 0.001), (CountingBloomFilter, 3, 0.01),
-    (ScalableBloomFilter, 0, 0.01), (StandardBloomFilter, 0, 0.01), (StandardBloomFilter, 5, 0.001),
+    (ModularBloomFilter, 0, 0.01), (ModularBloomFilter, 9, 0.001), (ScalableBloomFilter, 0, 0.01), (StandardBloomFilter, 0, 0.01), (StandardBloomFilter, 5, 0.001),
 ])
 @pytest.mark.parametrize("kind", ["integers", "text"])
 def test_the_measured_fpr_is_the_estimated(cls, seed, fpr, kind):
@@ -202,7 +210,7 @@ def read_all_ways(data):
 @given(st.binary(max_size=300))
 @example(b"")
 def test_arbitrary_bytes_are_an_error(data):
-    assert read_all_ways(data) == (None, [None] * 3), "a checksum of 64 bits does not match by chance"
+    assert read_all_ways(data) == (None, [None] * 4), "a checksum of 64 bits does not match by chance"
 
 
 @given(st.sampled_from(ALL), st.data())
@@ -227,13 +235,21 @@ def test_changed_bytes_are_an_error(cls, data):
     if bytes(changed) == valid:
         assert sum(f is not None for f in [owned, *others]) == 1
     else:
-        assert (owned, others) == (None, [None] * 3)
+        assert (owned, others) == (None, [None] * 4)
 
 
 def forged(cls, body, footer):
     """A footer with right checksums, so that the fields behind them are read."""
     footer = bytearray(footer)
-    if cls is not ScalableBloomFilter:
+    if cls is ModularBloomFilter:
+        modules, body = body, b""
+        n_modules = footer[43]
+        for j in range(n_modules):
+            module = modules[len(modules) * j // n_modules : len(modules) * (j + 1) // n_modules]
+            body += make.xxh64(module, j).to_bytes(8, "little")
+        footer[32:40] = make.xxh64(body).to_bytes(8, "little")
+        body = modules + body
+    elif cls is not ScalableBloomFilter:
         footer[32:40] = make.xxh64(body).to_bytes(8, "little")
     footer[48:56] = make.xxh64(bytes(footer[:48])).to_bytes(8, "little")
     return bytes(body) + bytes(footer)
@@ -243,8 +259,12 @@ def forged(cls, body, footer):
 @settings(max_examples=400)
 def test_forged_footers_are_an_error_or_a_filter(cls, lanes, fits, at, written):
     body, footer = VALID[cls][:-FOOTER_BYTES], bytearray(VALID[cls][-FOOTER_BYTES:])
+    if cls is ModularBloomFilter:
+        body = body[: -8 * footer[43]]  # without checksums
     if fits and cls is not ScalableBloomFilter:
-        per_lane, size = {BloomFilter: (8, 1), CountingBloomFilter: (256, 1), StandardBloomFilter: (8, 64)}[cls]
+        per_lane, size = {
+            BloomFilter: (8, 1), CountingBloomFilter: (256, 1), ModularBloomFilter: (64, 1), StandardBloomFilter: (8, 64),
+        }[cls]
         body = body[: lanes * per_lane]
         footer[:8] = (len(body) // per_lane * size).to_bytes(8, "little")
     footer[at : min(at + len(written), 48)] = written[: 48 - at]

@@ -19,6 +19,7 @@ from bloomline import (
     FilterBank,
     FilterBuilder,
     KeyKindWarning,
+    ModularBloomFilter,
     ScalableBloomFilter,
     StandardBloomFilter,
 )
@@ -198,6 +199,14 @@ def others(path: Path) -> None:
     standard | BloomFilter(1_000)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
     assert_type(StandardBloomFilter.open(path), StandardBloomFilter)
     standard.n_blocks  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+
+    modular = ModularBloomFilter(1_000, 0.0001, max_modules=2)
+    assert_type(ModularBloomFilter.with_bits_per_key(1_000, 20, max_modules=2, seed=7), ModularBloomFilter)
+    assert_type([modular.n_modules, modular.n_blocks, modular.k, modular.size_bytes], list[int])
+    assert_type(modular | modular, ModularBloomFilter)
+    assert_type(modular.truncated(1), ModularBloomFilter)
+    assert_type(ModularBloomFilter.open(path), ModularBloomFilter)
+    modular & modular  # type: ignore[operator] # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
 
 
 def banks(path: Path, some: bool, column: Column, view: BloomView) -> None:

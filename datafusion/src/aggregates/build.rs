@@ -163,7 +163,7 @@ fn merge(filter: &mut Option<BloomFilter>, sizing: Sizing, state: &[u8]) -> Resu
         filter_of(filter, sizing)?.insert_hash(u64::from_le_bytes(hash));
         return Ok(());
     }
-    let state = filters::open(NAME, state)?;
+    let state = filters::open_blocked(NAME, state)?;
     filter_of(filter, sizing)?.union_with(state).map_err(|error| failed(NAME, error))
 }
 

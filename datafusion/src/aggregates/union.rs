@@ -81,7 +81,7 @@ struct Unions(Vec<BloomFilter>);
 
 impl Unions {
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
-        let view = filters::open(NAME, bytes)?;
+        let view = filters::open_blocked(NAME, bytes)?;
         let mut united: Option<BloomFilter> = None;
         loop {
             let new = united.as_ref().map_or(view, BloomFilter::as_view);

@@ -32,7 +32,14 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from . import BloomFilter, BloomView, CountingBloomFilter, ScalableBloomFilter, StandardBloomFilter
+from . import (
+    BloomFilter,
+    BloomView,
+    CountingBloomFilter,
+    ModularBloomFilter,
+    ScalableBloomFilter,
+    StandardBloomFilter,
+)
 
 __all__ = ["broadcast", "build", "contains", "semi_join_filter"]
 
@@ -42,7 +49,7 @@ _TEXT = (StringType(), BinaryType())
 _KEY_TYPES = _INTEGERS + _TEXT
 _KEYS_ARE = "keys are integers, binary, and text with the collation UTF8_BINARY"
 
-_Filter = BloomFilter | CountingBloomFilter | ScalableBloomFilter | StandardBloomFilter
+_Filter = BloomFilter | CountingBloomFilter | ModularBloomFilter | ScalableBloomFilter | StandardBloomFilter
 
 # Arrow's binary type and the JVM's arrays end at 2 GiB, and a row needs some bytes of its own.
 _MAX_BYTES = 2**31 - 1024
