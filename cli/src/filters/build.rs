@@ -39,7 +39,7 @@ fewer bits: 6% fewer at 0.1%, 12% at 0.01%. An absent key is looked up
 as fast, but a present one reads a cache line of each module. So give
 --modules 1 if most keys that you look up are present, or if a program
 reads the filter that knows no modules. `bloomline plan` compares the
-sizes. Few keys always get one module.
+sizes. Few keys get one module.
 
 If the keys are too many, so that the false-positive rate is surely more
 than 1.1 times the requested one, nothing is written, and the exit
@@ -185,15 +185,21 @@ fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
     let mut builder = FilterBuilder::with_bits_per_key(arguments.bits_per_key.map_or_else(one_module, Ok)?)?;
     let keys = Keys::new(input, "reading", arguments.output.quiet);
     let n_lines = keys.hash_all(0, |hashes| builder.insert_batch(hashes))?;
-    let (filter, known_keys) = if arguments.modules.most(arguments.request()) == 1 {
+    let several = if arguments.modules.most(arguments.request()) > 1 {
+        let distinct = Distinct::of(builder.hashes());
+        let sizing = arguments.sizing(distinct.at_most())?;
+        Some((sizing, distinct.known())).filter(|_| sizing.n_modules() > 1)
+    } else {
+        None
+    };
+    let (filter, known_keys) = if let Some((sizing, known_keys)) = several {
+        let mut filter = Fixed::with_sizing(sizing)?;
+        builder.hashes().for_each(|hashes| filter.insert_batch(hashes));
+        (filter, known_keys)
+    } else {
         let filter = builder.finish()?;
         let known_keys = filter.known_keys();
         (Fixed::Blocked(filter), known_keys)
-    } else {
-        let distinct = Distinct::of(builder.hashes());
-        let mut filter = Fixed::with_sizing(arguments.sizing(distinct.at_most())?)?;
-        builder.hashes().for_each(|hashes| filter.insert_batch(hashes));
-        (filter, distinct.known())
     };
     Ok(Built { arguments, filter, n_lines, known_keys, rate: 1.0 })
 }

@@ -23,8 +23,10 @@ use crate::state::{Filter, State, grow_command};
 #[derive(Args)]
 #[command(after_long_help = "\
 Filters that build made must have the same modules, k and seed, and
-sizes that fold to the smallest of them: build them with the same --keys and --fpr,
-or with --like. The result is, bit for bit, the filter of all their keys.
+sizes that fold to the smallest of them: build them with the same --keys
+and --fpr, or with --like. The result is, bit for bit, the filter of all
+their keys.
+
 Scalable filters must have the same k and seed; the false-positive rate
 is at most the sum of those requested. States of dedup become a state.
 
