@@ -557,6 +557,9 @@ fn modular_filters_are_merged_folded_and_compared() {
         filter.fold(rates.flatten().max().unwrap()).unwrap();
         assert!(place.read("g") == filter.to_standalone(), "{fpr}");
     }
+    place.write("few", modular(3, 240, 4, 0..9));
+    place.bloomline(&["fold", "-o", "g", "--fpr", "10%", "few"]).assert().success();
+    assert!(place.read("g") == modular(3, 1, 4, 0..9));
     for (fpr, text) in [("1e-30", "FPR is already "), ("-1", "between 0 and 1")] {
         assert!(error(&place, &["fold", "-o", "g", "--fpr", fpr, "large"]).contains(text));
     }
