@@ -12,6 +12,7 @@ use bloomline::variants::{
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
+use crate::fixed::{Fixed, FixedView};
 use crate::input::is_stdin;
 use crate::output::io_error;
 use crate::state::{Filter, State};
@@ -42,7 +43,7 @@ pub enum Content<'a> {
 
 /// What can be united and compared.
 pub enum Part<'a> {
-    Fixed(BloomView<'a>),
+    Fixed(FixedView<'a>),
     Growing(&'a ScalableBloomFilter),
 }
 
@@ -137,10 +138,11 @@ impl FilterFile {
         verified.map_err(|error| self.error(error))
     }
 
-    /// The blocked filter in the file, with only its footer checked.
-    pub fn view(&self) -> Result<BloomView<'_>> {
+    /// The filter in the file, which `build` made or could have made, with only its footer checked.
+    pub fn view(&self) -> Result<FixedView<'_>> {
         match self.content()? {
-            Content::Blocked(view) => Ok(view),
+            Content::Blocked(view) => Ok(FixedView::Blocked(view)),
+            Content::Modular(view) => Ok(FixedView::Modular(view)),
             other => {
                 let (name, kind) = (&self.name, other.kind());
                 Err(anyhow!("{name}: {kind}, not a blocked filter (give one that `bloomline build` made)"))
@@ -148,24 +150,40 @@ impl FilterFile {
         }
     }
 
-    /// The blocked filter in the file, verified and in memory.
-    pub fn filter(&self) -> Result<BloomFilter> {
+    /// The filter in the file, verified and in memory.
+    pub fn fixed(&self) -> Result<Fixed> {
         let view = self.view()?;
-        view.verify().map_err(|error| self.error(error))?;
+        self.verified()?;
         view.to_filter().with_context(|| self.name.clone())
+    }
+
+    /// [`fixed`](Self::fixed) for what takes no modules.
+    pub fn filter(&self) -> Result<BloomFilter> {
+        match self.fixed()? {
+            Fixed::Blocked(filter) => Ok(filter),
+            Fixed::Modular(_) => {
+                let name = &self.name;
+                Err(anyhow!("{name}: a modular filter, not a blocked filter (build it with --modules 1)"))
+            }
+        }
     }
 
     /// The filter, and the state around it, of content that can be united.
     pub fn part<'a>(&self, content: &'a Content, do_this: &str) -> Result<(Part<'a>, Option<&'a State>)> {
         Ok(match content {
-            Content::Blocked(view) => (Part::Fixed(*view), None),
+            Content::Blocked(view) => (Part::Fixed(FixedView::Blocked(*view)), None),
+            Content::Modular(view) => (Part::Fixed(FixedView::Modular(*view)), None),
             Content::Scalable(filter) => (Part::Growing(filter), None),
             Content::State(state) => match &state.filter {
-                Filter::Fixed(filter) => (Part::Fixed(filter.as_view()), Some(state)),
+                Filter::Fixed(filter) => (Part::Fixed(FixedView::Blocked(filter.as_view())), Some(state)),
                 Filter::Growing(filter) => (Part::Growing(filter), Some(state)),
             },
             _ => {
-                return Err(self.cannot(content, do_this, "blocked or scalable filters, or states of dedup"));
+                return Err(self.cannot(
+                    content,
+                    do_this,
+                    "blocked, modular or scalable filters, or states of dedup",
+                ));
             }
         })
     }

@@ -4,6 +4,7 @@
 
 mod decompress;
 mod filter_file;
+mod fixed;
 mod guard;
 mod input;
 mod keys;
@@ -23,6 +24,7 @@ mod filters {
     pub mod fold;
     pub mod info;
     pub mod merge;
+    mod modules;
     pub mod plan;
 }
 

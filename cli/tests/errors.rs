@@ -306,7 +306,7 @@ fn input_that_is_the_output() {
 #[test]
 fn arguments_that_make_no_sense() {
     let place = place();
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 20] = [
         (&["build", "-o", "g", "--keys", "-5", "keys"], "such as 1000000, 1e6 or 1M"),
         (&["build", "-o", "g", "--fpr", "-1", "keys"], "between 0 and 1"),
         (&["dedup", "--fpr", "1e-7", "keys"], "raise --fpr to "),
@@ -316,7 +316,11 @@ fn arguments_that_make_no_sense() {
         (&["plan", "--bytes", "-1", "--keys", "1"], "such as 4096"),
         (&["build", "keys"], "--output <FILE>"),
         (&["build", "-o", "g", "--fpr", "2", "keys"], "between 0 and 1"),
-        (&["build", "-o", "g", "--fpr", "1e-9", "keys"], "out of reach"),
+        (&["build", "-o", "g", "--fpr", "1e-9", "--modules", "1", "keys"], "out of reach"),
+        (&["build", "-o", "g", "--fpr", "1e-13", "keys"], "out of reach: request at least 5.432e-13"),
+        (&["build", "-o", "g", "--modules", "5", "keys"], "the number of modules must be 1 to 4, not 5"),
+        (&["plan", "--keys", "9", "--modules", "0", "--fpr", "1%"], "must be 1 to 4, not 0"),
+        (&["plan", "--keys", "9", "--fpr", "1e-9"], "reaches 1.263e-8 at the lowest (give at least that)"),
         (&["build", "-o", "g", "--bits-per-key", "100", "keys"], "at most 64"),
         (&["build", "-o", "g", "--keys", "many", "keys"], "such as 1000000, 1e6 or 1M"),
         (

@@ -423,12 +423,183 @@ fn fold_says_what_can_be_had() {
     let names = (&folded["file"], &folded["factor"], &folded["blocks"], &folded["bytes"]);
     assert_eq!(names, (&"g".into(), &4.into(), &15.into(), &(15 * 64 + 64).into()));
     all_kinds(&place, "ant\n");
-    for name in ["standard", "counting", "modular", "scalable", "frontier"] {
+    for name in ["standard", "counting", "scalable", "frontier"] {
         let error = self::error(&place, &["fold", "-o", "g", "--factor", "2", name]);
         assert!(
             error.contains(&format!("{name}: a {}", if name == "growing" { "frontier" } else { name })),
             "{error}"
         );
+    }
+}
+
+/// As many keys for each rate, or for so many bits, and the modules that are worth it.
+#[test]
+fn filters_of_low_rates_have_modules() {
+    let place = Place::new();
+    let text = lines(0..10_000);
+    place.write("keys", &text);
+    let built = |more: &[&str]| {
+        let build = [&["build", "--json", "-o", "f"], more, &["keys"]].concat();
+        (json(&place, &build), place.read("f"))
+    };
+    let of = |sizing: ModularSizing| {
+        let mut filter = ModularBloomFilter::with_sizing(sizing).unwrap();
+        filter.extend(text.lines());
+        filter
+    };
+    for (more, most, n_modules) in [
+        (&["--fpr", "0.1%"][..], 4, 3),
+        (&["--fpr", "1e-4"], 4, 4),
+        (&["--fpr", "1e-6"], 4, 4),
+        (&["--fpr", "1e-10"], 4, 4),
+        (&["--fpr", "1e-6", "--modules", "3"], 3, 3),
+        (&["--fpr", "1%", "--modules", "2"], 2, 2),
+    ] {
+        let fpr = match more[1].split_once('%') {
+            Some((percent, _)) => percent.parse::<f64>().unwrap() / 100.0,
+            None => more[1].parse().unwrap(),
+        };
+        let sizing = ModularSizing::for_fpr(10_000, fpr, most).unwrap();
+        // Exactly for the keys that were counted; and a pipe's.
+        let expected = of(sizing);
+        let (figures, bytes) = built(more);
+        assert!(bytes == expected.to_standalone(), "{more:?}: {figures}");
+        assert_eq!((&figures["modules"], &figures["bytes"]), (&n_modules.into(), &bytes.len().into()));
+        assert_eq!((&figures["blocks"], &figures["k"]), (&expected.n_blocks().into(), &expected.k().into()));
+        assert_eq!(figures["estimated_keys"], expected.estimated_keys().unwrap().keys);
+        assert!(is_close(&figures["false_positive_rate"], expected.estimated_fpr()));
+        assert!(figures["false_positive_rate"].as_f64().unwrap() < 1.2 * fpr, "{figures}");
+        assert!(figures["fill_ratio"].is_null());
+        let mut build = place.bloomline(&[&["build", "-o", "g"], more].concat());
+        let says = contains("20,000 lines, 10,000 distinct keys; ");
+        let says = says.and(contains(format!(" in {n_modules} modules, FPR ")));
+        build.write_stdin(text.repeat(2)).assert().success().stderr(says);
+        assert!(place.read("g") == bytes);
+        // For a guessed number, one that can be folded.
+        let (_, bytes) = built(&[more, &["--keys", "10k"]].concat());
+        assert!(bytes == of(sizing.foldable()).to_standalone(), "{more:?}");
+    }
+    let (_, bytes) = built(&["--bits-per-key", "15"]);
+    assert!(bytes == of(ModularSizing::for_bits_per_key(10_000, 15.0, 4).unwrap()).to_standalone());
+    // Others are blocked filters, as they were.
+    for more in [
+        &["--fpr", "0.11%"][..],
+        &["--bits-per-key", "14.9"],
+        &["--fpr", "1e-6", "--modules", "1"],
+        &["--bits-per-key", "20", "--modules", "1"],
+    ] {
+        let (figures, bytes) = built(more);
+        assert!(BloomFilter::from_standalone(&bytes).is_ok() && figures["modules"] == 1, "{figures}");
+        assert!(figures["fill_ratio"].is_number());
+    }
+    // Few keys need no modules.
+    place.shell("printf 'ant\\n' | $b build -q --fpr 1e-6 -o few").assert().success();
+    let few = place.read("few");
+    assert_eq!(BloomFilter::from_standalone(&few).unwrap().known_keys(), Some(1));
+    // Too many keys are noticed, and what is there stays.
+    let build = ["build", "-o", "f", "--fpr", "1e-4", "--keys", "5000", "keys"];
+    assert!(error(&place, &build).contains("not the requested 0.01%; nothing was written (raise --keys"));
+}
+
+#[test]
+fn modular_filters_are_merged_folded_and_compared() {
+    let place = Place::new();
+    let keys = 1000;
+    let modular = |n_modules, n_blocks, k, range| {
+        let sizing = ModularSizing::new(n_modules, n_blocks, k).unwrap();
+        let mut filter = ModularBloomFilter::with_sizing(sizing).unwrap();
+        filter.extend(lines(range).lines());
+        filter.to_standalone()
+    };
+    place.write("large", modular(3, 240, 4, 0..6 * keys));
+    place.write("small", modular(3, 60, 4, 4 * keys..10 * keys));
+    let merged = json(&place, &["merge", "--json", "-o", "both", "large", "small"]);
+    assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
+    assert_eq!((&merged["kind"], &merged["modules"]), (&"modular".into(), &3.into()));
+    assert_eq!((&merged["blocks"], &merged["k"]), (&60.into(), &4.into()));
+    assert_eq!(merged["folded"], serde_json::json!([{"file": "large", "factor": 4}]));
+    let mut merge = place.bloomline(&["merge", "-o", "both", "small", "large"]);
+    merge.assert().success().stderr(contains("large: folded by 4, to the 60 blocks of small"));
+    assert!(place.read("both") == modular(3, 60, 4, 0..10 * keys));
+
+    place.write("other", modular(3, 240, 4, 5 * keys..9 * keys));
+    for (first, second, [a, b, both]) in
+        [("large", "other", [6, 4, 1]), ("other", "large", [4, 6, 1]), ("large", "large", [6, 6, 6])]
+    {
+        let estimate = json(&place, &["estimate", "--json", first, second]);
+        for (name, n) in [("first", a), ("second", b), ("union", a + b - both), ("intersection", both)] {
+            let error = estimate[name]["keys"].as_f64().unwrap() - (n * keys) as f64;
+            let standard_error = estimate[name]["standard_error"].as_f64().unwrap();
+            assert!(error.abs() < 4.0 * standard_error && standard_error < 30.0, "{name}: {estimate}");
+        }
+    }
+
+    for factor in [2, 240] {
+        let folded = json(&place, &["fold", "--json", "-o", "g", "--factor", &factor.to_string(), "large"]);
+        assert!(place.read("g") == modular(3, 240 / factor as usize, 4, 0..6 * keys));
+        let bytes = place.read("g").len();
+        assert_eq!((&folded["modules"], &folded["bytes"]), (&3.into(), &bytes.into()));
+    }
+    let refused = error(&place, &["fold", "-o", "g", "--factor", "7", "large"]);
+    assert!(
+        refused.contains("large: 240 blocks cannot be folded by 7 (give --fpr, or --factor 2 for 23 kB, ")
+    );
+    // As far as the rate allows: one factor more does not.
+    for fpr in [1e-6, 1e-3, 0.1, 0.9999] {
+        let mut filter = ModularBloomFilter::from_standalone(&place.read("large")).unwrap();
+        place.bloomline(&["fold", "-o", "g", "--fpr", &fpr.to_string(), "large"]).assert().success();
+        let factors = (1..=240).filter(|factor| 240 % factor == 0);
+        let rates = factors.map(|factor| {
+            let mut folded = filter.clone();
+            folded.fold(factor).unwrap();
+            (folded.estimated_fpr() <= fpr).then_some(factor)
+        });
+        filter.fold(rates.flatten().max().unwrap()).unwrap();
+        assert!(place.read("g") == filter.to_standalone(), "{fpr}");
+    }
+    place.write("few", modular(3, 240, 4, 0..9));
+    place.bloomline(&["fold", "-o", "g", "--fpr", "10%", "few"]).assert().success();
+    assert!(place.read("g") == modular(3, 1, 4, 0..9));
+    for (fpr, text) in [("1e-30", "FPR is already "), ("-1", "between 0 and 1")] {
+        assert!(error(&place, &["fold", "-o", "g", "--fpr", fpr, "large"]).contains(text));
+    }
+
+    // With none of another shape; the errors say what to do.
+    place.write("f", blocks(60, 0..9).to_standalone());
+    place.write("two", modular(2, 30, 4, 0..9));
+    place.write("k", modular(3, 60, 5, 0..9));
+    place.write("odd", modular(3, 90, 4, 0..9));
+    for (name, shape) in [
+        ("f", "60 blocks, k = 6"),
+        ("two", "2 modules of 30 blocks, k = 4"),
+        ("k", "3 modules of 60 blocks, k = 5"),
+        ("odd", "3 modules of 90 blocks, k = 4"),
+    ] {
+        for arguments in [&["merge", "-o", "g", "small", name][..], &["estimate", "small", name]] {
+            let error = error(&place, arguments);
+            let why = format!("{name}: {shape}, cannot be combined with the 3 modules of 60 blocks, k = 4");
+            assert!(error.contains(&why) && error.contains("--like"), "{error}");
+        }
+    }
+    // The one that is like it can.
+    place.write("keys", lines(3 * keys..9 * keys));
+    place.bloomline(&["build", "-q", "-o", "new", "--like", "large", "keys"]).assert().success();
+    assert!(place.read("new") == modular(3, 240, 4, 3 * keys..9 * keys));
+    place.bloomline(&["merge", "-o", "g", "large", "new"]).assert().success();
+    assert!(place.read("g") == modular(3, 240, 4, 0..9 * keys));
+    let error = error(&place, &["build", "-o", "g", "--like", "two", "keys"]);
+    assert!(error.contains("(give --like a larger filter, or give --allow-overfull)"), "{error}");
+    // A damaged one is none.
+    let mut bytes = place.read("large");
+    bytes[3] ^= 1;
+    place.write("damaged", bytes);
+    for arguments in [
+        &["merge", "large", "damaged"][..],
+        &["fold", "--factor", "2", "damaged"],
+        &["fold", "--fpr", "1%", "damaged"],
+    ] {
+        let error = self::error(&place, &[arguments, &["-o", "g"]].concat());
+        assert!(error.contains("damaged: the file is damaged"), "{error}");
     }
 }
 
@@ -555,6 +726,66 @@ fn plan_prints_json() {
     assert!((plan["bits_per_key"].as_f64().unwrap() - 9.93).abs() < 0.01);
     assert_eq!(plan["standard"]["bytes"], 1_241_728);
     assert!(plan["standard"]["false_positive_rate"].as_f64().unwrap() < 0.01);
+}
+
+/// So that one can be chosen: with modules, a filter for the same rate or of the same size.
+#[test]
+fn plan_compares_modules() {
+    let place = Place::new();
+    let plan = |more: &[&str]| {
+        let plan = [&["plan", "--keys", "1e6"], more].concat();
+        let output = place.bloomline(&plan).assert().success().get_output().stdout.clone();
+        let text = String::from_utf8(output).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        (json(&place, &[&plan[..], &["--json"]].concat()), text)
+    };
+    let (figures, text) = plan(&["--fpr", "0.01%"]);
+    let modular = &figures["modular"];
+    // As `build --keys` makes it.
+    let sizing = ModularSizing::for_fpr(1_000_000, 1e-4, 4).unwrap().foldable();
+    assert_eq!((&modular["modules"], &modular["blocks"]), (&3.into(), &sizing.n_blocks().into()));
+    assert_eq!((&modular["k"], &modular["bytes"]), (&4.into(), &sizing.byte_len().into()));
+    assert!(is_close(&modular["false_positive_rate"], sizing.fpr(1_000_000)));
+    assert!((modular["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
+    let built = json(&place, &["build", "--json", "-o", "f", "--keys", "1e6", "--fpr", "0.01%", "/dev/null"]);
+    for field in ["modules", "blocks", "k"] {
+        assert_eq!(built[field], modular[field]);
+    }
+    // One block is what it was.
+    let blocked = bloomline::Sizing::for_fpr(1_000_000, 1e-4).unwrap().foldable();
+    assert_eq!((&figures["blocks"], &figures["k"]), (&blocked.n_blocks().into(), &blocked.k().into()));
+    for row in [
+        "                                  1 module         3 modules   standard filter",
+        "bits per key                         22.12             19.72             19.17",
+        "k, probes per key                       12             3 × 4                13",
+        "cache lines, absent key                  1              1.05          up to 13",
+        "cache lines, present key                 1                 3          up to 13",
+    ] {
+        assert!(text.lines().any(|line| line == row), "{row}\n{text}");
+    }
+    // Fewer modules.
+    assert_eq!(plan(&["--fpr", "0.01%", "--modules", "2"]).0["modular"]["modules"], 2);
+    assert_eq!(plan(&["--fpr", "1%", "--modules", "4"]).0["modular"]["modules"], 2);
+    // Of the same size, and never larger.
+    for bytes in ["2000000", "2000064", "3000000"] {
+        let (figures, _) = plan(&["--bytes", bytes]);
+        let modular = &figures["modular"];
+        let [one, several] = [&figures, modular].map(|of| of["bytes"].as_u64().unwrap());
+        assert!(several <= one && several + 256 > one, "{figures}");
+        let [one, several] = [&figures, modular].map(|of| of["false_positive_rate"].as_f64().unwrap());
+        assert!(several < one);
+    }
+    for one in [&["--fpr", "1%"][..], &["--fpr", "1e-6", "--modules", "1"], &["--bits-per-key", "10"]] {
+        let (figures, text) = plan(one);
+        assert!(
+            figures["modular"].is_null() && text.contains(" bloomline ") && !text.contains("module"),
+            "{text}"
+        );
+    }
+    let plot = ["plan", "--keys", "1e6", "--fpr", "1e-4", "--plot", "p.svg"];
+    place.bloomline(&plot).assert().success();
+    let plot = String::from_utf8(place.read("p.svg")).unwrap();
+    assert!(["bloomline, 1 module", "bloomline, 3 modules"].iter().all(|name| plot.contains(name)));
 }
 
 /// Runs dedup with a state, and returns what it prints.
@@ -756,12 +987,14 @@ fn fields_of_json_are_documented() {
     }
     for line in [
         "build -o h keys",
+        "build -o h --keys 1000 --fpr 1e-4 keys",
         "check f keys",
         "estimate f g",
         "fold -o h --factor 2 f",
         "info f",
         "merge -o h f g",
         "plan --keys 9 --fpr 1%",
+        "plan --keys 1000 --fpr 1e-4",
     ] {
         let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
         are_documented(&place, arguments[0], &json(&place, &arguments));

@@ -967,9 +967,8 @@ impl Steps {
         let rule = self.random.below(RULES.len() as u64) as usize;
         let lines: Vec<_> = (0..100).map(|j| line_of((self.cursor + j) % IDS, rule, false)).collect();
         self.place.write("in00", lines.concat());
-        let build =
-            [&["build", "-q", "-o", "f", "--keys", "1000", "--fpr", "1e-6"], RULES[rule].0, &["in00"]]
-                .concat();
+        let build = ["build", "-q", "-o", "f", "--keys", "1000", "--fpr", "1e-6", "--modules", "1"];
+        let build = [&build[..], RULES[rule].0, &["in00"]].concat();
         assert_eq!(self.run(&build).status, Some(0));
         let grow = ["grow", "-o", STATES[i], "--fpr", "1e-6", "f"];
         if self.models[i].is_some() {

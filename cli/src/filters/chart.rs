@@ -17,6 +17,7 @@ const GRID: RGBColor = RGBColor(222, 222, 222);
 /// Distinguishable with colour blindness too.
 pub const ORANGE: RGBColor = RGBColor(213, 62, 0);
 pub const BLUE: RGBColor = RGBColor(0, 100, 180);
+pub const PURPLE: RGBColor = RGBColor(150, 90, 160);
 
 /// The file of a chart, unless its name promises another format. Devices have no ending.
 pub fn svg(path: PathBuf) -> Result<PathBuf, String> {

@@ -33,6 +33,13 @@ impl Default for Distinct {
 }
 
 impl Distinct {
+    pub fn of<'a>(hashes: impl Iterator<Item = &'a [u64]>) -> Self {
+        let mut distinct = Self::default();
+        hashes.for_each(|hashes| distinct.add(hashes));
+        distinct.tidy();
+        distinct
+    }
+
     fn add(&mut self, hashes: &[u64]) {
         self.smallest.extend(hashes.iter().filter(|&&hash| hash <= self.limit));
         if self.smallest.len() >= 4 * KEPT {

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use bloomline::{BloomFilter, KeyEstimate};
+use bloomline::KeyEstimate;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::filter_file::{FilterFile, Part};
 use crate::filters::merge::{check_match, note_fold};
+use crate::fixed::{Fixed, FixedView};
 use crate::input::total_bytes;
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
@@ -19,8 +20,8 @@ use crate::progress::Progress;
 /// Estimate how many keys two filters have, alone and in common
 #[derive(Args)]
 #[command(after_long_help = "\
-The filters must have the same k and seed, and the larger must fold to
-the size of the smaller: build them with the same --keys and --fpr, or
+The filters must have the same modules, k and seed, and the larger must
+fold to the size of the smaller: build them with the same --keys and --fpr, or
 with --like. The number after ± is the standard error: two times in
 three, the estimate is off by less. Numbers that files store are exact.
 
@@ -87,7 +88,7 @@ struct Side {
     name: String,
     keys: Number,
     /// All bits, unless it has grown.
-    filter: Option<BloomFilter>,
+    filter: Option<Fixed>,
     /// By which it was folded.
     factor: usize,
 }
@@ -97,15 +98,15 @@ impl Side {
         let file = FilterFile::open(path)?;
         let content = file.verified()?;
         let (part, _) = file.part(&content, "be compared")?;
-        let estimated = |filter: &BloomFilter| Number::Estimated(filter.estimated_keys());
         let (filter, keys) = match part {
             Part::Fixed(view) => {
                 let filter = view.to_filter().with_context(|| file.name.clone())?;
-                let keys = view.known_keys().map_or_else(|| estimated(&filter), Number::Known);
+                let estimated = || Number::Estimated(filter.as_view().estimated_keys());
+                let keys = view.known_keys().map_or_else(estimated, Number::Known);
                 (Some(filter), keys)
             }
             Part::Growing(filter) => match filter.filters() {
-                [only] => (Some(only.clone()), Number::Known(filter.inserted_keys())),
+                [only] => (Some(Fixed::Blocked(only.clone())), Number::Known(filter.inserted_keys())),
                 // After `merge`, keys of both are counted twice.
                 _ => (None, Number::AtMost(filter.inserted_keys())),
             },
@@ -127,13 +128,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let progress = Progress::new("reading", total_bytes(paths));
     let [mut first, mut second] = [Side::open(paths[0], &progress)?, Side::open(paths[1], &progress)?];
     let (union, intersection) = if let (Some(ours), Some(theirs)) = (&mut first.filter, &mut second.filter) {
-        check_match((&first.name, &ours.as_view()), (&second.name, &theirs.as_view()))?;
-        let n_blocks = ours.n_blocks().min(theirs.n_blocks());
+        check_match((&first.name, ours.as_view()), (&second.name, theirs.as_view()))?;
+        let n_blocks = ours.as_view().n_blocks().min(theirs.as_view().n_blocks());
         first.factor = fold(ours, &first.name, n_blocks, &second.name)?;
         second.factor = fold(theirs, &second.name, n_blocks, &first.name)?;
-        let estimated = Number::Estimated;
-        let ours = ours.as_view();
-        (estimated(ours.estimated_union(&*theirs)?), estimated(ours.estimated_intersection(&*theirs)?))
+        let (union, common) = in_either_and_both(ours, theirs.as_view())?;
+        (Number::Estimated(union), Number::Estimated(common))
     } else {
         let grown = if first.filter.is_none() { &first.name } else { &second.name };
         note(format_args!(
@@ -166,9 +166,29 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The keys of the union, and those in common, of two filters of one shape. The first becomes the union if it has modules.
+fn in_either_and_both(
+    ours: &mut Fixed,
+    theirs: FixedView,
+) -> Result<(Option<KeyEstimate>, Option<KeyEstimate>)> {
+    if let (FixedView::Blocked(ours), FixedView::Blocked(theirs)) = (ours.as_view(), theirs) {
+        return Ok((ours.estimated_union(theirs)?, ours.estimated_intersection(theirs)?));
+    }
+    let each = [ours.as_view().estimated_keys(), theirs.estimated_keys()];
+    ours.union_with(theirs)?;
+    let union = ours.as_view().estimated_keys();
+    let ([Some(a), Some(b)], Some(mut common)) = (each, union) else { return Ok((union, None)) };
+    common.keys = (a.keys + b.keys).saturating_sub(common.keys);
+    // The variance is var(union) − var(a) − var(b) + 2·var(common), and that of the common keys at most the smaller of a
+    // and b: an error that is rather too large.
+    let [a, b, of_union] = [a, b, common].map(|estimate| estimate.standard_error.powi(2));
+    common.standard_error = (of_union - (a - b).abs()).max(1.0 / 12.0).sqrt();
+    Ok((union, Some(common)))
+}
+
 /// Folds a filter to as few blocks as the other has, and returns the factor.
-fn fold(filter: &mut BloomFilter, name: &str, n_blocks: usize, other: &str) -> Result<usize> {
-    let factor = filter.n_blocks() / n_blocks;
+fn fold(filter: &mut Fixed, name: &str, n_blocks: usize, other: &str) -> Result<usize> {
+    let factor = filter.as_view().n_blocks() / n_blocks;
     if factor > 1 {
         filter.fold(factor)?;
         note_fold(name, factor, n_blocks, other);

@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::fixed::Fixed;
 use crate::guard::Output;
 use crate::numbers::{self, counted, percent, size};
 use crate::output::{Printer, check_json, note};
@@ -18,12 +19,12 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(after_long_help = "\
 The result is, bit for bit, the filter of the same keys with 1/N of the
-blocks. A size from `build --keys` can be folded by 2 and by more; one
+blocks, in each of its modules. A size from `build --keys` can be folded by 2 and by more; one
 from counted keys is exact, and may be a prime number of blocks. Without
 --factor and --fpr, the error lists the factors that there are.
 
-The JSON object has file, factor, blocks, bytes (of the file), k and
-false_positive_rate.
+The JSON object has file, factor, modules, blocks (of each), bytes (of
+the file), k and false_positive_rate.
 
 Examples:
   bloomline fold -o small.bloom --factor 4 large.bloom
@@ -52,21 +53,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let n_bytes = file.bytes().len() as u64;
     let quiet = arguments.output.quiet;
     let progress = if quiet { Progress::hidden() } else { Progress::new("folding", Some(2 * n_bytes)) };
-    let mut filter = file.filter()?;
+    let mut filter = file.fixed()?;
     progress.add(n_bytes);
-    let before = filter.n_blocks();
+    let (n_modules, before) = (filter.as_view().n_modules(), filter.as_view().n_blocks());
     let shown = &file.name;
     match (arguments.factor, arguments.fpr) {
         (Some(factor), _) if factor == 0 || !before.is_multiple_of(factor) => {
             let blocks = counted(before as u64, "block");
-            bail!("{shown}: {blocks} cannot be folded by {factor} ({})", sizes(before, factor));
+            bail!("{shown}: {blocks} cannot be folded by {factor} ({})", sizes(n_modules, before, factor));
         }
         (Some(factor), _) => filter.fold(factor).with_context(|| shown.clone())?,
-        (None, Some(fpr)) => filter.shrink_to_fpr(fpr).with_context(|| shown.clone())?,
-        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(before, 1)),
+        (None, Some(fpr)) => shrink_to_fpr(&mut filter, fpr).with_context(|| shown.clone())?,
+        (None, None) => bail!("{shown}: say how far to fold ({})", sizes(n_modules, before, 1)),
     }
     progress.add(n_bytes);
-    let fpr = filter.estimated_fpr();
+    let folded = filter.as_view();
+    let fpr = folded.estimated_fpr();
     if let Some(requested) = arguments.fpr.filter(|&requested| fpr > requested) {
         bail!(
             "{shown}: FPR is already {}, above {} (build a larger filter)",
@@ -75,30 +77,51 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     output.write(|file| filter.write_standalone(file))?;
-    let (name, factor) = (arguments.output.path.display(), before / filter.n_blocks());
+    let (name, factor) = (arguments.output.path.display(), before / folded.n_blocks());
     if arguments.json {
         let text = json!({
             "file": name.to_string(),
             "factor": factor,
-            "blocks": filter.n_blocks(),
+            "modules": n_modules,
+            "blocks": folded.n_blocks(),
             "bytes": filter.standalone_len(),
-            "k": filter.k(),
+            "k": folded.k(),
             "false_positive_rate": fpr,
         });
         Printer::new().print(format!("{text:#}\n"))?;
     } else if quiet {
         return Ok(ExitCode::SUCCESS);
     } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
-        let next = filter.as_view().to_folded(*least)?.estimated_fpr();
+        let next = folded.to_folded(*least)?.as_view().estimated_fpr();
         note(format_args!(
             "{name}: not folded: by {least}, the least factor of its blocks, FPR would be {}",
             percent(next)
         ));
     } else {
-        let bytes = size(filter.byte_len() as u64);
+        let bytes = size(folded.byte_len() as u64);
         note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Folds the filter as far as its rate stays within `fpr`.
+fn shrink_to_fpr(filter: &mut Fixed, fpr: f64) -> Result<()> {
+    if let Fixed::Blocked(filter) = filter {
+        return Ok(filter.shrink_to_fpr(fpr)?);
+    }
+    ensure!(fpr > 0.0 && fpr < 1.0, "an FPR must be between 0 and 1, not {fpr} (change --fpr)");
+    // The rate grows with the factor: by halves, as few copies are folded as can be.
+    let factors = factors(filter.as_view().n_blocks());
+    let (mut good, mut bad) = (0, factors.len() + 1);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        let folded = filter.as_view().to_folded(factors[middle - 1])?;
+        *(if folded.as_view().estimated_fpr() <= fpr { &mut good } else { &mut bad }) = middle;
+    }
+    if good > 0 {
+        filter.fold(factors[good - 1])?;
+    }
+    Ok(())
 }
 
 /// The factors from 2 on that a number of blocks can be folded by, in order.
@@ -110,14 +133,15 @@ fn factors(n_blocks: usize) -> Vec<usize> {
 }
 
 /// The factors near the requested one, and the sizes that they make, for an error.
-fn sizes(n_blocks: usize, factor: usize) -> String {
+fn sizes(n_modules: usize, n_blocks: usize, factor: usize) -> String {
     const SHOWN: usize = 12;
     let factors = factors(n_blocks);
     let near = factors.partition_point(|&other| other < factor);
     let first = near.saturating_sub(SHOWN / 2).min(factors.len().saturating_sub(SHOWN));
     let shown = factors.iter().skip(first).take(SHOWN);
-    let texts: Vec<_> =
-        shown.map(|factor| format!("{factor} for {}", size((n_blocks / factor * 64) as u64))).collect();
+    let texts: Vec<_> = shown
+        .map(|factor| format!("{factor} for {}", size((n_modules * n_blocks / factor * 64) as u64)))
+        .collect();
     let mut text = match texts.len() {
         0 => "keep it as it is".into(),
         _ => format!("give --fpr, or --factor {}", texts.join(", ")),

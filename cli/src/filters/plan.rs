@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bloomline::Sizing;
-use bloomline::sizing::{self, standard::StandardSizing};
+use bloomline::sizing::{self, ModularSizing, standard::StandardSizing};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::{Value, json};
 
-use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, svg};
+use crate::filters::chart::{self, Axis, BLUE, Chart, Line, ORANGE, PURPLE, svg};
+use crate::filters::modules::{Modules, Request};
 use crate::numbers::{self, counted, grouped, percent, short, size};
 use crate::output::Printer;
 
@@ -20,18 +21,25 @@ use crate::output::Printer;
 #[command(after_long_help = "\
 Give two of --keys, --fpr (or --bits-per-key) and --bytes to compute the
 third. A standard filter, whose probes go anywhere, is shown for
-comparison: for the same --fpr, or else of the same size. A size for
---keys is the size that `build --keys` makes.
+comparison: for the same --fpr, or else of the same size. Where `build`
+makes several modules, a filter of one is compared with them in the same
+way. A lookup of an absent key reads about one cache line in each; that
+of a present key reads one for each module, so choose one module if most
+keys are present. A size for --keys is the size that `build --keys`
+makes with the same --modules.
 
 The JSON object has keys, blocks, bytes, bits_per_key, k,
-false_positive_rate and standard, an object of bits, bytes,
-bits_per_key, k and false_positive_rate. With `--plot -`, only the chart
-is printed.
+false_positive_rate, modular (null if one module is enough), an object
+of modules, blocks (of each), bytes, bits_per_key, k (of each),
+false_positive_rate and lines_if_absent, and standard, an object of
+bits, bytes, bits_per_key, k and false_positive_rate. With `--plot -`,
+only the chart is printed.
 
 Examples:
   bloomline plan --keys 1e9 --fpr 0.01     how many bytes?
   bloomline plan --keys 1e9 --bytes 2GiB   what false-positive rate?
-  bloomline plan --bytes 2GiB --fpr 0.1%   how many keys?
+  bloomline plan --bytes 2GiB --fpr 1%     how many keys?
+  bloomline plan --keys 1e9 --fpr 1e-6 --modules 2
   bloomline plan --keys 1e6 --bits-per-key 12 --plot fpr.svg")]
 pub struct Arguments {
     /// Distinct keys, e.g. 1000000 or 1e6
@@ -43,6 +51,8 @@ pub struct Arguments {
     /// Bits per key
     #[arg(long, value_name = "BITS", conflicts_with = "fpr", allow_negative_numbers = true)]
     bits_per_key: Option<f64>,
+    #[command(flatten)]
+    modules: Modules,
     /// Size of the filter, e.g. 64MiB or 1.2GB
     #[arg(long, value_name = "BYTES", value_parser = numbers::bytes, allow_negative_numbers = true)]
     bytes: Option<usize>,
@@ -62,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
+    let modular = modular(arguments, keys, sizing)?;
     let standard = match arguments.fpr {
         Some(fpr) => StandardSizing::for_fpr(keys, fpr)?,
         None => {
@@ -70,21 +81,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     let text = if arguments.json {
-        format!("{:#}\n", json(keys, sizing, standard))
+        format!("{:#}\n", json(keys, sizing, modular, standard))
     } else {
-        table(keys, sizing, standard)
+        table(keys, sizing, modular, standard)
     };
     if !is_chart_printed {
         Printer::new().print(text)?;
     }
     if let Some(path) = &arguments.plot {
-        plot(keys, sizing, standard, path)?;
+        plot(keys, sizing, modular, standard, path)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The number of keys, and the filter for them.
 fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
+    if arguments.fpr.is_some_and(|fpr| fpr > 0.0 && fpr < sizing::MIN_FPR) {
+        let lowest = sizing::MIN_FPR;
+        bail!("--fpr: one module, which is compared, reaches {lowest:e} at the lowest (give at least that)");
+    }
     let bits_per_key = arguments.fpr.map(sizing::bits_per_key).transpose()?.or(arguments.bits_per_key);
     Ok(match (arguments.keys, bits_per_key, arguments.bytes) {
         // The size that `build --keys` makes.
@@ -102,6 +117,27 @@ fn plan(arguments: &Arguments) -> Result<(usize, Sizing)> {
         }
         _ => bail!("give two of --keys, --fpr (or --bits-per-key) and --bytes (see --help)"),
     })
+}
+
+/// The filter of several modules for as many keys, if there is one.
+fn modular(arguments: &Arguments, keys: usize, sizing: Sizing) -> Result<Option<ModularSizing>> {
+    let bits = arguments.bits_per_key.unwrap_or(clamped_bits(sizing.n_blocks(), keys));
+    let request = arguments.fpr.map_or(Request::BitsPerKey(bits), Request::Fpr);
+    let modular = arguments.modules.sizing(keys, request)?;
+    let n_modules = modular.n_modules();
+    let modular = match (arguments.bytes, arguments.fpr) {
+        (None, _) => modular.foldable(),
+        (Some(_), Some(_)) => modular,
+        // No larger than the bytes.
+        (Some(_), None) => ModularSizing::new(n_modules, sizing.n_blocks() / n_modules, modular.k())?,
+    };
+    Ok(Some(modular).filter(|_| n_modules > 1))
+}
+
+/// The cache lines that a lookup of an absent key reads in the mean: a further one for each module that has it by mistake.
+fn lines_if_absent(keys: usize, modular: ModularSizing) -> f64 {
+    let rate = modular.fpr(keys as u64).powf(1.0 / modular.n_modules() as f64);
+    (0..modular.n_modules() as i32).map(|before| rate.powi(before)).sum()
 }
 
 fn blocks(bytes: usize) -> Result<usize> {
@@ -123,7 +159,7 @@ fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
 }
 
-fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Value {
+fn json(keys: usize, sizing: Sizing, modular: Option<ModularSizing>, standard: StandardSizing) -> Value {
     let (bytes, standard_bytes) = (sizing.byte_len() as u64, standard.bit_len().div_ceil(8));
     let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / keys as f64;
     json!({
@@ -133,6 +169,15 @@ fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Value {
         "bits_per_key": bits_per_key(bytes),
         "k": sizing.k(),
         "false_positive_rate": sizing.fpr(keys as u64),
+        "modular": modular.map(|modular| json!({
+            "modules": modular.n_modules(),
+            "blocks": modular.n_blocks(),
+            "bytes": modular.byte_len(),
+            "bits_per_key": bits_per_key(modular.byte_len() as u64),
+            "k": modular.k(),
+            "false_positive_rate": modular.fpr(keys as u64),
+            "lines_if_absent": lines_if_absent(keys, modular),
+        })),
         "standard": {
             "bits": standard.bit_len(),
             "bytes": standard_bytes,
@@ -143,36 +188,49 @@ fn json(keys: usize, sizing: Sizing, standard: StandardSizing) -> Value {
     })
 }
 
-fn table(keys: usize, sizing: Sizing, standard: StandardSizing) -> String {
+fn table(keys: usize, sizing: Sizing, modular: Option<ModularSizing>, standard: StandardSizing) -> String {
     let mut table = String::new();
     // Large numbers need wider columns.
     let width = grouped((sizing.byte_len() as u64).max(keys as u64)).len().max(16) + 2;
-    let mut row = |name: &str, ours: String, theirs: String| {
-        table += &format!("{name:24}{ours:>width$}{theirs:>width$}\n");
+    let mut row = |name: &str, ours: String, modules: &dyn Fn(ModularSizing) -> String, theirs: String| {
+        let modules = modular.map_or(String::new(), |modular| format!("{:>width$}", modules(modular)));
+        table += &format!("{name:24}{ours:>width$}{modules}{theirs:>width$}\n");
     };
     let bytes = [sizing.byte_len() as u64, standard.bit_len().div_ceil(8)];
-    row("", "bloomline".into(), "standard filter".into());
-    row("keys", grouped(keys as u64), grouped(keys as u64));
-    row("size", size(bytes[0]), size(bytes[1]));
-    row("bytes", grouped(bytes[0]), grouped(bytes[1]));
+    let ours = if modular.is_some() { "1 module" } else { "bloomline" };
+    row("", ours.into(), &|it| format!("{} modules", it.n_modules()), "standard filter".into());
+    row("keys", grouped(keys as u64), &|_| grouped(keys as u64), grouped(keys as u64));
+    row("size", size(bytes[0]), &|it| size(it.byte_len() as u64), size(bytes[1]));
+    row("bytes", grouped(bytes[0]), &|it| grouped(it.byte_len() as u64), grouped(bytes[1]));
     let bits = |bytes: u64| format!("{:.2}", bytes as f64 * 8.0 / keys as f64);
-    row("bits per key", bits(bytes[0]), bits(bytes[1]));
-    row("k, probes per key", sizing.k().to_string(), standard.k().to_string());
-    row("blocks of 64 bytes", grouped(sizing.n_blocks() as u64), "-".into());
-    row("cache lines per lookup", "1".into(), format!("up to {}", standard.k()));
-    row("", String::new(), String::new());
-    row("FPR with", String::new(), String::new());
+    row("bits per key", bits(bytes[0]), &|it| bits(it.byte_len() as u64), bits(bytes[1]));
+    let each = |it: ModularSizing, number: u64| format!("{} × {}", it.n_modules(), grouped(number));
+    let k = sizing.k().to_string();
+    row("k, probes per key", k, &|it| each(it, it.k().into()), standard.k().to_string());
+    let blocks = grouped(sizing.n_blocks() as u64);
+    row("blocks of 64 bytes", blocks, &|it| each(it, it.n_blocks() as u64), "-".into());
+    let most = format!("up to {}", standard.k());
+    let lines = |it| format!("{:.2}", lines_if_absent(keys, it));
+    row("cache lines, absent key", "1".into(), &lines, most.clone());
+    row("cache lines, present key", "1".into(), &|it| it.n_modules().to_string(), most);
+    row("", String::new(), &|_| String::new(), String::new());
+    row("FPR with", String::new(), &|_| String::new(), String::new());
     for keys in [keys / 2, keys, keys.saturating_mul(2)].into_iter().filter(|&keys| keys > 0) {
-        let rates = [sizing.fpr(keys as u64), standard.fpr(keys as u64)];
-        let rates = rates.map(|rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) });
-        let [ours, theirs] = rates;
-        row(&format!("{:>23}", counted(keys as u64, "key")), ours, theirs);
+        let rate = |rate| if rate < LEAST { format!("under {LEAST:.0e}") } else { percent(rate) };
+        let (name, keys) = (format!("{:>23}", counted(keys as u64, "key")), keys as u64);
+        row(&name, rate(sizing.fpr(keys)), &|it| rate(it.fpr(keys)), rate(standard.fpr(keys)));
     }
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// The false-positive rate while the filter fills, up to twice its keys.
-fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> Result<()> {
+fn plot(
+    keys: usize,
+    sizing: Sizing,
+    modular: Option<ModularSizing>,
+    standard: StandardSizing,
+    path: &Path,
+) -> Result<()> {
     let points = |fpr: &dyn Fn(u64) -> f64| {
         let point = |i: usize| {
             let keys = (keys as f64 * i as f64 / 50.0).max(1.0);
@@ -182,18 +240,19 @@ fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> R
     };
     let ours = points(&|keys| sizing.fpr(keys));
     let theirs = points(&|keys| standard.fpr(keys));
+    let modules =
+        modular.map(|it| (format!("bloomline, {} modules", it.n_modules()), points(&|keys| it.fpr(keys))));
     if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
         bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
     }
     // The rate of an almost empty filter is below the plot.
     let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
     let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
+    let shape = format!("{}, k = {}: ", size(sizing.byte_len() as u64), sizing.k());
+    let (shape, ours_name) =
+        if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
     Chart {
-        title: &format!(
-            "{}, k = {}: false-positive rate as keys are added",
-            size(sizing.byte_len() as u64),
-            sizing.k()
-        ),
+        title: &format!("{shape}false-positive rate as keys are added"),
         x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
         y: Axis {
             title: "false-positive rate",
@@ -203,10 +262,15 @@ fn plot(keys: usize, sizing: Sizing, standard: StandardSizing, path: &Path) -> R
         },
         bars: Vec::new(),
         bars_name: "",
-        lines: vec![
-            Line { name: "bloomline", color: ORANGE, points: visible(ours) },
-            Line { name: "standard filter", color: BLUE, points: visible(theirs) },
-        ],
+        lines: [Line { name: ours_name, color: ORANGE, points: visible(ours) }]
+            .into_iter()
+            .chain(modules.as_ref().map(|(name, points)| Line {
+                name,
+                color: PURPLE,
+                points: visible(points.clone()),
+            }))
+            .chain([Line { name: "standard filter", color: BLUE, points: visible(theirs) }])
+            .collect(),
         mark: Some((keys as f64, "planned")),
     }
     .write(path)

@@ -1,0 +1,154 @@
+//! Filters of fixed size, as `build` makes them: of blocks, or of modules of blocks.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+
+use bloomline::sizing::ModularSizing;
+use bloomline::variants::{ModularBloomFilter, ModularView};
+use bloomline::{BloomFilter, BloomView, BuildError, KeyEstimate, MismatchError, Sizing};
+
+use crate::numbers::counted;
+
+pub enum Fixed {
+    Blocked(BloomFilter),
+    Modular(ModularBloomFilter),
+}
+
+#[derive(Clone, Copy)]
+pub enum FixedView<'a> {
+    Blocked(BloomView<'a>),
+    Modular(ModularView<'a>),
+}
+
+/// What the filters or views of both kinds have.
+macro_rules! either {
+    ($kind:ident, $of:expr, $filter:ident => $result:expr) => {
+        match $of {
+            $kind::Blocked($filter) => $result,
+            $kind::Modular($filter) => $result,
+        }
+    };
+}
+
+impl Fixed {
+    /// Of one module, it is a blocked filter, which older programs read too.
+    pub fn with_sizing(sizing: ModularSizing) -> Result<Self, BuildError> {
+        match sizing.n_modules() {
+            1 => BloomFilter::with_sizing(Sizing::new(sizing.n_blocks(), sizing.k())?).map(Self::Blocked),
+            _ => ModularBloomFilter::with_sizing(sizing).map(Self::Modular),
+        }
+    }
+
+    pub fn as_view(&self) -> FixedView<'_> {
+        match self {
+            Self::Blocked(filter) => FixedView::Blocked(filter.as_view()),
+            Self::Modular(filter) => FixedView::Modular(filter.as_view()),
+        }
+    }
+
+    pub fn insert_batch(&mut self, hashes: &[u64]) {
+        either!(Self, self, filter => filter.insert_batch(hashes));
+    }
+
+    pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
+        either!(Self, self, filter => filter.fold(factor))
+    }
+
+    /// Both must be of one kind.
+    pub fn union_with(&mut self, other: FixedView) -> Result<(), MismatchError> {
+        match (self, other) {
+            (Self::Blocked(ours), FixedView::Blocked(theirs)) => ours.union_with(theirs),
+            (Self::Modular(ours), FixedView::Modular(theirs)) => ours.union_with(theirs),
+            _ => unreachable!("compared before"),
+        }
+    }
+
+    pub fn standalone_len(&self) -> usize {
+        either!(Self, self, filter => filter.standalone_len())
+    }
+
+    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
+        either!(Self, self, filter => filter.write_standalone(out))
+    }
+}
+
+impl FixedView<'_> {
+    pub fn is_modular(&self) -> bool {
+        matches!(self, Self::Modular(_))
+    }
+
+    pub fn n_modules(&self) -> usize {
+        match self {
+            Self::Blocked(_) => 1,
+            Self::Modular(view) => view.n_modules(),
+        }
+    }
+
+    /// Of each module.
+    pub fn n_blocks(&self) -> usize {
+        either!(Self, self, view => view.n_blocks())
+    }
+
+    pub fn k(&self) -> u32 {
+        either!(Self, self, view => view.k())
+    }
+
+    pub fn seed(&self) -> u64 {
+        either!(Self, self, view => view.seed())
+    }
+
+    pub fn sizing(&self) -> ModularSizing {
+        ModularSizing::new(self.n_modules(), self.n_blocks(), self.k()).expect("a filter's")
+    }
+
+    /// For messages, such as "2 modules of 60 blocks".
+    pub fn shape(&self) -> String {
+        let blocks = counted(self.n_blocks() as u64, "block");
+        let modules = || counted(self.n_modules() as u64, "module");
+        if self.is_modular() { format!("{} of {blocks}", modules()) } else { blocks }
+    }
+
+    pub fn byte_len(&self) -> usize {
+        either!(Self, self, view => view.byte_len())
+    }
+
+    pub fn known_keys(&self) -> Option<u64> {
+        either!(Self, self, view => view.known_keys())
+    }
+
+    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
+        either!(Self, self, view => view.estimated_keys())
+    }
+
+    pub fn estimated_fpr(&self) -> f64 {
+        either!(Self, self, view => view.estimated_fpr())
+    }
+
+    /// Without its keys.
+    pub fn to_empty(self) -> Result<Fixed, BuildError> {
+        let (n_blocks, k, seed) = (self.n_blocks(), self.k(), self.seed());
+        match self {
+            Self::Blocked(_) => BloomFilter::with_blocks(n_blocks, k)?.with_seed(seed).map(Fixed::Blocked),
+            Self::Modular(_) => {
+                ModularBloomFilter::with_sizing(self.sizing())?.with_seed(seed).map(Fixed::Modular)
+            }
+        }
+    }
+
+    pub fn to_filter(self) -> Result<Fixed, BuildError> {
+        match self {
+            Self::Blocked(view) => view.to_filter().map(Fixed::Blocked),
+            Self::Modular(view) => view.to_filter().map(Fixed::Modular),
+        }
+    }
+
+    pub fn to_folded(self, factor: usize) -> Result<Fixed, BuildError> {
+        let mut filter = match self {
+            // In less memory.
+            Self::Blocked(view) => return view.to_folded(factor).map(Fixed::Blocked),
+            Self::Modular(view) => view.to_filter()?,
+        };
+        filter.fold(factor)?;
+        Ok(Fixed::Modular(filter))
+    }
+}
