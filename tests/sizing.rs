@@ -114,8 +114,20 @@ fn sizes_match_the_documentation() {
     let (readme, docs) = (include_str!("../README.md"), include_str!("../src/sizing/mod.rs"));
     let [one, tenth, hundredth] =
         [0.01, 0.001, 0.0001].map(|fpr| format!("{:.2}", sizing::bits_per_key(fpr).unwrap()));
+    let modular = |fpr, most_modules| {
+        let sizing = ModularSizing::for_fpr(1 << 24, fpr, most_modules).unwrap();
+        format!("{:.2}", sizing.byte_len() as f64 * 8.0 / f64::from(1 << 24))
+    };
     for (text, part) in [
-        (readme, format!("takes {one}, {tenth} or {hundredth} bits per key")),
+        (readme, format!("`BloomFilter`: {one} bits per key at 1% | the same")),
+        (
+            readme,
+            format!(
+                "`variants::ModularBloomFilter`: {} bits per key | `BloomFilter`: {tenth} |",
+                modular(0.001, 4)
+            ),
+        ),
+        (readme, format!("{} bits per key at 0.01% | two modules: {} |", modular(1e-4, 4), modular(1e-4, 2))),
         (readme, "1 % false positives: 1.24 MB".to_owned()),
         (docs, format!("| bits per key, k | {one}, 6 | {tenth}, 9 | {hundredth}, 12 |")),
         (docs, "| 1 million | 1.24 MB | 1.95 MB | 2.76 MB |".to_owned()),
