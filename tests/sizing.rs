@@ -2,6 +2,7 @@
 
 mod common;
 
+use bloomline::sizing::ModularSizing;
 use bloomline::sstable::FilterPolicy;
 use bloomline::variants::CountingBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, BuildError, FilterBuilder, Sizing, mix, sizing};
