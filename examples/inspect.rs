@@ -8,7 +8,8 @@ use std::error::Error;
 use std::{env, fs};
 
 use bloomline::sstable::{FilterBlockReader, PartitionIndex};
-use bloomline::{BloomView, DecodeError};
+use bloomline::variants::ModularView;
+use bloomline::{BloomView, DecodeError, KeyEstimate};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os().nth(1).ok_or("name the file to inspect")?;
@@ -23,14 +24,20 @@ pub fn description(bytes: &[u8]) -> Result<String, Box<dyn Error>> {
     }
     if let Ok(filter) = BloomView::from_compact(bytes) {
         return Ok(format!(
-            "filter in compact bytes: {} bytes, k = {}, fill ratio {:.3}\nkeys: {}\nFPR: {:.3e}\n",
+            "filter in compact bytes: {} bytes, k = {}, fill ratio {:.3}\n{}",
             filter.byte_len(),
             filter.k(),
             filter.fill_ratio(),
-            filter.estimated_keys().map_or("too many to estimate".into(), |estimate| {
-                format!("about {} ± {:.1}", estimate.keys, estimate.standard_error)
-            }),
-            filter.estimated_fpr()
+            keys_and_fpr(filter.estimated_keys(), filter.estimated_fpr())
+        ));
+    }
+    if let Ok(filter) = ModularView::from_compact(bytes) {
+        return Ok(format!(
+            "filter in compact bytes: {} modules, {} bytes in all, k = {}\n{}",
+            filter.n_modules(),
+            filter.byte_len(),
+            filter.k(),
+            keys_and_fpr(filter.estimated_keys(), filter.estimated_fpr())
         ));
     }
     match FilterBlockReader::new(bytes) {
@@ -40,6 +47,22 @@ pub fn description(bytes: &[u8]) -> Result<String, Box<dyn Error>> {
                 .into())
         }
     }
+}
+
+fn keys_and_fpr(keys: Option<KeyEstimate>, fpr: f64) -> String {
+    let keys = keys.map_or("too many to estimate".into(), |estimate| {
+        format!("about {} ± {:.1}", estimate.keys, estimate.standard_error)
+    });
+    format!("keys: {keys}\nFPR: {fpr:.3e}\n")
+}
+
+/// The keys of a filter in compact bytes, and its FPR.
+fn estimates(filter: &[u8]) -> Option<(Option<KeyEstimate>, f64)> {
+    if let Ok(filter) = ModularView::from_compact(filter) {
+        return Some((filter.estimated_keys(), filter.estimated_fpr()));
+    }
+    let filter = BloomView::from_compact(filter).ok()?;
+    Some((filter.estimated_keys(), filter.estimated_fpr()))
 }
 
 fn filter_block(bytes: &[u8], block: &FilterBlockReader) -> String {
@@ -57,11 +80,11 @@ fn filter_block(bytes: &[u8], block: &FilterBlockReader) -> String {
         n_filters += 1;
         usable.extend(found.and_then(Result::ok).and_then(|filter| {
             room = room.checked_sub(filter.len())?;
-            BloomView::from_compact(filter).ok()
+            estimates(filter)
         }));
     }
-    let keys: Option<u64> = usable.iter().map(|filter| Some(filter.estimated_keys()?.keys)).sum();
-    let rates = usable.iter().map(BloomView::estimated_fpr);
+    let keys: Option<u64> = usable.iter().map(|(keys, _)| Some(keys.as_ref()?.keys)).sum();
+    let rates = usable.iter().map(|(_, fpr)| *fpr);
     let (sum, highest) = rates.fold((0.0, 0.0_f64), |(sum, highest), fpr| (sum + fpr, highest.max(fpr)));
     format!(
         "filter block: {n_filters} filters, none for {n_empty} ranges of {} bytes\nfilters that cannot be read: \

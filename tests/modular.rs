@@ -4,9 +4,12 @@ mod common;
 #[path = "common/standalone.rs"]
 mod standalone;
 
+use std::cell::Cell;
+
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::sizing::{self, MAX_MODULES, ModularSizing};
-use bloomline::variants::{ModularBloomFilter, ModularView};
+use bloomline::sstable::FilterPolicy;
+use bloomline::variants::{ModularBloomFilter, ModularView, OwnedModularView};
 use bloomline::{BloomView, BuildError, DecodeError, Kernel, MismatchError, StandaloneKind, hash_key, mix};
 use common::allocations::allocated;
 use common::decode::{forge_footer, modular_decoder_survives};
@@ -415,6 +418,35 @@ fn fewer_modules_have_every_key_at_a_higher_rate() {
         view.truncated(2).unwrap().truncated(3).map(|_| ()),
         error!(BuildError::Modules { n_modules: 3, most: 2 })
     );
+}
+
+/// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.
+#[test]
+fn an_owned_view_answers_as_a_view_and_finds_every_key_if_bytes_get_lost() {
+    struct Shrinking(Vec<u8>, Cell<usize>);
+    impl AsRef<[u8]> for Shrinking {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[..self.1.get()]
+        }
+    }
+    let bytes = sample().to_standalone();
+    let shrinking = || Shrinking(bytes.clone(), Cell::new(bytes.len()));
+    let owned = OwnedModularView::from_standalone(shrinking()).unwrap();
+    assert!(owned.as_view() == sample().as_view() && owned.as_view().verify() == Ok(()));
+    assert!(OwnedModularView::from_standalone(&bytes[1..]).is_err());
+    let damaged: Vec<u8> = [&[!bytes[0]], &bytes[1..]].concat();
+    assert!(OwnedModularView::from_standalone(&damaged).is_err());
+    let unverified = OwnedModularView::from_standalone_unverified(damaged).unwrap();
+    assert!(matches!(unverified.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
+    for length in 0..bytes.len() - FOOTER_BYTES {
+        owned.get_ref().1.set(length);
+        assert!((0..100).all(|i| owned.as_view().contains_hash(mix(i))), "{length} bytes");
+    }
+    let (policy, mut compact) = (FilterPolicy::with_fpr(0.0001).unwrap(), Vec::new());
+    policy.create_filter(0..10_000, &mut compact);
+    let owned = OwnedModularView::from_compact(compact).unwrap();
+    assert!((0..10_000).all(|key| owned.as_view().contains(key)) && !owned.as_view().contains(10_001));
+    assert!(matches!(owned.as_view().verify(), Err(DecodeError::NoChecksum)));
 }
 
 /// Damage in the last module does not matter to those who ask the first ones.

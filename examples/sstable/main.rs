@@ -47,7 +47,7 @@ fn run() -> Result<ExitCode> {
     let present = keys(file, count)?;
     // Keys have no line breaks, so these are missing. Each sorts right behind a present key.
     let missing: Vec<_> = present.iter().map(|key| [key, &b"\n"[..]].concat()).collect();
-    let databases = databases(&present, &FilterPolicy::with_bits_per_key(bits_per_key)?)?;
+    let databases = databases(&present, &FilterPolicy::with_bits_per_key(bits_per_key)?.with_one_module())?;
     let mut rounds = [const { [Vec::new(), Vec::new()] }; 3];
     for _ in 0..ROUNDS {
         // Each round times all databases, so that other load on the machine slows all of them.

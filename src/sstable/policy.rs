@@ -19,6 +19,11 @@ use crate::view::BloomView;
 /// Filters are [compact bytes](crate::format) with seed 0. They are self-describing, so a policy with any bits per key
 /// reads the filters of any other. A policy can be shared between threads.
 ///
+/// At false-positive rates of 0.1% and below, which is 15.6 bits per key and above, filters have two
+/// [modules](crate::variants::ModularBloomFilter), unless they are so small that whole blocks would waste more than two
+/// modules save. They save 6% of the bits at 0.1% and 10% at 0.01%, and an absent key still costs one cache line.
+/// [`BloomView::from_compact`] opens a filter of one module, and [`ModularView::from_compact`] one of two.
+///
 /// # Examples
 ///
 /// ```
@@ -72,9 +77,9 @@ impl FilterPolicy {
         Ok(Self { builder })
     }
 
-    /// This policy, but with filters of one module each, for a database that mostly asks for keys that it has. Their
-    /// lookups read one cache line instead of two. The bits per key stay if they were given, and rise if the
-    /// false-positive rate was.
+    /// This policy, but with filters of one module each, for a database that mostly asks for keys that it has, so that
+    /// each lookup reads one cache line. The bits per key stay if they were given, and rise if the false-positive rate
+    /// was.
     #[must_use]
     pub fn with_one_module(mut self) -> Self {
         self.builder.modules = None;

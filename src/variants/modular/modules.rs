@@ -39,6 +39,10 @@ impl<'a> Modules<'a> {
         self.blocks.as_slice().len() / self.n_blocks
     }
 
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.blocks.as_slice().as_flattened()
+    }
+
     /// The first `n_modules` modules, of 1 to all.
     pub(super) fn truncated(self, n_modules: usize) -> Self {
         let blocks = BlockSlice::new(&self.blocks.as_slice()[..n_modules * self.n_blocks]);

@@ -254,7 +254,7 @@ impl<'a> ModularView<'a> {
     /// Bytes of the modules: the filter's bytes without checksums and footer.
     #[inline]
     pub fn byte_len(&self) -> usize {
-        self.modules.blocks.as_slice().as_flattened().len()
+        self.modules.bytes().len()
     }
 
     /// The seed that keys are hashed with.
