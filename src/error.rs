@@ -376,6 +376,11 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::Length { found } if found % 64 == 2 => write!(
+                f,
+                "a compact filter of one module does not have {found} bytes: they may be several modules, which \
+                 `ModularView` reads, or were cut, or are something else"
+            ),
             Self::Length { found } => write!(
                 f,
                 "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not {found}: the bytes were \
@@ -383,8 +388,8 @@ impl fmt::Display for DecodeError {
             ),
             Self::Trailer { found } => write!(
                 f,
-                "a compact filter ends in a byte from 0x20 to 0x2f, not {found:#04x}: the bytes were cut or damaged, \
-                 or are of a newer version"
+                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has modules, not \
+                 {found:#04x}: the bytes were cut or damaged, or are of a newer version"
             ),
             Self::Slice { start, end, found } => write!(
                 f,
@@ -573,9 +578,14 @@ mod tests {
                  or are something else",
             ),
             (
+                DecodeError::Length { found: 130 },
+                "a compact filter of one module does not have 130 bytes: they may be several modules, which \
+                 `ModularView` reads, or were cut, or are something else",
+            ),
+            (
                 DecodeError::Trailer { found: 0x35 },
-                "a compact filter ends in a byte from 0x20 to 0x2f, not 0x35: the bytes were cut or damaged, or are \
-                 of a newer version",
+                "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has modules, not 0x35: the \
+                 bytes were cut or damaged, or are of a newer version",
             ),
             (
                 DecodeError::NoFilter { range: 9, n_filters: 9 },

@@ -3,7 +3,8 @@
 use core::ffi::c_void;
 use core::slice;
 
-use bloomline_core::{BloomView, DecodeError};
+use bloomline_core::variants::ModularView;
+use bloomline_core::{BloomView, DecodeError, hash_key};
 use memmap2::Mmap;
 
 use crate::buffer::{borrowed_bytes, boxed, not_null};
@@ -211,7 +212,7 @@ pub unsafe extern "C" fn bloomline_compact_contains(
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
         // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
         let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains(key)))
+        Ok(compact_contains(bytes, hash_key(key, 0)))
     })
 }
 
@@ -221,6 +222,11 @@ pub unsafe extern "C" fn bloomline_compact_contains_hash(bytes: *const c_void, n
     or_record(true, || {
         // SAFETY: the caller keeps the bytes of a filter readable and unchanged during the call.
         let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        Ok(BloomView::from_compact(bytes).map_or(true, |view| view.contains_hash(hash)))
+        Ok(compact_contains(bytes, hash))
     })
+}
+
+fn compact_contains(bytes: &[u8], hash: u64) -> bool {
+    let modules = || ModularView::from_compact(bytes).map(|view| view.contains_hash(hash));
+    BloomView::from_compact(bytes).map(|view| view.contains_hash(hash)).or_else(|_| modules()).unwrap_or(true)
 }

@@ -851,6 +851,23 @@ static void policies_agree(const bloomline_policy_t *policy) {
   }
 }
 
+static void policies_of_low_rates(void) {
+  uint64_t hashes[3000];
+  for (uint64_t i = 0; i < 3000; ++i) hashes[i] = bloomline_mix(i);
+  bloomline_policy_t *policy = bloomline_policy_with_fpr(0.0001);
+  size_t length;
+  char *filter = bloomline_policy_create_filter_from_hashes(policy, hashes, 3000, &length);
+  CHECK(filter != NULL && length % 64 == 2);
+  for (uint64_t i = 0; i < 3000; ++i) CHECK(bloomline_compact_contains_hash(filter, length, hashes[i]));
+  SUCCEEDS(!bloomline_compact_contains_hash(filter, length, bloomline_mix(4000)));
+  SUCCEEDS(!bloomline_policy_key_may_match(policy, "cat", 3, filter, length));
+  SUCCEEDS(!bloomline_compact_contains(filter, length, "cat", 3));
+  FAILS(BLOOMLINE_DECODE, "several modules", bloomline_view_from_compact(filter, length) == NULL);
+  CHECK(bloomline_policy_unusable_filters(policy) == 0);
+  bloomline_free(filter);
+  bloomline_policy_free(policy);
+}
+
 static void policies(void) {
   const char *keys[3] = {"ant", NULL, "bee"};
   size_t lengths[3] = {3, 0, 3}, length;
@@ -1041,6 +1058,7 @@ int main(int argc, char **argv) {
   files();
   builders();
   policies();
+  policies_of_low_rates();
   goldens();
   two_threads_look_up_at_once();
   threads_insert_at_once();
