@@ -376,7 +376,7 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Length { found } if found % 64 == 2 => write!(
+            Self::Length { found } if found % 64 == 2 && found > 64 => write!(
                 f,
                 "a compact filter of one module does not have {found} bytes: they may be several modules, which \
                  `ModularView` reads, or were cut, or are something else"
