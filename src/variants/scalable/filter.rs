@@ -4,7 +4,6 @@
 use alloc::vec::Vec;
 use core::{fmt, mem};
 
-use super::super::modular::next;
 use super::series::{GROWTH, MOST_FILTERS, Series, TIGHTENING};
 use crate::bitmap;
 use crate::error::{BuildError, MismatchError};
@@ -15,6 +14,7 @@ use crate::key::Key;
 use crate::limits::MIN_FPR;
 use crate::memory::{OutOfMemory, or_abort, reserve};
 use crate::sizing;
+use crate::variants::modular::next;
 
 /// A filter that grows with its keys and keeps the requested false-positive rate, however many come.
 ///
@@ -44,7 +44,7 @@ use crate::sizing;
 /// A scalable filter needs the most memory just after it has grown, 4.5 times as much as one filter with one key over
 /// the initial capacity, and 3.3 to 3.7 times at later steps. At 100 times the initial capacity it needs 1.71 times as
 /// much at 0.1%, and 1.53 times at 0.01%, because at these rates each filter has [two
-/// modules](super::ModularBloomFilter).
+/// modules](crate::variants::ModularBloomFilter).
 ///
 /// A lookup probes all filters, so it is slower the more there are. In seven, it is two to three times slower than in
 /// one if you look up by key, and four to seven times if by hash, most in large filters.
@@ -555,7 +555,7 @@ impl ScalableBloomFilter {
         &self.filters
     }
 
-    /// Number of [modules](super::ModularBloomFilter) of each filter: 2 at a false-positive rate of 0.1% or below, else
+    /// Number of [modules](crate::variants::ModularBloomFilter) of each filter: 2 at a false-positive rate of 0.1% or below, else
     /// 1.
     pub fn n_modules(&self) -> usize {
         1 + usize::from(self.series.has_seconds)
