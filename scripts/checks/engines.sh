@@ -5,8 +5,7 @@ engines() {
     enter adapters
     step cargo fmt --check
     step linted cargo test --locked --all-features
-    # rusty-leveldb has undefined behaviour, which crashes on some other CPUs.
-    for example in surrealkv slatedb slatedb_prefixes object_store $([ "$(uname -m)" != x86_64 ] || echo rusty_leveldb); do
+    for example in slatedb_prefixes object_store; do
         step linted cargo run --quiet --locked --all-features --example "$example"
     done
     step linted cargo bench --profile dev --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
