@@ -11,7 +11,7 @@ engines() {
     step linted cargo bench --profile dev --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
 }
 
-## engines_bench [ARGUMENTS]   compares them with the engines' own, and writes docs/engines.md
+## engines_bench               compares them with the engines' own, and writes docs/engines.md
 engines_bench() {
-    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines -- "$@"
+    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines
 }
