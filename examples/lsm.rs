@@ -15,7 +15,11 @@ use std::time::Instant;
 use bloomline::bank::{FilterBank, SlotBitmap};
 use bloomline::{BloomFilter, BuildError};
 
-const BITS_PER_KEY: usize = 10;
+const TABLES: u64 = 8;
+/// Of each table's filter.
+const MIB: u64 = 16;
+const BITS_PER_KEY: u64 = 10;
+const KEYS_IN_TABLE: u64 = (MIB << 23) / BITS_PER_KEY;
 const GETS: usize = 16 * 1024;
 const GETS_AT_ONCE: usize = 1024;
 const ROUNDS: usize = 15;
@@ -83,19 +87,11 @@ fn key(number: u64) -> [u8; 16] {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = pico_args::Arguments::from_env();
-    let n_tables: u32 = arguments.opt_value_from_str("--tables")?.unwrap_or(8);
-    let mib: u32 = arguments.opt_value_from_str("--filter")?.unwrap_or(16);
-    let arguments = arguments.finish();
-    if !(1..=64).contains(&n_tables) || !(1..=1024).contains(&mib) || !arguments.is_empty() {
-        return Err("usage: lsm [--tables NUMBER, 1 to 64] [--filter MIB of each table, 1 to 1024]".into());
-    }
-    let keys_in_table = (u64::from(mib) << 23) / BITS_PER_KEY as u64;
-    let tables: Vec<BloomFilter> = (0..u64::from(n_tables))
+    let tables: Vec<BloomFilter> = (0..TABLES)
         .map(|table| {
-            let mut filter = BloomFilter::with_bits_per_key(keys_in_table as usize, BITS_PER_KEY as f64)?;
-            for start in (0..keys_in_table).step_by(GETS) {
-                let numbers = start..(start + GETS as u64).min(keys_in_table);
+            let mut filter = BloomFilter::with_bits_per_key(KEYS_IN_TABLE as usize, BITS_PER_KEY as f64)?;
+            for start in (0..KEYS_IN_TABLE).step_by(GETS) {
+                let numbers = start..(start + GETS as u64).min(KEYS_IN_TABLE);
                 let hashes: Vec<u64> =
                     numbers.map(|number| filter.hash_key(key(table << 40 | number))).collect();
                 filter.insert_batch(&hashes);
@@ -123,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     println!(
-        "{n_tables} tables, each of {keys_in_table} keys with a filter of {mib} MiB; lookups of absent keys"
+        "{TABLES} tables, each of {KEYS_IN_TABLE} keys with a filter of {MIB} MiB; lookups of absent keys"
     );
     println!();
     println!("{:<38} {:>10} {:>10}", "", "ns per key", "speed");
@@ -134,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for ((name, _), median) in WAYS.iter().zip(medians) {
         println!("{name:<38} {median:>10.0} {:>8.1} x", medians[0] / median);
     }
-    let lookups = (ROUNDS * GETS * WAYS.len()) as f64 * f64::from(n_tables);
+    let lookups = (ROUNDS * GETS * WAYS.len()) as f64 * TABLES as f64;
     let fpr = positives as f64 / lookups;
     println!();
     println!("{lookups:.0} filter lookups, false-positive rate {:.3} %", 100.0 * fpr);

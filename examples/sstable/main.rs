@@ -1,11 +1,14 @@
 //! Gets of missing and present keys from tables without filters, with standard Bloom filters (LevelDB has this kind) and
-//! with bloomline's. `cargo run --release --example sstable -- --help` lists the options.
+//! with bloomline's.
 //!
-//! Exits with code 1 if a get is wrong, 2 if an argument is wrong or a file cannot be read or written.
+//! ```text
+//! cargo run --release --example sstable -- [KEYS]      # default: 50000
+//! ```
+//!
+//! Exits with code 1 if a get is wrong, or a file cannot be read or written.
 
 mod table;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs, process};
@@ -16,38 +19,16 @@ use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use table::{Result, Table};
 
-const HELP: &str = "\
---keys FILE           use the lines of FILE as keys
---count N             or generate N keys (default 50000)
---bits-per-key BITS   size of the filters (default 10)";
+const BITS_PER_KEY: f64 = 10.0;
 /// They overlap, as in level 0 of an LSM tree: a get may have to search all of them.
 const TABLES: usize = 4;
 const ROUNDS: usize = 5;
 
-fn main() -> ExitCode {
-    run().unwrap_or_else(|error| {
-        eprintln!("error: {error} (see --help)");
-        ExitCode::from(2)
-    })
-}
-
-fn run() -> Result<ExitCode> {
-    let mut arguments = pico_args::Arguments::from_env();
-    if arguments.contains(["-h", "--help"]) {
-        println!("{HELP}");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let file = arguments.opt_value_from_os_str("--keys", |path| Result::Ok(path.into()))?;
-    let count = arguments.opt_value_from_str("--count")?.unwrap_or(50_000);
-    let bits_per_key = arguments.opt_value_from_str("--bits-per-key")?.unwrap_or(10.0);
-    if let Some(unknown) = arguments.finish().first() {
-        return Err(format!("{} is not an option", unknown.display()).into());
-    }
-
-    let present = keys(file, count)?;
-    // Keys have no line breaks, so these are missing. Each sorts right behind a present key.
-    let missing: Vec<_> = present.iter().map(|key| [key, &b"\n"[..]].concat()).collect();
-    let databases = databases(&present, &FilterPolicy::with_bits_per_key(bits_per_key)?.with_one_module())?;
+fn main() -> Result<ExitCode> {
+    let present = keys(env::args().nth(1).map_or(Ok(50_000), |number| number.parse())?);
+    // Each of these sorts right behind a present key.
+    let missing: Vec<_> = present.iter().map(|key| format!("{key}\n")).collect();
+    let databases = databases(&present, &FilterPolicy::with_bits_per_key(BITS_PER_KEY)?)?;
     let mut rounds = [const { [Vec::new(), Vec::new()] }; 3];
     for _ in 0..ROUNDS {
         // Each round times all databases, so that other load on the machine slows all of them.
@@ -58,7 +39,7 @@ fn run() -> Result<ExitCode> {
     }
 
     let (n, tables, mut wrong, mut missing_ns) = (present.len(), databases[0].len(), 0, Vec::new());
-    println!("{n} keys in {tables} tables, files in memory; filters of {bits_per_key} bits per key\n");
+    println!("{n} keys in {tables} tables, files in memory; filters of {BITS_PER_KEY} bits per key\n");
     println!("             false      a missing get        a present get      keys");
     println!("filter     positives    reads        ns     reads        ns     lost");
     for (name, rounds) in ["none", "standard", "bloomline"].iter().zip(&mut rounds) {
@@ -76,26 +57,20 @@ fn run() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(wrong > 0)))
 }
 
-/// The lines of the file, or generated keys, in random order.
-fn keys(file: Option<PathBuf>, count: u64) -> Result<Vec<Vec<u8>>> {
-    let lines = match &file {
-        Some(path) => fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?,
-        None => (0..count).flat_map(|i| format!("user{i:012}\n").into_bytes()).collect(),
-    };
-    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let mut keys: Vec<_> = lines.map(Vec::from).collect();
-    keys.sort_by_cached_key(|key| (hash_key(key, 1), key.clone()));
-    keys.dedup();
-    if keys.is_empty() { Err("there are no keys: use another --keys or --count".into()) } else { Ok(keys) }
+/// Keys in random order, at least one.
+fn keys(count: u64) -> Vec<String> {
+    let mut keys: Vec<_> = (0..count.max(1)).map(|i| format!("user{i:012}")).collect();
+    keys.sort_by_cached_key(|key| hash_key(key, 1));
+    keys
 }
 
 type Tables = Vec<(Table, Option<StandardBloomFilter>)>;
 
 /// Tables without filters, with standard filters beside them, and with bloomline's filters in them.
-fn databases(keys: &[Vec<u8>], policy: &FilterPolicy) -> Result<[Tables; 3]> {
+fn databases(keys: &[String], policy: &FilterPolicy) -> Result<[Tables; 3]> {
     let mut databases = [const { Vec::new() }; 3];
     for keys in keys.chunks(keys.len().div_ceil(TABLES)) {
-        let mut entries: Vec<_> = keys.iter().map(|key| (&**key, &[0; 100][..])).collect();
+        let mut entries: Vec<_> = keys.iter().map(|key| (key.as_bytes(), &[0; 100][..])).collect();
         entries.sort_unstable();
         let path = env::temp_dir().join(format!("bloomline-{}", process::id()));
         table::write(&path, &entries, policy)?;
@@ -118,14 +93,14 @@ struct Gets {
     ns: f64,
 }
 
-fn gets(tables: &Tables, keys: &[Vec<u8>]) -> Result<Gets> {
+fn gets(tables: &Tables, keys: &[String]) -> Result<Gets> {
     let reads = || tables.iter().map(|(table, _)| table.reads.get()).sum::<u64>();
     let (reads_before, mut found, start) = (reads(), 0, Instant::now());
     for key in keys {
         let hash = hash_key(key, 0);
         for (table, standard) in tables {
             let is_possibly_present = standard.as_ref().is_none_or(|filter| filter.contains_hash(hash));
-            if is_possibly_present && table.get(key, hash)?.is_some() {
+            if is_possibly_present && table.get(key.as_bytes(), hash)?.is_some() {
                 found += 1;
                 break;
             }

@@ -48,7 +48,7 @@ emulated() {
     shift 4
     export RUSTUP_TOOLCHAIN=$toolchain RUSTC_BOOTSTRAP=1
     EXPECT_KERNELS=$kernels step tests "${build[@]}" --target "$target" "$@"
-    step cargo run --release --quiet "${build[@]}" --target "$target" --example sstable -- --count 5000
+    step cargo run --release --quiet "${build[@]}" --target "$target" --example sstable -- 5000
 }
 
 # Prepares to build and run for Linux on another CPU: sets `target`, `toolchain` and `build`, and exports linker and runner.

@@ -5,14 +5,13 @@ engines() {
     enter adapters
     step cargo fmt --check
     step linted cargo test --locked --all-features
-    # rusty-leveldb has undefined behaviour, which crashes on some other CPUs.
-    for example in surrealkv slatedb slatedb_prefixes object_store $([ "$(uname -m)" != x86_64 ] || echo rusty_leveldb); do
+    for example in slatedb_prefixes object_store; do
         step linted cargo run --quiet --locked --all-features --example "$example"
     done
     step linted cargo bench --profile dev --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
 }
 
-## engines_bench [ARGUMENTS]   compares them with the engines' own, and writes docs/engines.md
+## engines_bench               compares them with the engines' own, and writes docs/engines.md
 engines_bench() {
-    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines -- "$@"
+    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines
 }

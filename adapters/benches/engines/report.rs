@@ -1,14 +1,11 @@
-//! What the engines' measurements have in common, and the page and the plot that are made of them.
+//! What the engines' measurements have in common, and the page that is made of them.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use anyhow::Result;
 
 pub struct Options {
     pub keys: u64,
@@ -56,17 +53,15 @@ pub struct Cost {
 }
 
 impl Cost {
-    fn ratio(&self) -> f64 {
-        self.ratio[1]
-    }
-
-    fn ratio_text(&self) -> String {
-        match (self.ratio() * 100.0).round() / 100.0 {
-            _ if self.ratio() == 1.0 => "1".to_owned(),
+    fn cells(&self) -> String {
+        let [low, ratio, high] = self.ratio;
+        let ratio = match (ratio * 100.0).round() / 100.0 {
+            _ if self.ratio == [1.0; 3] => "1".to_owned(),
             // Rounds of one database differ by as much.
-            0.95..=1.05 => "equal".to_owned(),
-            ratio => format!("{ratio:.2}"),
-        }
+            0.95..=1.05 => format!("equal ({low:.2}–{high:.2})"),
+            ratio => format!("{ratio:.2} ({low:.2}–{high:.2})"),
+        };
+        format!("{:.2} | {ratio}", self.microseconds)
     }
 }
 
@@ -96,14 +91,11 @@ pub fn microseconds(start: Instant, operations: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / operations as f64
 }
 
-/// Writes `engines.md` and `plots/engines.svg` in a directory, and the page to standard output.
+/// Writes `engines.md` in a directory, and the page to standard output.
 pub fn write(options: &Options, tables: &[Table], directory: &Path) -> Result<()> {
     let page = page(options, tables);
     print!("{page}");
-    fs::create_dir_all(directory.join("plots"))?;
-    fs::write(directory.join("engines.md"), page)?;
-    let plot = directory.join("plots/engines.svg");
-    draw(&plot, tables).map_err(|error| anyhow!("cannot draw {}: {error}", plot.display()))
+    Ok(fs::write(directory.join("engines.md"), page)?)
 }
 
 fn page(options: &Options, tables: &[Table]) -> String {
@@ -114,8 +106,7 @@ fn page(options: &Options, tables: &[Table]) -> String {
          {} keys of 16 bytes, values of 100 bytes. Each of {} rounds runs every database with the same keys. Times are \
          medians over the rounds; \"÷ own\" is the time divided by the time with the engine's own filter in the same \
          round: median (quartiles). A median from 0.95 to 1.05 counts as equal. FPR: false positives per filter query \
-         of missing gets.\n\n\
-         ![False-positive rate and time of a missing get, by engine and filter](plots/engines.svg)\n",
+         of missing gets.\n",
         output("date -u +%F"),
         output(concat!("'", env!("CARGO_MANIFEST_DIR"), "/../scripts/cpu'")),
         grouped(options.keys),
@@ -129,12 +120,6 @@ fn page(options: &Options, tables: &[Table]) -> String {
              |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
         );
         for row in rows {
-            let cells = |cost: Cost| match cost.ratio {
-                [1.0, 1.0, 1.0] => format!("{:.2} | {}", cost.microseconds, cost.ratio_text()),
-                [low, _, high] => {
-                    format!("{:.2} | {} ({low:.2}–{high:.2})", cost.microseconds, cost.ratio_text())
-                }
-            };
             page += &format!(
                 "| {} | {} | {} | {} | {} | {} | {} |\n",
                 row.filter,
@@ -142,8 +127,8 @@ fn page(options: &Options, tables: &[Table]) -> String {
                 grouped(row.queries),
                 grouped(row.false_positives),
                 row.fpr().map_or_else(|| "–".to_owned(), |fpr| format!("{:.3} %", fpr * 100.0)),
-                cells(row.missing),
-                cells(row.present),
+                row.missing.cells(),
+                row.present.cells(),
             );
         }
     }
@@ -167,70 +152,4 @@ fn grouped(number: u64) -> String {
 fn output(script: &str) -> String {
     let output = Command::new("sh").args(["-c", script]).env("LC_ALL", "C").output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-const WIDTH: u32 = 860;
-const BAR: u32 = 20;
-const HEADING: u32 = 34;
-const PANEL: RGBColor = RGBColor(252, 252, 252);
-const INK: RGBColor = RGBColor(40, 40, 40);
-const BLOOMLINE: RGBColor = RGBColor(213, 62, 0);
-const OTHER: RGBColor = RGBColor(0, 100, 180);
-const NONE: RGBColor = RGBColor(150, 150, 150);
-/// Where the two columns of bars start, and how long the longest bar is.
-const COLUMNS: [i32; 2] = [330, 620];
-const LONGEST: f64 = 160.0;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// Two columns of bars, each of one scale, on a light background of their own so that they are readable on dark pages.
-fn draw(path: &Path, tables: &[Table]) -> Result<(), Box<dyn std::error::Error>> {
-    let rows = || tables.iter().flat_map(|table| &table.rows);
-    let height = 60 + HEADING * tables.len() as u32 + BAR * rows().count() as u32;
-    let root: Area = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
-    root.fill(&PANEL)?;
-    text(&root, "false-positive rate", (COLUMNS[0], 22), 15)?;
-    text(&root, "missing get ÷ with the engine's own filter", (COLUMNS[1] - 60, 22), 15)?;
-    let highest = rows().filter_map(Row::fpr).fold(f64::MIN_POSITIVE, f64::max);
-    let slowest = rows().filter(|row| row.fpr().is_some()).map(|row| row.missing.ratio()).fold(1.0, f64::max);
-    let mut y = 40;
-    for table in tables {
-        text(&root, &table.title, (14, y + HEADING as i32 / 2), 15)?;
-        y += HEADING as i32;
-        for row in &table.rows {
-            let color = match row.fpr() {
-                None => NONE,
-                Some(_) if row.filter.starts_with("bloomline") => BLOOMLINE,
-                Some(_) => OTHER,
-            };
-            let middle = y + BAR as i32 / 2;
-            text(&root, &row.filter, (30, middle), 14)?;
-            let fpr = row.fpr().unwrap_or(1.0);
-            let fpr_text =
-                row.fpr().map_or_else(|| "no filter".to_owned(), |fpr| format!("{:.2} %", fpr * 100.0));
-            for (x, part, label) in [
-                (COLUMNS[0], fpr / highest, fpr_text),
-                (COLUMNS[1], row.missing.ratio() / slowest, row.missing.ratio_text()),
-            ] {
-                let end = x + (part.min(1.1) * LONGEST) as i32;
-                let (top, bottom) = (y + 3, y + BAR as i32 - 3);
-                root.draw(&Rectangle::new([(x, top), (end, bottom)], color.filled()))?;
-                if part > 1.1 {
-                    // The bar is cut.
-                    let gap = [(end - 16, bottom), (end - 10, top), (end - 5, top), (end - 11, bottom)];
-                    root.draw(&Polygon::new(gap, PANEL.filled()))?;
-                }
-                text(&root, &label, (end + 6, middle), 14)?;
-            }
-            y += BAR as i32;
-        }
-    }
-    root.present()?;
-    Ok(())
-}
-
-fn text(root: &Area, text: &str, at: (i32, i32), size: u32) -> Result<(), Box<dyn std::error::Error>> {
-    let style = ("sans-serif", size).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
-    root.draw(&Text::new(text.to_owned(), at, style))?;
-    Ok(())
 }
