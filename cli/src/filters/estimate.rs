@@ -106,6 +106,7 @@ impl Side {
                 (Some(filter), keys)
             }
             Part::Growing(filter) => match filter.filters() {
+                // Its first module, if it has two.
                 [only] => (Some(Fixed::Blocked(only.clone())), Number::Known(filter.inserted_keys())),
                 // After `merge`, keys of both are counted twice.
                 _ => (None, Number::AtMost(filter.inserted_keys())),

@@ -261,7 +261,13 @@ impl<'a> About<'a> {
         let (n_filters, n_blocks) = (filter.filters().len() as u64, filter.byte_len() as u64 / 64);
         self.set("filters", n_filters);
         self.set("blocks", n_blocks);
-        let size = format!("{}, {} of 64 bytes", counted(n_filters, "filter"), counted(n_blocks, "block"));
+        let n_modules = filter.n_modules() as u64;
+        self.set("modules", n_modules);
+        let mut size =
+            format!("{}, {} of 64 bytes", counted(n_filters, "filter"), counted(n_blocks, "block"));
+        if n_modules > 1 {
+            size += ", in two modules of each filter";
+        }
         self.shape(size, filter.filters().first().map_or(0, BloomFilter::k));
         self.seed(filter.seed());
         let keys = filter.inserted_keys();

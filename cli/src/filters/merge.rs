@@ -1,7 +1,7 @@
 //! `bloomline merge`
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -150,11 +150,7 @@ impl Merged {
             (ours, _) => {
                 let is_fixed = matches!(ours, Made::Fixed(_));
                 let (fixed, growing) = if is_fixed { (first, name) } else { (name, first) };
-                let remedy = match theirs {
-                    Some(_) => format!("first run `{}`", grow_command(Path::new(fixed), None, None)),
-                    None => "keep both".into(),
-                };
-                bail!("{fixed}: of fixed size, and {growing} grows: they cannot be merged ({remedy})");
+                bail!("{fixed}: of fixed size, and {growing} grows: they cannot be merged (keep both)");
             }
         }
         self.files.push((name.clone(), part.n_blocks()));
