@@ -193,6 +193,6 @@ fn no_other_commands_are_suggested() {
         }
     }
     found.sort();
-    let expected = ["dedup.rs"; 3].iter().chain(&["grow.rs"; 2]).chain(&["merge.rs"; 2]).chain(&["state.rs"]);
+    let expected = ["dedup.rs"; 3].iter().chain(&["grow.rs"; 2]).chain(&["merge.rs"]).chain(&["state.rs"]);
     assert!(found.iter().eq(expected.copied()), "{found:?}");
 }
