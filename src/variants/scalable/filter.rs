@@ -148,7 +148,8 @@ impl ScalableBloomFilter {
 
     fn with_series(series: Series) -> Result<Self, BuildError> {
         let first = BloomFilter::with_blocks(series.n_blocks(0)?, series.k.get())?;
-        let second = series.has_seconds.then(|| first.try_clone()).transpose()?;
+        // Not a copy, which would touch every page.
+        let second = series.has_seconds.then(|| first.try_empty(first.n_blocks())).transpose()?;
         let (filters, seconds) = (alloc::vec![first], second.into_iter().collect());
         let (older, newest) = (Vec::new(), Load { keys: 0, capacity: series.capacity(0) });
         Ok(Self { filters, seconds, older, newest, series, next: 1, fpr: series.fpr, seed: Seed::DEFAULT })
