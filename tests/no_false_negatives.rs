@@ -370,7 +370,9 @@ fn a_builder_has_the_kernel_the_memory_and_the_bits_per_key_that_were_asked_for(
             common::allocations::allocated(|| (0..1_000).for_each(|i| builder.insert_hash(mix(i))));
         assert_eq!((bytes, builder.finish().unwrap().kernel()), (0, kernel));
     }
-    assert_eq!(FilterPolicy::with_bits_per_key(10.5).unwrap().bits_per_key(), 10.5);
+    for bits_per_key in [10.5, 20.3] {
+        assert_eq!(FilterPolicy::with_bits_per_key(bits_per_key).unwrap().bits_per_key(), bits_per_key);
+    }
 }
 
 #[test]

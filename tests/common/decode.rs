@@ -9,6 +9,7 @@ use bloomline::{AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, DecodeE
 use xxhash_rust::xxh64::xxh64;
 
 use super::allocations::allocated as allocated_by;
+use super::modular::has;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -21,11 +22,13 @@ pub fn check(input: Input<'_>) {
     // An allocation of exactly these bytes, so that the address sanitizer detects a read past their end.
     let bytes: Box<[u8]> = bytes.into();
     decoders_survive(&bytes, key);
+    decoders_survive(&forge_compact_modules(&bytes, key), key);
     // No fuzzer guesses the checksums or the check value of the hash. Setting them reaches the code behind these
     // checks.
     if let Some(mut forged) = forge(&bytes) {
         decoders_survive(&forged, key);
-        scalable_decoder_survives(&forge_scalable(&forged, key));
+        scalable_decoder_survives(&forge_scalable(&forged, 1, key));
+        scalable_decoder_survives(&forge_scalable(&forged, 2, key));
         forged.last_chunk_mut::<64>().expect("a footer")[56..].copy_from_slice(b"\x89blstd\r\n");
         standard_decoder_survives(&forged);
         modular_decoder_survives(&forge_modular(&forged, key));
@@ -59,8 +62,9 @@ pub fn filter_block_survives(block: &[u8], key: &[u8]) {
         assert_eq!(reader.key_may_match(offset, key), answer.unwrap_or(true));
         if let Ok(answer) = answer {
             let filter = reader.filter_of(offset).expect("it was just queried");
-            let view = BloomView::from_compact(filter).expect("it was just decoded");
-            assert_eq!(view.contains(key), answer);
+            let of_modules = ModularView::from_compact(filter).map(|view| view.contains(key));
+            let of_one = BloomView::from_compact(filter).map(|view| view.contains(key));
+            assert_eq!(of_modules.or(of_one), Ok(answer));
         }
     }
 }
@@ -159,6 +163,14 @@ fn forge_modular(filter: &[u8], key: &[u8]) -> Vec<u8> {
     forged
 }
 
+/// As many of the bytes as are whole modules, and their number and trailer from the key.
+fn forge_compact_modules(bytes: &[u8], key: &[u8]) -> Vec<u8> {
+    let byte = |at: usize| key.get(at).copied().unwrap_or(2);
+    let n_modules = usize::from(byte(0) % 20);
+    let n_blocks = bytes.len() / 64 / n_modules.max(1) * n_modules;
+    [&bytes[..64 * n_blocks], &[n_modules as u8, 0x30 | byte(1) & 15]].concat()
+}
+
 /// Sets the number of blocks that matches the length, which no fuzzer guesses either, and the magic of a counting
 /// filter.
 fn forge_counting(bytes: &mut [u8]) {
@@ -169,17 +181,19 @@ fn forge_counting(bytes: &mut [u8]) {
     sign(footer);
 }
 
-/// The filter, followed by its keys and capacity and the footer of a scalable filter in which `key` flips bits.
-fn forge_scalable(filter: &[u8], key: &[u8]) -> Vec<u8> {
+/// The filter as each module, followed by its keys and capacity and the footer of a scalable filter in which `key` flips
+/// bits.
+fn forge_scalable(filter: &[u8], n_modules: u8, key: &[u8]) -> Vec<u8> {
     let written = include_bytes!("../golden/scalable-empty.bin").last_chunk::<88>().expect("a footer");
     let mut forged = *written;
     forged[..16].copy_from_slice(&[1_u64, 1].map(u64::to_le_bytes).concat());
     forged[24 + 16] = 1;
+    forged[24 + 43] = n_modules - 1;
     let changed =
         forged.iter_mut().enumerate().filter(|(at, _)| !(16..24).contains(at)).map(|(_, byte)| byte);
     changed.zip(key).for_each(|(byte, change)| *byte ^= change);
     forged[80..].copy_from_slice(&written[80..]);
-    forge_loads(&[filter, &forged].concat(), 1, |_| ())
+    forge_loads(&[&filter.repeat(n_modules.into())[..], &forged].concat(), 1, |_| ())
 }
 
 /// The keys and the capacity of each filter in the bytes of a scalable one.
@@ -214,12 +228,14 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     // Whole blocks, plus the padding that aligns them to a cache line.
     assert!(allocated <= bytes.len().next_multiple_of(64).max(64) + 64 && aligned[..] == *bytes);
     let owned = OwnedView::from_compact(&aligned);
+    let of_modules = compact_modules_survive(bytes, key);
     match opened(bytes, BloomView::from_compact) {
         Err(error) => {
-            assert!(may_match, "malformed bytes must not hide a key");
+            assert_eq!(may_match, of_modules.unwrap_or(true), "malformed bytes must not hide a key");
             assert_eq!(owned.err(), Some(error));
         }
         Ok(view) => {
+            assert!(of_modules.is_none(), "bytes of one module and of several");
             let owned = owned.expect("the view opened");
             assert_eq!(owned.as_view().contains(key), may_match);
             assert!(owned.as_view() == view);
@@ -252,6 +268,26 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
             assert_eq!(AtomicBloomFilter::from(copy).to_standalone(), without_keys);
         }
     }
+}
+
+/// The answer of compact modules, if the bytes are such: that of the modules, each read as a filter of its own.
+fn compact_modules_survive(bytes: &[u8], key: &[u8]) -> Option<bool> {
+    let (allocated, view) = allocated_by(|| ModularView::from_compact(bytes));
+    assert_eq!(allocated, 0);
+    let view = view.ok()?;
+    let (modules, &[_, trailer]) = bytes.split_last_chunk().expect("a number and a trailer");
+    let modules: Vec<_> = modules
+        .chunks(64 * view.n_blocks())
+        .map(|module| BloomFilter::from_compact(&[module, &[trailer - 0x10]].concat()).expect("blocks"))
+        .collect();
+    assert_eq!(modules.len(), view.n_modules());
+    let hashes: [u64; 64] = core::array::from_fn(|i| bloomline::mix(i as u64));
+    let mut found = [false; 64];
+    view.contains_batch(&hashes, &mut found);
+    for (hash, found) in hashes.into_iter().zip(found) {
+        assert_eq!([has(&modules, hash), view.contains_hash(hash)], [found; 2]);
+    }
+    Some(has(&modules, view.hash_key(key)))
 }
 
 /// Bytes that decode are written back unchanged. Only a successful decode allocates memory.
@@ -338,15 +374,17 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
         return;
     };
     let n_filters = filter.filters().len();
+    let n_modules = n_filters * filter.n_modules();
     // The blocks, the padding that aligns them to a cache line, and the lists of filters and of their keys, which have room
     // for four at least.
     assert!(
-        allocated < filter.byte_len() + 208 * n_filters.max(4),
+        allocated < filter.byte_len() + 208 * n_modules.max(4),
         "{allocated} bytes for {}",
         filter.byte_len()
     );
     // Lanes that the blocks of short filters share are stored up to eight times.
-    assert!(n_filters * 88 <= bytes.len() && filter.byte_len() < bytes.len() + n_filters * 4096);
+    assert!(n_modules * 72 + n_filters * 16 <= bytes.len());
+    assert!(filter.byte_len() < bytes.len() + n_modules * 4096);
     let again = filter.to_standalone();
     assert!(again.len() <= bytes.len());
     assert!(ScalableBloomFilter::from_standalone(&again).expect("our own bytes") == filter);

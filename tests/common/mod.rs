@@ -25,6 +25,7 @@ pub mod frontier;
 pub mod hash;
 pub mod lockstep;
 pub mod model;
+pub mod modular;
 pub mod scalable;
 pub mod sizing;
 pub mod standard;

@@ -7,6 +7,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, Kernel, mix};
 
 use super::decode::{forge_footer, loads_of, scalable_decoder_survives};
+use super::modular::hashes_of;
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
@@ -66,18 +67,49 @@ struct Model {
 /// false-positive rate. bloomline makes no others than 2 and 0.85, but reads them.
 pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f64) -> ScalableBloomFilter {
     let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
-    let (mut n_blocks, k) = (filter.filters()[0].n_blocks(), filter.filters()[0].k());
+    let n_blocks = filter.filters()[0].n_blocks();
+    with_modules(filter.n_modules(), n_blocks, initial_capacity, fpr, growth, tightening)
+}
+
+/// [`with_growth`] with this many modules in each filter, the first of at least so many blocks. bloomline makes second
+/// modules only at low rates, but reads them at any.
+fn with_modules(
+    n_modules: usize,
+    mut n_blocks: usize,
+    initial_capacity: usize,
+    fpr: f64,
+    growth: u8,
+    tightening: f64,
+) -> ScalableBloomFilter {
+    let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
+    let k = filter.filters()[0].k();
     loop {
         let module = BloomFilter::with_blocks(n_blocks, k).expect("enough memory").to_standalone();
-        let modules = module.repeat(filter.n_modules());
+        let modules = module.repeat(n_modules);
         let bytes = [&modules[..], filter.to_standalone().last_chunk::<88>().expect("a footer")].concat();
         let bytes = forge_footer(&forge_footer(&bytes, 41, &[growth]), 32, &tightening.to_le_bytes());
-        match ScalableBloomFilter::from_standalone(&bytes) {
+        match ScalableBloomFilter::from_standalone(&forge_footer(&bytes, 43, &[n_modules as u8 - 1])) {
             Ok(filter) => return filter,
             // Too small for the rate of the first filter.
             Err(_) => n_blocks += n_blocks / 20 + 1,
         }
     }
+}
+
+/// The first modules of all filters, then the second.
+fn modules_of(filter: &ScalableBloomFilter) -> Vec<BloomFilter> {
+    let (bytes, n_filters) = (filter.to_standalone(), filter.filters().len());
+    let mut rest = &bytes[..bytes.len() - 64 - 8 - 16 * n_filters];
+    let mut modules = Vec::new();
+    while let Some((before, footer)) = rest.split_last_chunk::<64>() {
+        let n_lanes = u64::from_le_bytes(footer[..8].try_into().expect("8 bytes")) as usize;
+        let (before, module) = rest.split_at(before.len() - 8 * n_lanes);
+        modules.push(BloomFilter::from_standalone(module).expect("our own bytes"));
+        rest = before;
+    }
+    modules.reverse();
+    assert!(modules.len() == n_filters * filter.n_modules() && modules[..n_filters] == *filter.filters());
+    modules
 }
 
 /// How many more keys the filters take.
@@ -94,7 +126,8 @@ pub fn scalable(input: Input<'_>) {
     // the model takes a hundred times as long for sixteen probes as for eight.
     let fpr = f64::from(input.fpr.max(16)) / 256.0;
     let tightening = 0.5 + f64::from(input.tightening) / 640.0;
-    let filter = with_growth(initial_capacity, fpr, growth, tightening);
+    let n_modules = usize::from(input.growth / 128) + 1;
+    let filter = with_modules(n_modules, 1, initial_capacity, fpr, growth, tightening);
     let mut model = Model {
         filter: filter.with_seed(input.seed).unwrap(),
         hashes: HashSet::new(),
@@ -162,7 +195,8 @@ impl Model {
             }
             Operation::Union(initial_capacity, growth, first, count) => {
                 let capacity = usize::from(*initial_capacity);
-                let other = with_growth(capacity, self.fpr, growth % 15 + 2, self.tightening);
+                let n_modules = self.filter.n_modules();
+                let other = with_modules(n_modules, 1, capacity, self.fpr, growth % 15 + 2, self.tightening);
                 let mut other = other.with_seed(self.filter.seed()).unwrap();
                 let first = u64::from(*first);
                 let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
@@ -262,7 +296,7 @@ impl Model {
         assert!(filters.iter().all(|filter| filter.k() == filters[0].k()));
         assert!(filters.iter().all(|filter| filter.seed() == self.filter.seed()));
         let size_bytes: usize = filters.iter().map(|filter| filter.byte_len()).sum();
-        assert_eq!(self.filter.byte_len(), size_bytes);
+        assert_eq!(self.filter.byte_len(), size_bytes * self.filter.n_modules());
     }
 
     /// Checks what holds for every filter. The model continues with the copy decoded from its bytes.
@@ -276,10 +310,17 @@ impl Model {
         let hashes: Vec<u64> = self.hashes.iter().copied().chain((0..64).map(mix)).collect();
         let mut found = vec![false; hashes.len()];
         self.filter.contains_batch(&hashes, &mut found);
+        let modules = modules_of(&self.filter);
+        let (firsts, seconds) = modules.split_at(self.filter.filters().len());
         for (at, &hash) in hashes.iter().enumerate() {
             assert!(found[at] || at >= self.hashes.len(), "a key was lost: batch");
             assert_eq!(self.filter.contains_hash(hash), found[at]);
-            assert_eq!(self.filter.filters().iter().any(|filter| filter.contains_hash(hash)), found[at]);
+            let mut pairs = (0..firsts.len()).map(|i| (&firsts[i], seconds.get(i)));
+            let second_hash = hashes_of(hash).nth(1).expect("a hash for each module");
+            let has = pairs.any(|(first, second)| {
+                first.contains_hash(hash) && second.is_none_or(|second| second.contains_hash(second_hash))
+            });
+            assert_eq!(has, found[at]);
             self.filter.prefetch(hash);
         }
     }

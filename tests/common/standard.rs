@@ -9,10 +9,10 @@ use bloomline::{BuildError, hash_key, mix};
 
 #[derive(Arbitrary, Debug)]
 pub struct Input<'a> {
-    k: u8,
-    size_bits: u16,
-    seed: u64,
-    operations: Vec<Operation<'a>>,
+    pub k: u8,
+    pub size_bits: u16,
+    pub seed: u64,
+    pub operations: Vec<Operation<'a>>,
 }
 
 /// Operations on the first of two filters of the same size.
@@ -32,7 +32,7 @@ pub enum Operation<'a> {
 }
 
 /// Longer programs find no more bugs than shorter ones.
-const MOST_OPERATIONS: usize = 64;
+pub const MOST_OPERATIONS: usize = 64;
 
 #[derive(Clone)]
 struct Model {
