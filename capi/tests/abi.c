@@ -827,7 +827,8 @@ static void builders(void) {
   CHECK(length == 0);
 }
 
-static void policies_agree(const bloomline_policy_t *policy) {
+/* With each other, and with the size of a filter of `KEYS` keys. */
+static void policies_agree(const bloomline_policy_t *policy, size_t size) {
   static char text[KEYS][16];
   static const char *keys[KEYS];
   static size_t lengths[KEYS];
@@ -837,12 +838,13 @@ static void policies_agree(const bloomline_policy_t *policy) {
     keys[i] = text[i];
   }
   hashes_of(0, hashes);
-  for (size_t n = 0; n <= KEYS; n += n < 128 ? 1 : 97) {
+  for (size_t n = 0; n <= KEYS; n += n < 127 ? 1 : 97) {
     size_t length, of_hashes;
     char *filter = bloomline_policy_create_filter(policy, keys, lengths, n, &length);
     char *same = bloomline_policy_create_filter_from_hashes(policy, hashes, n, &of_hashes);
     CHECK(filter != NULL && length != 0);
     CHECK(same != NULL && same_bytes(filter, length, same, of_hashes));
+    CHECK(n != KEYS || length == size);
     for (size_t i = 0; i < n; ++i) {
       CHECK(bloomline_policy_key_may_match(policy, keys[i], lengths[i], filter, length));
     }
@@ -874,11 +876,11 @@ static void policies(void) {
   uint64_t hash = 42;
   bloomline_policy_t *policy = bloomline_policy_with_fpr(0.001);
   CHECK(policy != NULL);
-  policies_agree(policy);
+  policies_agree(policy, 30 * 64 + 2); /* Two modules. */
   bloomline_policy_free(policy);
   policy = bloomline_policy_with_bits_per_key(10);
   CHECK(policy != NULL && strncmp(bloomline_policy_name(), "bloomline.", 10) == 0);
-  policies_agree(policy);
+  policies_agree(policy, 20 * 64 + 1);
 
   char *filter = bloomline_policy_create_filter(policy, keys, lengths, 3, &length);
   CHECK(filter != NULL);

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -91,7 +90,6 @@ class Watched : public leveldb::FilterPolicy {
   size_t repeats() const { return repeats_; }
   // Queries by the filter's number of keys; 0 for filters that this policy did not create.
   const std::map<size_t, size_t> &queries_by_keys() const { return queries_by_keys_; }
-  size_t keys_of(const std::string &filter) const { return n_keys_.at(filter); }
   const leveldb::FilterPolicy *inner() const { return policy_.get(); }
 
  private:
@@ -310,6 +308,12 @@ void appends_to_what_is_there() {
   const leveldb::Slice filter(filters.data() + before.size(), filters.size() - before.size());
   for (const leveldb::Slice &key : some) CHECK(policy->KeyMayMatch(key, filter), key.ToString() << " lost");
   CHECK(!policy->KeyMayMatch("cat", filter), "an absent key");
+  // More keys than it lists on the stack.
+  const std::vector<std::string> many = new_keys(1000, 0);
+  const std::vector<leveldb::Slice> slices(many.begin(), many.end());
+  std::string filter_of_many;
+  policy->CreateFilter(slices.data(), 1000, &filter_of_many);
+  CHECK(filter_of_many == Direct(10).filter(many), "another filter than that of the C functions");
   const size_t size = filters.size();
   policy->CreateFilter(nullptr, 0, &filters);
   CHECK(filters.size() > size, "nothing appended for no keys, which LevelDB may read as a filter of no keys");
@@ -419,115 +423,6 @@ void policies_may_change() {
   change_of_policy([] { return built_in_of(10); }, [] { return bloomline_of(10); }, false);
   change_of_policy([] { return bloomline_of(10); }, [] { return built_in_of(10); }, false);
   change_of_policy([] { return bloomline_of(6); }, [] { return bloomline_of(20); }, true);
-}
-
-// Two neighbouring sizes in bits per key: with the first, filters of so many keys take at most `bytes` in
-// total, with the second more.
-std::pair<double, double> bits_per_key_around(const std::map<size_t, size_t> &filters_by_keys, size_t bytes) {
-  double low = 1, high = 40;
-  while (high - low > 1e-3) {
-    const double middle = (low + high) / 2;
-    const Direct direct(middle);
-    size_t total = 0;
-    for (const auto &[n_keys, n_filters] : filters_by_keys) {
-      total += n_filters * direct.filter(new_keys(n_keys, uint64_t{1} << 40)).size();
-    }
-    (total <= bytes ? low : high) = middle;
-  }
-  return {low, high};
-}
-
-struct Filled {
-  std::map<size_t, size_t> filters_by_keys;
-  size_t bytes = 0;
-  double fpr = 0;
-};
-
-// Fills a database, checks that no key is lost, and measures the false-positive rate.
-Filled fill(Policy policy, size_t n_keys) {
-  const Directory directory;
-  const std::string path = directory / "database";
-  Watched watched(std::move(policy));
-  leveldb::Options options = options_of(&watched);
-  options.write_buffer_size = 32 << 20;
-  const Database database = open(path, options);
-  Model model(n_keys, 50);
-  model.fill(database.get());
-  compact(database.get());
-  model.check(database.get());
-  watched.forget_calls();
-  get_missing(database.get(), n_keys, 2 * n_keys);
-  Filled filled;
-  for (const std::string &filter : filters_of(path, watched.Name())) {
-    ++filled.filters_by_keys[watched.keys_of(filter)];
-    filled.bytes += filter.size();
-  }
-  filled.fpr = percent(watched.matched(), watched.queries());
-  return filled;
-}
-
-// At equal bytes, the false-positive rate is no higher than that of LevelDB's own filters. Ours come in steps
-// of 8 bytes, and none takes exactly as many: the rate is interpolated between two sizes, as its logarithm is
-// almost linear in the bytes.
-void is_as_good_in_as_many_bytes() {
-  const size_t n_keys = 5 * keys;
-  const Filled built_in = fill(built_in_of(10), n_keys);
-  const auto [bits_below, bits_above] = bits_per_key_around(built_in.filters_by_keys, built_in.bytes);
-  const Filled below = fill(bloomline_of(bits_below), n_keys), above = fill(bloomline_of(bits_above), n_keys);
-  CHECK(below.bytes < above.bytes, below.bytes << " and " << above.bytes << " bytes");
-  const double part = (static_cast<double>(built_in.bytes) - static_cast<double>(below.bytes)) /
-                      static_cast<double>(above.bytes - below.bytes);
-  const double between = below.fpr * std::pow(above.fpr / below.fpr, part);
-  size_t n_filters = 0, most = 0, most_keys = 0;
-  for (const auto &[n_keys_each, n] : built_in.filters_by_keys) {
-    n_filters += n;
-    if (n > most) most = n, most_keys = n_keys_each;
-  }
-  std::printf("  %zu keys, %zu filters, most of %zu keys\n", n_keys, n_filters, most_keys);
-  const auto row = [&](const char *whose, double bits_per_key, size_t bytes, double fpr) {
-    std::printf("    %-9s %7.3f bits per key %8zu bytes  false positives %.4f %%  ratio %.3f\n", whose,
-                bits_per_key, bytes, fpr, fpr / built_in.fpr);
-  };
-  row("built-in", 10, built_in.bytes, built_in.fpr);
-  row("bloomline", bits_below, below.bytes, below.fpr);
-  row("bloomline", bits_above, above.bytes, above.fpr);
-  row("between", bits_below + part * (bits_above - bits_below), built_in.bytes, between);
-  if (keys < kAllKeys) return;
-  CHECK(part > -0.01 && part < 1,
-        below.bytes << " and " << above.bytes << " bytes around " << built_in.bytes);
-  CHECK(between <= 1.05 * built_in.fpr, between / built_in.fpr << " times as many as LevelDB's own");
-}
-
-// One filter for a whole table, as other databases have: LevelDB never writes one, but its policy can.
-void is_better_for_a_whole_table() {
-  const size_t n_keys = 5 * keys;
-  const std::vector<std::string> present = new_keys(n_keys, 0);
-  const std::vector<leveldb::Slice> slices(present.begin(), present.end());
-  const auto filter_of = [&](const leveldb::FilterPolicy &policy) {
-    std::string filter;
-    policy.CreateFilter(slices.data(), static_cast<int>(slices.size()), &filter);
-    return filter;
-  };
-  const auto fpr_of = [&](const leveldb::FilterPolicy &policy, const std::string &filter) {
-    for (const leveldb::Slice &key : slices)
-      CHECK(policy.KeyMayMatch(key, filter), key.ToString() << " lost");
-    size_t matched = 0;
-    for (size_t i = 0; i < 4 * n_keys; ++i) matched += policy.KeyMayMatch(key_of(n_keys + i), filter);
-    return percent(matched, 4 * n_keys);
-  };
-  const Policy theirs = built_in_of(10);
-  const std::string their_filter = filter_of(*theirs);
-  // Blocks are 64 bytes, so the size is almost exact without a search.
-  const Policy ours = bloomline_of(10 - 1024 / static_cast<double>(n_keys));
-  const std::string our_filter = filter_of(*ours);
-  CHECK(our_filter.size() <= their_filter.size(), our_filter.size()
-                                                      << " bytes and not " << their_filter.size());
-  const double their_fpr = fpr_of(*theirs, their_filter), our_fpr = fpr_of(*ours, our_filter);
-  std::printf("  one filter of %zu keys:\n", n_keys);
-  std::printf("    built-in  %8zu bytes  %.4f %%\n", their_filter.size(), their_fpr);
-  std::printf("    bloomline %8zu bytes  %.4f %%  ratio %.3f\n", our_filter.size(), our_fpr,
-              our_fpr / their_fpr);
-  if (keys == kAllKeys) CHECK(our_fpr <= 0.8 * their_fpr, our_fpr / their_fpr << " times as many");
 }
 
 // Whether bytes can be a filter, by docs/format.md alone. If they can, nothing in them shows of which keys.
@@ -685,8 +580,7 @@ void damage(const std::string &path, const std::string &policy, const Damage &da
 // A database whose tables can be damaged, and read any number of times.
 class Damaged {
  public:
-  Damaged(std::function<Policy()> policy, size_t n_keys) : make_policy_(std::move(policy)), n_keys_(n_keys) {
-    policy_ = make_policy_();
+  explicit Damaged(size_t n_keys) : n_keys_(n_keys) {
     const Database database = open(path_, policy_.get());
     Model model(n_keys_, 50);
     model.fill(database.get());
@@ -705,7 +599,7 @@ class Damaged {
   // Calls `see` with each key's number and each call for it.
   Lost read(const leveldb::Options &extra, const leveldb::ReadOptions &how,
             const std::function<void(size_t, const Watched::Call &)> &see) const {
-    Watched policy(make_policy_());
+    Watched policy(bloomline_of(10));
     std::vector<Watched::Call> calls;
     policy.record(&calls);
     leveldb::Options options = options_of(&policy);
@@ -725,9 +619,7 @@ class Damaged {
       ++(hidden ? lost.by_filter : lost.by_leveldb);
     }
     // LevelDB may be built without RTTI, which dynamic_cast needs.
-    if (std::strcmp(policy.Name(), bloomline_policy_name()) == 0) {
-      lost.unusable = static_cast<const bloomline::LevelDBFilterPolicy *>(policy.inner())->unusable_filters();
-    }
+    lost.unusable = static_cast<const bloomline::LevelDBFilterPolicy *>(policy.inner())->unusable_filters();
     return lost;
   }
 
@@ -749,8 +641,7 @@ class Damaged {
  private:
   const Directory directory_;
   const std::string path_ = directory_ / "database";
-  std::function<Policy()> make_policy_;
-  Policy policy_;
+  const Policy policy_ = bloomline_of(10);
   size_t n_keys_;
 };
 
@@ -759,15 +650,14 @@ class Damaged {
 // can prevent that, nor can it detect a well-formed filter of other keys.
 void damaged_filter_blocks() {
   const size_t n_keys = std::min<size_t>(keys / 5, 2000);
-  const Damaged ours([] { return bloomline_of(10); }, n_keys), theirs([] { return built_in_of(10); }, n_keys);
+  const Damaged ours(n_keys);
   std::vector<std::string> own(n_keys);
-  const auto ignore = [](size_t, const Watched::Call &) {};
   ours.read({}, {}, [&](size_t i, const Watched::Call &call) { own[i] = call.filter; });
 
-  std::printf("  %-34s %6s %10s %18s %12s %18s\n", "gets of present keys", "gets", "unusable",
-              "lost: other filter", "by LevelDB", "built-in: lost");
+  std::printf("  %-34s %6s %10s %18s %12s\n", "gets of present keys", "gets", "unusable", "lost: other filter",
+              "by LevelDB");
   for (const Damage &kind : damages()) {
-    Damaged::Lost sum, their_sum;
+    Damaged::Lost sum;
     size_t gets = 0;
     ours.each_round(kind, [&](int round) {
       uint64_t malformed = 0;
@@ -787,14 +677,8 @@ void damaged_filter_blocks() {
       sum.unusable += lost.unusable;
       gets += n_keys;
     });
-    theirs.each_round(kind, [&](int) {
-      const Damaged::Lost lost = theirs.read({}, {}, ignore);
-      their_sum.by_filter += lost.by_filter;
-      their_sum.by_leveldb += lost.by_leveldb;
-    });
-    std::printf("  %-34s %6zu %10llu %18zu %12zu %18zu\n", kind.name, gets,
-                static_cast<unsigned long long>(sum.unusable), sum.by_filter, sum.by_leveldb,
-                their_sum.by_filter + their_sum.by_leveldb);
+    std::printf("  %-34s %6zu %10llu %18zu %12zu\n", kind.name, gets,
+                static_cast<unsigned long long>(sum.unusable), sum.by_filter, sum.by_leveldb);
   }
 }
 
@@ -808,7 +692,7 @@ void paranoid_checks_detect_damaged_lanes() {
                             block->replace(start, end - 1 - start, end - 1 - start, '\0');
                           });
                         }};
-  const Damaged database([] { return bloomline_of(10); }, std::min<size_t>(keys / 5, 2000));
+  const Damaged database(std::min<size_t>(keys / 5, 2000));
   const auto ignore = [](size_t, const Watched::Call &) {};
   database.each_round(zeros, [&](int) {
     leveldb::Options paranoid;
@@ -835,7 +719,6 @@ constexpr Test kTests[] = {
     TEST(appends_to_what_is_there),    TEST(survives_compressible_values),
     TEST(survives_random_values),      TEST(keeps_odd_keys),
     TEST(serves_several_threads),      TEST(policies_may_change),
-    TEST(is_as_good_in_as_many_bytes), TEST(is_better_for_a_whole_table),
     TEST(damaged_filter_blocks),       TEST(paranoid_checks_detect_damaged_lanes),
 };
 
