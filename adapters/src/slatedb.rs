@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bloomline::sizing::standard::StandardSizing;
+use bloomline::sstable::FilterPolicy;
 use bloomline::variants::StandardBloomFilter;
 use bloomline::{AlignedBytes, BuildError, FilterBuilder, OwnedView, StandaloneFooter};
 use bytes::{BufMut, Bytes};
@@ -93,7 +94,7 @@ impl slatedb::FilterPolicy for Bloomline {
 
     /// Rounded up as the filter is, or a little more. The number of prefixes is unknown, so prefixes do not count.
     fn estimate_size(&self, num_keys: usize) -> usize {
-        ((num_keys as f64 * self.policy.bits_per_key() / 8.0) as usize).saturating_add(65)
+        ((num_keys as f64 * self.of_one_module().bits_per_key() / 8.0) as usize).saturating_add(65)
     }
 
     fn supports_prefix_queries(&self) -> bool {
@@ -109,6 +110,11 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
 
 /// For SlateDB only. Other engines ignore these settings: their filters have whole keys.
 impl Bloomline {
+    /// SlateDB keeps opened filters, and an [`OwnedView`] opens those of one module.
+    fn of_one_module(&self) -> FilterPolicy {
+        self.policy.clone().with_one_module()
+    }
+
     /// Adds the prefix of each key to the filters, so that `scan_prefix` skips SSTs without the prefix.
     ///
     /// Use SlateDB's [`PrefixExtractor`]s. A prefix takes as many bits as a key, once per SST. Without an extractor, a
@@ -329,7 +335,7 @@ impl<F> Builder<F> {
     fn new(policy: &Bloomline) -> Self {
         Self {
             policy: policy.clone(),
-            hashes: policy.policy.builder(),
+            hashes: policy.of_one_module().builder(),
             last_key: Bytes::new(),
             prefix_lens: Vec::new(),
             kind: PhantomData,
