@@ -263,12 +263,17 @@ def counting(inserted, removed, n_blocks, k, seed, known_keys):
 
 # Section 9: scalable filters.
 
+def is_in(lanes, n_blocks, k, hash_):
+    block = block_of(hash_, n_blocks)
+    return all(lanes[8 * block + i] & bits == bits for i, bits in enumerate(mask(hash_, k)))
+
+
 def scalable(keys, initial_capacity, fpr, growth, tightening, k, seed, sizes, n_modules=1):
     """`sizes`, in blocks of each module, are the sizes of the filters, which the writer chooses."""
     filters, counts, capacities = [empty(n_modules, sizes[0])], [0], [initial_capacity]
     for key in keys:
         hash_ = hash_key(key, seed)
-        if any(is_in(modules, k, hash_) for modules in filters):
+        if any(are_in(modules, k, hash_) for modules in filters):
             continue
         if counts[-1] == capacities[-1]:
             filters.append(empty(n_modules, sizes[len(filters)]))
@@ -364,7 +369,7 @@ def insert(modules, k, h):
         lanes[i] |= bits
 
 
-def is_in(modules, k, h):
+def are_in(modules, k, h):
     return all(lanes[i] & bits == bits for lanes, i, bits in lanes_and_bits(modules, k, h))
 
 
