@@ -819,3 +819,34 @@ fn a_rate_of_all_that_cannot_be_kept_is_refused() {
         assert!(copy.contains("bee") && (0..500).all(|key| copy.contains(key)));
     }
 }
+
+/// A filter that becomes the last takes its second module along.
+#[test]
+fn room_in_the_middle_is_filled_and_no_key_is_lost() {
+    let of = |capacity, keys: std::ops::Range<u64>| {
+        let mut filter = ScalableBloomFilter::with_fpr(capacity, 0.001).unwrap();
+        filter.insert_batch(&keys.map(mix).collect::<Vec<_>>());
+        filter
+    };
+    let mut filter = of(10, 0..10);
+    filter.union_with(&of(100, 10..15)).unwrap();
+    filter.union_with(&of(300, 15..20)).unwrap();
+    filter.insert_batch(&(20..400).map(mix).collect::<Vec<_>>());
+    assert_eq!((filter.filters().len(), filter.n_modules()), (3, 2));
+    assert!((0..400).all(|key| filter.contains_hash(mix(key))));
+}
+
+#[test]
+fn a_second_module_of_another_size_is_refused() {
+    let bytes = ScalableBloomFilter::with_fpr(1, 0.001).unwrap().to_standalone();
+    let of = |sizes: [usize; 2]| {
+        let modules = sizes.map(|n_blocks| BloomFilter::with_blocks(n_blocks, 6).unwrap().to_standalone());
+        ScalableBloomFilter::from_standalone(&[&modules.concat(), &bytes[bytes.len() - 88..]].concat())
+            .map(drop)
+    };
+    assert_eq!(of([9, 9]), Ok(()));
+    assert_eq!(
+        of([9, 10]),
+        error!(DecodeError::Footer { field: "blocks of a second module", found: 10_u64 })
+    );
+}

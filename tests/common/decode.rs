@@ -163,12 +163,10 @@ fn forge_modular(filter: &[u8], key: &[u8]) -> Vec<u8> {
     forged
 }
 
-/// As many of the bytes as are whole modules, and their number and trailer from the key.
+/// The bytes that fill whole blocks, with a number of modules and a trailer from the key.
 fn forge_compact_modules(bytes: &[u8], key: &[u8]) -> Vec<u8> {
-    let byte = |at: usize| key.get(at).copied().unwrap_or(2);
-    let n_modules = usize::from(byte(0) % 20);
-    let n_blocks = bytes.len() / 64 / n_modules.max(1) * n_modules;
-    [&bytes[..64 * n_blocks], &[n_modules as u8, 0x30 | byte(1) & 15]].concat()
+    let [n_modules, k] = [0, 1].map(|at| key.get(at).copied().unwrap_or(2));
+    [bytes.as_chunks::<64>().0.as_flattened(), &[n_modules % 20, 0x30 | k & 15]].concat()
 }
 
 /// Sets the number of blocks that matches the length, which no fuzzer guesses either, and the magic of a counting
@@ -394,7 +392,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
     for hash in (0..64).map(bloomline::mix) {
         let (found, keys) = (filter.contains_hash(hash), filter.inserted_keys());
         assert_eq!(filter.insert_hash(hash), !found);
-        assert_eq!(filter.inserted_keys(), keys + u64::from(!found));
+        assert_eq!(filter.inserted_keys(), keys.saturating_add((!found).into()));
         assert!(filter.contains_hash(hash));
         if filter.filters().len() > n_filters {
             // Up to 16 times the keys, and slightly more bits per key.

@@ -174,6 +174,7 @@ impl Model {
                     (self.filter.initial_capacity(), self.filter.initial_capacity());
                 assert!(self.filter.filters().len() == 1 && self.filter.filters()[0].n_blocks() >= first);
                 assert_eq!(self.filter.estimated_fpr(), 0.0);
+                assert!(modules_of(&self.filter).iter().all(|module| module.known_keys() == Some(0)));
             }
             Operation::Standalone => self.check(),
             Operation::Damage(at, change) => {
