@@ -10,6 +10,7 @@ use common::bank::{Input, check, decoder_survives};
 use common::decode::forge_footer as forge;
 use common::errors::error;
 use common::lockstep::reference_kernel;
+use common::shrinking::Shrinking;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
@@ -239,24 +240,13 @@ fn ranges_of_forged_footers_do_not_overflow() {
 /// Bytes that shrink after they were opened: all slots possibly have every key.
 #[test]
 fn bytes_that_shrink_lose_no_key() {
-    use std::cell::Cell;
-    use std::rc::Rc;
-
-    struct Shrinking(Vec<u8>, Rc<Cell<usize>>);
-
-    impl AsRef<[u8]> for Shrinking {
-        fn as_ref(&self) -> &[u8] {
-            &self.0[..self.1.get()]
-        }
-    }
-
     let filters: Vec<_> = (0..70).map(|i| filter_of(2, 6, i..i + 9)).collect();
     let bytes = FilterBank::from_filters(&filters).unwrap().to_standalone();
     let all = bytes.len();
-    let len_now = Rc::new(Cell::new(all));
-    let view = BankView::from_standalone(Shrinking(bytes, len_now.clone())).unwrap();
+    let bytes = Shrinking::new(bytes);
+    let view = BankView::from_standalone(bytes.clone()).unwrap();
     for len in [0, 1, all / 2 - 100] {
-        len_now.set(len);
+        bytes.shrink_to(len);
         let mut found = SlotBitmap::new();
         let hash = u64::MAX;
         assert!(view.find_hash(hash, &mut found) && found.iter().eq(0..70));

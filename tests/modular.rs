@@ -4,8 +4,6 @@ mod common;
 #[path = "common/standalone.rs"]
 mod standalone;
 
-use std::cell::Cell;
-
 use bloomline::sizing::standard::StandardSizing;
 use bloomline::sizing::{self, MAX_MODULES, ModularSizing};
 use bloomline::sstable::FilterPolicy;
@@ -14,6 +12,7 @@ use bloomline::{BloomView, BuildError, DecodeError, Kernel, MismatchError, Stand
 use common::allocations::allocated;
 use common::decode::{forge_footer, modular_decoder_survives};
 use common::errors::error;
+use common::shrinking::Shrinking;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
@@ -423,15 +422,8 @@ fn fewer_modules_have_every_key_at_a_higher_rate() {
 /// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.
 #[test]
 fn an_owned_view_answers_as_a_view_and_finds_every_key_if_bytes_get_lost() {
-    struct Shrinking(Vec<u8>, Cell<usize>);
-    impl AsRef<[u8]> for Shrinking {
-        fn as_ref(&self) -> &[u8] {
-            &self.0[..self.1.get()]
-        }
-    }
     let bytes = sample().to_standalone();
-    let shrinking = || Shrinking(bytes.clone(), Cell::new(bytes.len()));
-    let owned = OwnedModularView::from_standalone(shrinking()).unwrap();
+    let owned = OwnedModularView::from_standalone(Shrinking::new(bytes.clone())).unwrap();
     assert!(owned.as_view() == sample().as_view() && owned.as_view().verify() == Ok(()));
     assert!(OwnedModularView::from_standalone(&bytes[1..]).is_err());
     let damaged: Vec<u8> = [&[!bytes[0]], &bytes[1..]].concat();
@@ -439,7 +431,7 @@ fn an_owned_view_answers_as_a_view_and_finds_every_key_if_bytes_get_lost() {
     let unverified = OwnedModularView::from_standalone_unverified(damaged).unwrap();
     assert!(matches!(unverified.as_view().verify(), Err(DecodeError::BodyChecksum { .. })));
     for length in 0..bytes.len() - FOOTER_BYTES {
-        owned.get_ref().1.set(length);
+        owned.get_ref().shrink_to(length);
         assert!((0..100).all(|i| owned.as_view().contains_hash(mix(i))), "{length} bytes");
     }
     let (policy, mut compact) = (FilterPolicy::with_fpr(0.0001).unwrap(), Vec::new());

@@ -4,9 +4,8 @@
 mod common;
 
 use common::errors::error;
-use std::cell::Cell;
+use common::shrinking::Shrinking;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bloomline::{
     AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder,
@@ -309,24 +308,18 @@ fn an_atomic_filter_is_written_while_others_insert() {
 /// `AsRef` promises nothing. Fewer bytes than the filter had must not hide a key.
 #[test]
 fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
-    struct Shrinking(Vec<u8>, Cell<usize>);
-    impl AsRef<[u8]> for Shrinking {
-        fn as_ref(&self) -> &[u8] {
-            &self.0[..self.1.get()]
-        }
-    }
     for bytes in compact_filters() {
         let n_bytes = bytes.len() - 1;
-        let owned = OwnedView::from_compact(Shrinking(bytes[1..].to_vec(), Cell::new(n_bytes))).unwrap();
+        let owned = OwnedView::from_compact(Shrinking::new(bytes[1..].to_vec())).unwrap();
         let before = owned.as_view().n_blocks();
         for length in (0..n_bytes - 1).step_by(7) {
-            owned.get_ref().1.set(length);
+            owned.get_ref().shrink_to(length);
             assert!(
                 (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),
                 "{length} bytes"
             );
         }
-        owned.get_ref().1.set(n_bytes - 1);
+        owned.get_ref().shrink_to(n_bytes - 1);
         assert_eq!(owned.as_view().n_blocks(), before, "all lanes are there");
     }
 }
@@ -334,19 +327,13 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
 /// The same if the bytes are a part of others.
 #[test]
 fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
-    struct Shrinking(Vec<u8>, AtomicUsize);
-    impl AsRef<[u8]> for Shrinking {
-        fn as_ref(&self) -> &[u8] {
-            &self.0[..self.1.load(Relaxed)]
-        }
-    }
     let compact = compact_filters().last().unwrap();
     let len = compact.len();
-    let file = Arc::new(Shrinking(compact, AtomicUsize::new(len)));
+    let file = Arc::new(Shrinking::new(compact));
     let slice = SharedSlice::new(Arc::clone(&file), 1..len).unwrap();
     let owned = OwnedView::from_compact(slice.clone()).unwrap();
     for shorter in 0..len {
-        file.1.store(shorter, Relaxed);
+        file.shrink_to(shorter);
         assert!(slice.as_ref().is_empty(), "a part of the slice would be other bytes than were checked");
         assert!(
             (0..10).all(|i| owned.as_view().contains_hash(mix(i))) && owned.as_view().contains("ant"),

@@ -27,6 +27,7 @@ pub mod lockstep;
 pub mod model;
 pub mod modular;
 pub mod scalable;
+pub mod shrinking;
 pub mod sizing;
 pub mod standard;
 pub mod variants;
