@@ -288,6 +288,23 @@ fn filters_of_low_rates_keep_them_and_save_bits() {
     }
 }
 
+/// 15.5909 bits per key are those of one module at 0.1%.
+#[test]
+fn modules_begin_at_a_tenth_of_a_percent() {
+    let [bits, rate] = [FilterPolicy::with_bits_per_key, FilterPolicy::with_fpr];
+    for (policy, has_modules) in [
+        (bits(15.5909), false),
+        (bits(15.591), true),
+        (rate(0.00101), false),
+        (rate(0.001), true),
+        (rate(0.001).map(FilterPolicy::with_one_module), false),
+    ] {
+        let mut filter = Vec::new();
+        policy.unwrap().create_filter(0..10_000, &mut filter);
+        assert_eq!(ModularView::from_compact(&filter).is_ok(), has_modules, "{} bytes", filter.len());
+    }
+}
+
 #[test]
 fn damaged_modules_are_an_error_and_possibly_present() {
     let (policy, mut filter) = (FilterPolicy::with_fpr(0.0001).unwrap(), Vec::new());

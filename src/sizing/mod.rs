@@ -78,4 +78,4 @@ pub use blocked::{Sizing, best_k, bits_per_key, fpr};
 pub(crate) use blocked::{bits_per_key_of, estimated_fpr, lanes_for, lowest_fpr};
 pub(crate) use checks::{checked_bits_per_key, checked_fpr};
 pub use modular::{MAX_MODULES, MODULAR_FPR, ModularSizing};
-pub(crate) use modular::{MODULES, MOST_MODULES};
+pub(crate) use modular::{MODULAR_BITS, MODULES, MOST_MODULES};

@@ -10,7 +10,7 @@ use crate::error::{BuildError, DecodeError};
 use crate::hash::hash_key;
 use crate::key::Key;
 use crate::memory::or_abort;
-use crate::sizing::{self, MODULAR_FPR, MODULES, ModularSizing};
+use crate::sizing::{MODULAR_BITS, MODULAR_FPR, MODULES, ModularSizing};
 use crate::variants::ModularView;
 use crate::view::BloomView;
 
@@ -56,9 +56,9 @@ impl FilterPolicy {
     ///
     /// If `bits_per_key` is not above 0 and at most [`MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY).
     pub fn with_bits_per_key(bits_per_key: f64) -> Result<Self, BuildError> {
-        let builder = FilterBuilder::with_bits_per_key(bits_per_key)?;
-        let modules = ModularSizing::for_bits_per_key(MANY_KEYS, bits_per_key, MODULES)?;
-        Self::of(builder, modules, bits_per_key)
+        let mut builder = FilterBuilder::with_bits_per_key(bits_per_key)?;
+        builder.modules = (bits_per_key >= MODULAR_BITS).then_some((MODULES, bits_per_key));
+        Ok(Self { builder })
     }
 
     /// A policy whose filters have a false-positive rate of at most `fpr`.
@@ -67,14 +67,12 @@ impl FilterPolicy {
     ///
     /// If `fpr` is not between [`MIN_FPR`](crate::sizing::MIN_FPR) and 1.
     pub fn with_fpr(fpr: f64) -> Result<Self, BuildError> {
-        let builder = FilterBuilder::with_fpr(fpr)?;
-        let modules = ModularSizing::for_fpr(MANY_KEYS, fpr, MODULES)?;
-        Self::of(builder, modules, (8 * modules.byte_len()) as f64 / MANY_KEYS as f64)
-    }
-
-    fn of(mut builder: FilterBuilder, modules: ModularSizing, bits_per_key: f64) -> Result<Self, BuildError> {
-        let uses_modules = builder.bits_per_key >= sizing::bits_per_key(MODULAR_FPR)?;
-        builder.modules = uses_modules.then_some((modules.n_modules(), bits_per_key));
+        let mut builder = FilterBuilder::with_fpr(fpr)?;
+        if fpr <= MODULAR_FPR {
+            let modules = ModularSizing::for_fpr(MANY_KEYS, fpr, MODULES)?;
+            let bits_per_key = (8 * modules.byte_len()) as f64 / MANY_KEYS as f64;
+            builder.modules = Some((modules.n_modules(), bits_per_key));
+        }
         Ok(Self { builder })
     }
 

@@ -1,17 +1,13 @@
 //! How many modules a filter gets.
 #![forbid(unsafe_code)]
 
-use bloomline::sizing::{MAX_MODULES, ModularSizing};
+use bloomline::sizing::{MAX_MODULES, MODULAR_FPR, ModularSizing};
 use bloomline::{BuildError, Sizing};
 use clap::Args;
 
 use crate::numbers;
 
-/// Up to this false-positive rate, filters get modules. One block would need 6% more bits than two modules at 0.1%, 13%
-/// more than three at 0.01%, and 33% more than four at 10⁻⁶. A lookup of an absent key costs the same, but that of a present key
-/// 2.4 times as much. At higher rates, modules save too little for that: 2% at 1%.
-const LOW_FPR: f64 = 0.001;
-/// As many bits per key reach this rate with modules.
+/// As many bits per key reach [`MODULAR_FPR`] with modules.
 const MANY_BITS: f64 = 15.0;
 
 #[derive(Args)]
@@ -31,7 +27,7 @@ pub enum Request {
 impl Modules {
     pub fn most(&self, request: Request) -> usize {
         let are_worth_it = match request {
-            Request::Fpr(fpr) => fpr <= LOW_FPR,
+            Request::Fpr(fpr) => fpr <= MODULAR_FPR,
             Request::BitsPerKey(bits) => bits >= MANY_BITS,
         };
         self.most.unwrap_or(if are_worth_it { MAX_MODULES } else { 1 })
