@@ -104,8 +104,8 @@ macro_rules! kernels {
                 }
             }
 
-            /// Returns whether this is the fastest kernel that the build's target features include. The compiler then
-            /// inlines the kernel anywhere and schedules it better than the assembly.
+            /// Returns whether this is the fastest kernel that the build's target features include, so that the compiler
+            /// inlines it anywhere.
             #[inline]
             fn is_compiled_in(self) -> bool {
                 match self {
@@ -153,7 +153,7 @@ const COMPILED_LOOKUPS: bool = cfg!(any(
     miri,
     windows,
     target_feature = "avx512f",
-    not(all(target_arch = "x86_64", target_feature = "avx2"))
+    not(all(target_arch = "x86_64", target_pointer_width = "64", target_feature = "avx2"))
 ));
 
 impl KernelId {
