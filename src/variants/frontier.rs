@@ -43,8 +43,8 @@ use crate::standalone;
 ///
 /// The standalone bytes hold what is queued and what was seen. A popped item is seen and no longer queued, so finish
 /// visiting it before you save, or keep it elsewhere. To survive a crash while saving, write a new file, sync it and
-/// rename it over the old one, as the example `crawl` does. `write_standalone` writes item by item, so
-/// wrap a file in a [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
+/// rename it over the old one, as the example `crawl` does. `write_standalone` writes item by item, so wrap a file in a
+/// [`BufWriter`](https://doc.rust-lang.org/std/io/struct.BufWriter.html).
 ///
 /// # Examples
 ///
