@@ -118,6 +118,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         match self {
             Self::Blocks(blocks) => blocks.as_slice().as_flattened(),

@@ -1,10 +1,10 @@
 //! `BloomView`: lookups in bytes that someone else owns.
 #![forbid(unsafe_code)]
 
-use core::fmt;
+use core::{fmt, iter};
 
 use crate::bitmap;
-use crate::blocks::lanes;
+use crate::blocks::{BLOCK_BYTES, Block, lanes};
 use crate::compact;
 use crate::error::{DecodeError, MismatchError};
 use crate::estimate::{self, KeyEstimate};
@@ -166,6 +166,61 @@ impl<'a> BloomView<'a> {
         }
     }
 
+    /// Finds which of many filters possibly contain a key by its hash, and returns their indices, lowest first. A filter
+    /// that is not found definitely lacks the key.
+    ///
+    /// For the filters of all tables that a get asks. Faster than a loop over
+    /// [`contains_hash`](Self::contains_hash) for filters of equal k, whose common mask is made once. All filters must
+    /// have the seed that the key was hashed with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::{BloomFilter, BloomView, hash_key};
+    ///
+    /// let mut newest = BloomFilter::with_fpr(1_000, 0.01)?;
+    /// let mut oldest = BloomFilter::with_fpr(100_000, 0.01)?;
+    /// newest.insert("ant");
+    /// oldest.extend(["ant", "bee"]);
+    ///
+    /// let tables = [newest, oldest];
+    /// assert!(BloomView::which_contain(&tables, hash_key("ant", 0)).eq([0, 1]));
+    /// assert!(BloomView::which_contain(&tables, hash_key("bee", 0)).eq([1]));
+    /// assert!(BloomView::which_contain(&tables, hash_key("cat", 0)).eq([]));
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn which_contain<F: Into<Self>>(
+        filters: impl IntoIterator<Item = F>,
+        hash: u64,
+    ) -> impl Iterator<Item = usize> {
+        let mut filters = filters.into_iter().fuse();
+        let (mut asked, mut found) = (0, 0);
+        iter::from_fn(move || {
+            while found == 0 {
+                let first: Self = filters.next()?.into();
+                let mut next =
+                    || filters.next().map_or(NO_BITS, |filter| filter.into().block_of(hash, first.k));
+                let blocks = [first.block_of(hash, first.k), next(), next(), next()];
+                found = first.kernel.contains_each(blocks, hash, first.k);
+                asked += 4;
+            }
+            let last = found.ilog2();
+            found ^= 1 << last;
+            Some(asked - 1 - last as usize)
+        })
+    }
+
+    /// The block of a hash, to be tested with the mask of k probes. A filter that needs another mask answers at once, by
+    /// all bits or none.
+    #[inline(always)]
+    fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
+        match self.lanes {
+            Lanes::Blocks(blocks) if self.k == k => blocks.block_of(hash),
+            lanes => answer_alone(lanes.as_bytes(), hash, self.k, self.kernel),
+        }
+    }
+
     /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
     /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
@@ -307,6 +362,21 @@ impl<'a> BloomView<'a> {
     pub fn estimated_fpr(&self) -> f64 {
         self.lanes.with_blocks(|blocks| sizing::estimated_fpr(blocks.as_slice().iter().map(lanes), self.k))
     }
+}
+
+const NO_BITS: &Block = &[0; BLOCK_BYTES];
+
+/// All bits if the filter of these lanes possibly contains the hash. Its arguments are in registers, so that a loop over
+/// many filters copies no view.
+#[cold]
+#[inline(never)]
+fn answer_alone(lanes: &[u8], hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {
+    let is_absent = match Lanes::new(lanes) {
+        Some(Lanes::Blocks(blocks)) => !kernel.contains(blocks, hash, k),
+        Some(Lanes::Short(short)) => !Kernel::contains_short(short, hash, k, kernel),
+        None => false,
+    };
+    if is_absent { NO_BITS } else { &[0xff; BLOCK_BYTES] }
 }
 
 /// Fails if two filters place keys differently.

@@ -8,7 +8,7 @@ use common::shrinking::Shrinking;
 use std::sync::Arc;
 
 use bloomline::{
-    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder,
+    AlignedBytes, AtomicBloomFilter, BloomFilter, BloomView, BuildError, DecodeError, FilterBuilder, Kernel,
     MismatchError, OwnedView, SharedSlice, mix,
 };
 use common::allocations::allocated;
@@ -22,6 +22,37 @@ fn compact_filters() -> impl Iterator<Item = Vec<u8>> {
         builder.finish_compact(&mut bytes).unwrap();
         bytes
     })
+}
+
+/// Filters of every k and of all sizes, of which each kernel has its own way to ask four with one mask.
+#[test]
+fn many_filters_answer_as_one_by_one() {
+    let filters: Vec<BloomFilter> = (0..64)
+        .map(|i| {
+            // Runs of equal k, and pairs that differ.
+            let k = if i < 16 { i + 1 } else { 6 + i / 40 };
+            let mut filter = BloomFilter::with_blocks(1 << (i % 8), k as u32).unwrap();
+            (0..40 << (i % 8)).for_each(|key| _ = filter.insert_hash(mix(i << 32 | key)));
+            filter
+        })
+        .collect();
+    let short: Vec<_> = compact_filters().step_by(45).collect();
+    for kernel in Kernel::available() {
+        let mut found = 0;
+        let mut views: Vec<_> = filters.iter().map(BloomFilter::as_view).collect();
+        views.extend(short.iter().map(|bytes| BloomView::from_compact(&bytes[1..]).unwrap()));
+        views.rotate_left(20);
+        let views: Vec<_> = views.into_iter().map(|view| view.with_kernel(kernel)).collect();
+        for i in 0..if cfg!(miri) { 10 } else { 4_000 } {
+            let hash = mix(i % 70 << 32 | i / 70);
+            let first = mix(i) as usize % views.len();
+            let some = &views[first..first + mix(i + 1) as usize % (views.len() - first)];
+            let expected = (0..some.len()).filter(|&i| some[i].contains_hash(hash));
+            let asked = BloomView::which_contain(some, hash).inspect(|_| found += 1);
+            assert!(asked.eq(expected), "{kernel}: {first} + {}", some.len());
+        }
+        assert!(cfg!(miri) || found > 1_000, "{kernel}: {found}");
+    }
 }
 
 #[test]
