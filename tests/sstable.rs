@@ -288,13 +288,13 @@ fn filters_of_low_rates_keep_them_and_save_bits() {
     }
 }
 
-/// 15.5909 bits per key are those of one module at 0.1%.
+/// 15.7246 bits per key are those of one module at 0.1%.
 #[test]
 fn modules_begin_at_a_tenth_of_a_percent() {
     let [bits, rate] = [FilterPolicy::with_bits_per_key, FilterPolicy::with_fpr];
     for (policy, has_modules) in [
-        (bits(15.5909), false),
-        (bits(15.591), true),
+        (bits(15.7246), false),
+        (bits(15.7247), true),
         (rate(0.00101), false),
         (rate(0.001), true),
         (rate(0.001).map(FilterPolicy::with_one_module), false),

@@ -52,7 +52,8 @@ pub extern "C" fn bloomline_fpr(bits_per_key: f64, k: u32, out: Option<&mut Mayb
     })
 }
 
-/// Sets `out` to the k with the lowest false-positive rate at `bits_per_key`.
+/// Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save less
+/// than 1 % of the bits, because lookups with 9 take up to 1.6 times as long.
 ///
 /// Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
 /// then unchanged.

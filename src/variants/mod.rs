@@ -6,7 +6,7 @@
 //!
 //! | if | use | bits per key at 1 %, 0.1 %, 0.01 % | cache misses per lookup, at most |
 //! |---|---|---|---|
-//! | none of the below applies | [`BloomFilter`](crate::BloomFilter): one cache line per key, SIMD | 9.93, 15.59, 22.09 | 1 |
+//! | none of the below applies | [`BloomFilter`](crate::BloomFilter): one cache line per key, SIMD | 9.93, 15.72, 22.09 | 1 |
 //! | the false-positive rate must be 0.1 % or below, and most lookups are of absent keys | [`ModularBloomFilter`]: one to four filters that must all have the key | 9.71, 14.66, 19.54 | 1 for nearly all absent keys; 2, 2, 3 for present ones |
 //! | the last 1 % to 2 % of the bits matter more than time | [`StandardBloomFilter`]: probes anywhere | 9.59, 14.38, 19.17 | k: 7, 10, 13 |
 //! | keys must be removed, and the filter cannot be rebuilt | [`CountingBloomFilter`]: a counter for each bit | 49.7, 78.0, 110.5 | 1 |
