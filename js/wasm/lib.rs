@@ -211,9 +211,7 @@ macro_rules! methods {
                 let view = self.view();
                 STAGING.with_borrow_mut(|keys| {
                     keys.hash(kind, count, len, |key| view.hash_key(key))?;
-                    for (found, &hash) in keys.found.iter_mut().zip(&keys.hashes[..count]) {
-                        *found = view.contains_hash(hash);
-                    }
+                    view.contains_batch(&keys.hashes[..count], &mut keys.found[..count]);
                     Ok(())
                 })
             }
