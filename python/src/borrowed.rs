@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bloomline::OwnedView;
 use memmap2::Mmap;
@@ -14,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{decode_error, os_error};
+use crate::lock::{Lock, Read};
 
 /// Bytes that stay in place.
 pub enum Owner {
@@ -44,14 +44,14 @@ impl AsRef<[u8]> for Owner {
 pub struct BloomView {
     /// `None` once it is closed. The lock is held by lookups as by those of a filter: per batch, and never while the
     /// thread waits for the interpreter.
-    view: RwLock<Option<OwnedView<Owner>>>,
+    view: Lock<Option<OwnedView<Owner>>>,
     /// That of the filter, which never changes.
     pub seed: u64,
     pub path: Option<PathBuf>,
 }
 
 /// The filter, which is not closed as long as this lives.
-pub type Opened<'a> = RwLockReadGuard<'a, Option<OwnedView<Owner>>>;
+pub type Opened<'a> = Read<'a, Option<OwnedView<Owner>>>;
 
 /// The bytes of a buffer, which stay in place as long as this lives.
 ///
@@ -106,11 +106,7 @@ impl BloomView {
         checked.map_err(|error| decode_error(error, bytes, path))?;
         let view =
             OwnedView::from_standalone_unverified(owner).map_err(|error| decode_error(error, &[], path))?;
-        Ok(Self {
-            seed: view.as_view().seed(),
-            view: RwLock::new(Some(view)),
-            path: path.map(Path::to_owned),
-        })
+        Ok(Self { seed: view.as_view().seed(), view: Lock::new(Some(view)), path: path.map(Path::to_owned) })
     }
 
     /// The filter in a buffer.
@@ -135,7 +131,7 @@ impl BloomView {
 
     /// For what takes longer than a lookup: detached.
     pub fn opened(&self) -> Opened<'_> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
+        self.view.read()
     }
 
     /// For what takes no longer than a lookup.
@@ -144,10 +140,7 @@ impl BloomView {
         py: Python<'_>,
         read: impl FnOnce(&bloomline::BloomView) -> T + Send,
     ) -> PyResult<T> {
-        match self.view.try_read() {
-            Ok(opened) => view_of(&opened).map(|view| read(&view)),
-            Err(_) => py.detach(|| view_of(&self.opened()).map(|view| read(&view))),
-        }
+        self.view.quickly(py, |opened| view_of(opened).map(|view| read(&view)))
     }
 
     /// Fails if the view is closed.
@@ -157,15 +150,15 @@ impl BloomView {
 
     /// Waits for lookups, which hold the lock for a batch at most.
     pub fn let_go(&self, py: Python<'_>) {
-        let view = py.detach(|| self.view.write().unwrap_or_else(PoisonError::into_inner).take());
+        let view = self.view.detached_mut(py, Option::take);
         // Attached, so that Python's buffer is released here, not later.
         drop(view);
     }
 }
 
 /// Fails if the view is closed.
-pub fn view_of<'a>(opened: &'a Opened) -> PyResult<bloomline::BloomView<'a>> {
-    match &**opened {
+pub fn view_of(opened: &Option<OwnedView<Owner>>) -> PyResult<bloomline::BloomView<'_>> {
+    match opened {
         Some(view) => Ok(view.as_view()),
         None => Err(PyValueError::new_err("the view is closed: open it again")),
     }

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
@@ -22,6 +21,7 @@ use crate::borrowed::BloomView;
 use crate::column::Inserts;
 use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
 use crate::kinds::{Kinds, UNKNOWN};
+use crate::lock::{Lock, Read};
 use crate::{files, keys};
 
 /// Inserts as the scalable filter has them, for filters that take no memory for them.
@@ -62,34 +62,16 @@ fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
         .map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
 }
 
-/// Locks two filters in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each other.
-fn lock_both<'a, F>(
-    write: &'a RwLock<F>,
-    read: &'a RwLock<F>,
-) -> (RwLockWriteGuard<'a, F>, RwLockReadGuard<'a, F>) {
-    let write_lock = || write.write().unwrap_or_else(PoisonError::into_inner);
-    let read_lock = || read.read().unwrap_or_else(PoisonError::into_inner);
-    if std::ptr::from_ref(write) < std::ptr::from_ref(read) {
-        let write = write_lock();
-        (write, read_lock())
-    } else {
-        let read = read_lock();
-        (write_lock(), read)
-    }
-}
-
 /// Bytes, expected keys, kinds of keys and false-positive rate of a pickled filter.
 type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
 /// A class over one of the crate's filters: what all have in common, and `$own` methods.
-///
-/// Lock order: detach from the interpreter before blocking on the filter's lock; never reattach while holding it.
 macro_rules! filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
-            filter: RwLock<$Filter>,
+            filter: Lock<$Filter>,
             /// That of the filter, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
@@ -101,7 +83,7 @@ macro_rules! filter_class {
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
                 let kinds = Kinds::new(kinds);
-                Self { seed: filter.seed(), filter: RwLock::new(filter), expected_keys, fpr: None, kinds }
+                Self { seed: filter.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
             }
 
             pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
@@ -112,33 +94,8 @@ macro_rules! filter_class {
                 Ok(Self::new_with(files::read(py, &path, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
-            pub fn read(&self) -> RwLockReadGuard<'_, $Filter> {
-                self.filter.read().unwrap_or_else(PoisonError::into_inner)
-            }
-
-            fn write(&self) -> RwLockWriteGuard<'_, $Filter> {
-                self.filter.write().unwrap_or_else(PoisonError::into_inner)
-            }
-
-            /// For what takes no longer than a lookup: only if the lock is taken, the interpreter is left to wait for it.
-            fn quickly<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
-                match self.filter.try_read() {
-                    Ok(filter) => read(&filter),
-                    Err(_) => self.detached(py, read),
-                }
-            }
-
-            fn quickly_mut<T: Send>(&self, py: Python<'_>, write: impl FnOnce(&mut $Filter) -> T + Send) -> T {
-                match self.filter.try_write() {
-                    Ok(mut filter) => write(&mut filter),
-                    Err(_) => py.detach(|| write(&mut self.write())),
-                }
-            }
-
-            /// For what takes longer. Not inlined, for a short `quickly`.
-            #[inline(never)]
-            fn detached<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&$Filter) -> T + Send) -> T {
-                py.detach(|| read(&self.read()))
+            pub fn read(&self) -> Read<'_, $Filter> {
+                self.filter.read()
             }
         }
 
@@ -150,7 +107,7 @@ macro_rules! filter_class {
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
-                let inserted = self.quickly_mut(key.py(), |filter| {
+                let inserted = self.filter.quickly_mut(key.py(), |filter| {
                     self.kinds.insert(kind);
                     filter.try_insert_hash(hash)
                 });
@@ -161,8 +118,9 @@ macro_rules! filter_class {
             /// integers, text or binary values (pandas, polars, pyarrow, DuckDB). Nulls are skipped.
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
                 let before = self.kinds.get();
+                let writer = self.filter.writer(keys.py());
                 let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
-                    let mut filter = self.write();
+                    let mut filter = writer.write();
                     self.kinds.insert(kinds);
                     filter.try_insert_batch(hashes)
                 });
@@ -175,7 +133,7 @@ macro_rules! filter_class {
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 self.kinds.check_lookup(kind)?;
-                Ok(self.quickly(key.py(), |filter| filter.contains_hash(hash)))
+                Ok(self.filter.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
             /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
@@ -202,8 +160,7 @@ macro_rules! filter_class {
 
             /// Removes all keys.
             fn clear(&self, py: Python<'_>) {
-                py.detach(|| {
-                    let mut filter = self.write();
+                self.filter.detached_mut(py, |filter| {
                     filter.clear();
                     self.kinds.set(0);
                 });
@@ -212,7 +169,7 @@ macro_rules! filter_class {
             /// Another filter with the same keys.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
-                let (filter, kinds) = self.detached(py, |filter| (filter.clone(), self.kinds.get()));
+                let (filter, kinds) = self.filter.detached(py, |filter| (filter.clone(), self.kinds.get()));
                 Ok(Self::new_for(filter, self.expected_keys, self.fpr, kinds))
             }
 
@@ -244,7 +201,7 @@ macro_rules! filter_class {
             /// Bytes of memory.
             #[getter]
             fn size_bytes(&self, py: Python<'_>) -> usize {
-                self.quickly(py, |filter| filter.byte_len())
+                self.filter.quickly(py, |filter| filter.byte_len())
             }
 
             fn __sizeof__(&self, py: Python<'_>) -> usize {
@@ -253,7 +210,7 @@ macro_rules! filter_class {
 
             /// The bytes that `save` writes, with checksums. Rust and the command line read them too.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-                let bytes = self.detached(py, |filter| {
+                let bytes = self.filter.detached(py, |filter| {
                     // No fewer than are written: of a scalable filter, up to 64 footers and its own.
                     let len = filter.byte_len() + 65 * StandaloneFooter::LEN;
                     files::encode(len, |bytes| filter.write_standalone(bytes))
@@ -336,7 +293,7 @@ macro_rules! sized_filter_class {
                 /// Probes of each key.
                 #[getter]
                 fn k(&self, py: Python<'_>) -> u32 {
-                    self.quickly(py, |filter| filter.k())
+                    self.filter.quickly(py, |filter| filter.k())
                 }
 
                 /// The number of keys that the filter was made for; None if it was read from bytes.
@@ -382,7 +339,7 @@ macro_rules! uniting_filter_class {
 
                 /// The false-positive rate of the filter as it is now. Reads all its bits.
                 fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-                    self.detached(py, <$Filter>::estimated_fpr)
+                    self.filter.detached(py, <$Filter>::estimated_fpr)
                 }
 
                 $($own)*
@@ -420,13 +377,13 @@ macro_rules! combining_filter_class {
                 /// Fraction of bits that are set. Reads the whole filter.
                 #[getter]
                 fn fill_ratio(&self, py: Python<'_>) -> f64 {
-                    self.detached(py, <$Filter>::fill_ratio)
+                    self.filter.detached(py, <$Filter>::fill_ratio)
                 }
 
                 /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too
                 /// full; too high after `&`.
                 fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-                    estimate(self.detached(py, <$Filter>::estimated_keys))
+                    estimate(self.filter.detached(py, <$Filter>::estimated_keys))
                 }
 
                 $($own)*
@@ -480,22 +437,22 @@ combining_filter_class! {
         /// Divides the size by `factor`, which must divide n_blocks. The bits are those of a filter that was made in
         /// the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
-            py.detach(|| self.write().fold(factor)).map_err(build_error)
+            self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
         }
 
         /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`.
         fn shrink_to_fpr(&self, py: Python<'_>, #[pyo3(from_py_with = fpr)] fpr: f64) -> PyResult<()> {
-            py.detach(|| self.write().shrink_to_fpr(fpr)).map_err(build_error)
+            self.filter.detached_mut(py, |filter| filter.shrink_to_fpr(fpr)).map_err(build_error)
         }
 
         /// Blocks of 64 bytes.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.n_blocks())
+            self.filter.quickly(py, |filter| filter.n_blocks())
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.n_blocks(), filter.k()));
+            let (size, k) = self.filter.quickly(py, |filter| (filter.n_blocks(), filter.k()));
             format!("BloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
@@ -515,14 +472,14 @@ sized_filter_class! {
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
-            Ok(self.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
+            Ok(self.filter.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
         /// An upper bound of how often a key was added; 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
-            Ok(self.quickly(key.py(), |filter| filter.count_hash(hash)))
+            Ok(self.filter.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
         /// A BloomFilter of the same keys, in a fifth of the memory.
@@ -530,34 +487,34 @@ sized_filter_class! {
             let copy = |filter: &variants::CountingBloomFilter| {
                 Ok((filter.as_filter().try_clone()?, self.kinds.get()))
             };
-            let (filter, kinds) = self.detached(py, copy).map_err(copy_error)?;
+            let (filter, kinds) = self.filter.detached(py, copy).map_err(copy_error)?;
             Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
         }
 
         /// Blocks of 512 counters, each with a bit.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.as_filter().n_blocks())
+            self.filter.quickly(py, |filter| filter.as_filter().n_blocks())
         }
 
         /// Fraction of counters above zero. Reads the whole filter.
         #[getter]
         fn fill_ratio(&self, py: Python<'_>) -> f64 {
-            self.detached(py, |filter| filter.as_filter().fill_ratio())
+            self.filter.detached(py, |filter| filter.as_filter().fill_ratio())
         }
 
         /// The false-positive rate of the filter as it is now. Reads all its counters.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.detached(py, |filter| filter.as_filter().estimated_fpr())
+            self.filter.detached(py, |filter| filter.as_filter().estimated_fpr())
         }
 
         /// An estimate of the number of distinct keys, and its standard error; infinite if the filter is too full.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.detached(py, |filter| filter.as_filter().estimated_keys()))
+            estimate(self.filter.detached(py, |filter| filter.as_filter().estimated_keys()))
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
+            let (size, k) = self.filter.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
             format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
@@ -583,36 +540,36 @@ uniting_filter_class! {
                 let modules = modules.map_err(|error| PyValueError::new_err(format!("n_modules: {error}")))?;
                 Ok::<_, PyErr>((modules.to_filter().map_err(copy_error)?, self.kinds.get()))
             };
-            let (filter, kinds) = self.detached(py, truncate)?;
+            let (filter, kinds) = self.filter.detached(py, truncate)?;
             Ok(Self::new_with(filter, self.expected_keys, kinds))
         }
 
         /// Divides the size of each module by `factor`, which must divide n_blocks. The bits are those of a filter that
         /// was made in the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
-            py.detach(|| self.write().fold(factor)).map_err(build_error)
+            self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
         }
 
         /// Number of modules.
         #[getter]
         fn n_modules(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.n_modules())
+            self.filter.quickly(py, |filter| filter.n_modules())
         }
 
         /// Blocks of 64 bytes of each module.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
-            self.quickly(py, |filter| filter.n_blocks())
+            self.filter.quickly(py, |filter| filter.n_blocks())
         }
 
         /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too full.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.detached(py, variants::ModularBloomFilter::estimated_keys))
+            estimate(self.filter.detached(py, variants::ModularBloomFilter::estimated_keys))
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
             let sizes = |filter: &variants::ModularBloomFilter| (filter.n_modules(), filter.n_blocks(), filter.k());
-            let (modules, size, k) = self.quickly(py, sizes);
+            let (modules, size, k) = self.filter.quickly(py, sizes);
             let (keys, seed) = (describe(self.expected_keys), self.seed);
             format!("ModularBloomFilter({keys}n_modules={modules}, n_blocks={size}, k={k}, seed={seed})")
         }
@@ -631,11 +588,11 @@ combining_filter_class! {
         /// Bits of the filter.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
-            self.quickly(py, |filter| filter.bit_len())
+            self.filter.quickly(py, |filter| filter.bit_len())
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (size, k) = self.quickly(py, |filter| (filter.bit_len(), filter.k()));
+            let (size, k) = self.filter.quickly(py, |filter| (filter.bit_len(), filter.k()));
             format!("StandardBloomFilter({}size_bits={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
         }
     }
@@ -677,22 +634,22 @@ filter_class! {
         /// The number of keys that were new when they were added. May be too high after `union`.
         #[getter]
         fn inserted_keys(&self, py: Python<'_>) -> u64 {
-            self.quickly(py, |filter| filter.inserted_keys())
+            self.filter.quickly(py, |filter| filter.inserted_keys())
         }
 
         /// The false-positive rate that was requested, or more after `union`.
         #[getter]
         fn fpr(&self, py: Python<'_>) -> f64 {
-            self.quickly(py, |filter| filter.fpr())
+            self.filter.quickly(py, |filter| filter.fpr())
         }
 
         /// The false-positive rate of the filter as it is now. Reads all its bits.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.detached(py, variants::ScalableBloomFilter::estimated_fpr)
+            self.filter.detached(py, variants::ScalableBloomFilter::estimated_fpr)
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
-            let (keys, fpr) = self.quickly(py, |filter| (filter.inserted_keys(), filter.fpr()));
+            let (keys, fpr) = self.filter.quickly(py, |filter| (filter.inserted_keys(), filter.fpr()));
             format!("ScalableBloomFilter(inserted_keys={keys}, fpr={fpr}, seed={})", self.seed)
         }
     }
@@ -739,17 +696,14 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
 
 fn combine<F: Send + Sync>(
     py: Python<'_>,
-    ours: &RwLock<F>,
-    theirs: &RwLock<F>,
+    ours: &Lock<F>,
+    theirs: &Lock<F>,
     combine: impl FnOnce(&mut F, &F) -> PyResult<()> + Send,
 ) -> PyResult<()> {
     if std::ptr::eq(ours, theirs) {
         return Ok(());
     }
-    py.detach(|| {
-        let (mut ours, theirs) = lock_both(ours, theirs);
-        combine(&mut ours, &theirs)
-    })
+    ours.detached_with(py, theirs, combine)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

@@ -14,6 +14,7 @@ mod files;
 mod filters;
 mod keys;
 mod kinds;
+mod lock;
 mod open;
 mod view;
 

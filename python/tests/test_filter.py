@@ -888,6 +888,31 @@ assert f.contains_many([str(i) for i in range(100)]).all() and "a" in f and 17 i
 """, cls.__name__)
 
 
+def test_lookups_wait_for_a_detached_fold():
+    """In a process of its own, which would end if a lookup read blocks that a fold has freed."""
+    run_python("""
+import sys, threading
+from bloomline import BloomFilter
+
+sys.setswitchinterval(1e-4)
+keys = [f"key{i}" for i in range(50)]
+for _ in range(3_000):
+    f, folded = BloomFilter.with_bits_per_key(1 << 17, 32), []
+    f.update(keys)
+
+    def fold():
+        while f.n_blocks % 2 == 0:
+            f.fold(2)
+        folded.append(True)
+
+    thread = threading.Thread(target=fold)
+    thread.start()
+    while not folded:
+        assert all(key in f for key in keys)
+    thread.join()
+""")
+
+
 def test_threads_may_fold_a_filter_in_use():
     run_python("""
 import operator, threading, time
