@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use bloomline_comparison::line_up::{
-    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS,
-    LARGEST_FOR_ALL, LOW_RATES, ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
+    self, BASELINE, BITS_PER_KEY, BLOOMLINE, BLOOMLINE_BATCH, Contender, FASTBLOOM, HASH_KEYS, MODULES,
+    MODULES_BATCH, ROCKSDB, ROCKSDB_DEBIAN, SBBF, WITHOUT_INSERTS,
 };
 use bloomline_comparison::results::{
-    ABSENT, ABSENT_20, BY_BITS, BY_K, BY_KEY, Column, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT,
-    PRESENT_20, RATES, Results, SCRATCH, Table, size, size_text,
+    ABSENT, AT_RATES, BY_BITS, BY_K, BY_KEY, Column, FROM_HASHES, FROM_KEYS, INSERT, MIXED, PRESENT, Results,
+    SCRATCH, Table, size, size_text,
 };
 use bloomline_comparison::{
     builds,
@@ -43,6 +43,9 @@ const KEYS_TO_BUILD: usize = 1_000_000;
 const MANY_KEYS_TO_BUILD: usize = 32_000_000;
 const SIZES: [usize; 5] = [SMALL_SIZE, 256 << 10, MIDDLE_SIZE, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
+/// At equal rates: these take about 12 KB, 600 KB and 60 MB at 1%.
+const NUMBERS_OF_KEYS: [(usize, &str); 3] =
+    [(10_000, "10,000"), (500_000, "500,000"), (50_000_000, "50,000,000")];
 /// Rounds of filters in cache, and of larger ones.
 const IN_CACHE: usize = 51;
 const BEYOND: usize = 15;
@@ -97,11 +100,11 @@ fn main() -> Result<()> {
         bench.by_hash(size_bytes)?;
     }
     if bench.arguments.size.is_empty() && !bench.arguments.speed {
-        bench.rates();
         bench.builds();
         bench.key_builds();
         bench.vary_k();
         bench.vary_bits_per_key();
+        bench.at_rates()?;
     }
     if let Some(path) = &bench.arguments.save {
         let text = serde_json::to_string(&bench.results)?;
@@ -125,9 +128,13 @@ impl Bench {
         if self.arguments.quick { most / 5 } else { most }
     }
 
-    /// The contenders with these names, or all, filled with `n` keys.
+    /// The contenders with these names, or all but modules, which are for low rates, filled with `n` keys.
     fn filled(&self, size_bytes: usize, n: usize, k: Option<u32>, names: &[&str]) -> Vec<Contender> {
-        let is_wanted = |name: &str| self.is_wanted(name) && (names.is_empty() || names.contains(&name));
+        let is_named = |name: &str| match names {
+            [] => ![MODULES, MODULES_BATCH].contains(&name),
+            _ => names.contains(&name),
+        };
+        let is_wanted = |name: &str| self.is_wanted(name) && is_named(name);
         let mut contenders = line_up::contenders(size_bytes, n, k, is_wanted);
         contenders.iter_mut().for_each(|(_, filter)| line_up::fill(filter.as_mut(), n as u64));
         contenders
@@ -168,52 +175,72 @@ impl Bench {
     }
 
     fn by_hash(&mut self, size_bytes: usize) -> Result<()> {
-        let n = size_bytes * 8 / BITS_PER_KEY;
+        let (n, size) = (size_bytes * 8 / BITS_PER_KEY, size_text(size_bytes));
         for names in line_up::races(size_bytes) {
-            let mut contenders = self.lookups(size_bytes, n, names, &[ABSENT, PRESENT, MIXED])?;
+            let mut contenders = self.filled(size_bytes, n, None, names);
+            loses_no_key(&contenders, n)?;
+            for table in [ABSENT, PRESENT, MIXED] {
+                self.operation(table, (table, &size), n, &mut contenders);
+            }
             contenders.retain(|(name, _)| !WITHOUT_INSERTS.contains(&&**name));
-            self.operation(size_bytes, n, INSERT, &mut contenders);
-        }
-        if size_bytes <= LARGEST_FOR_ALL {
-            self.lookups(size_bytes, size_bytes * 8 / 20, LOW_RATES, &[ABSENT_20, PRESENT_20])?;
+            self.operation(INSERT, (INSERT, &size), n, &mut contenders);
         }
         Ok(())
     }
 
-    fn lookups(
-        &mut self,
-        size_bytes: usize,
-        n: usize,
-        names: &[&str],
-        tables: &[&str],
-    ) -> Result<Vec<Contender>> {
-        let mut contenders = self.filled(size_bytes, n, None, names);
-        let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, n as u64)).collect();
-        for (name, filter) in contenders.iter().filter(|(name, _)| name != BASELINE) {
-            let found = filter.count(&present, false).min(filter.count(&present, true));
-            ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
+    /// Lookups in filters of equal false-positive rates, each with the bits per key that it needs. Follows
+    /// [`vary_bits_per_key`](Self::vary_bits_per_key), which measures them.
+    fn at_rates(&mut self) -> Result<()> {
+        for (table, fpr) in AT_RATES {
+            let filled = |bench: &Self, n: usize| {
+                let row = |names: &[&str]| {
+                    let bytes = n as f64 * bench.results.bits_for(names[0], fpr)? / 8.0;
+                    Some(bench.filled((bytes / 64.0).ceil() as usize * 64, n, None, names))
+                };
+                Vec::from_iter(line_up::AT_RATES.into_iter().filter_map(row).flatten())
+            };
+            let n = 1_000_000;
+            let contenders = filled(self, n);
+            let bits = |(name, filter): &Contender| (name.clone(), 8.0 * filter.byte_len() as f64 / n as f64);
+            self.keep(table, "bits per key", contenders.iter().map(bits));
+            let rates = Vec::from_iter(line_up::rates(&contenders, 64 << 20, 20_000));
+            for (name, rate) in &rates {
+                ensure!((0.95..1.05).contains(&(rate / fpr)), "{name} has {rate:.3}% instead of {fpr}%");
+            }
+            self.keep(table, "FPR, %", rates.into_iter());
+            for &(n, text) in &NUMBERS_OF_KEYS[..if self.arguments.quick { 2 } else { 3 }] {
+                let mut contenders = filled(self, n);
+                loses_no_key(&contenders, n)?;
+                for (operation, keys) in [(ABSENT, "absent"), (PRESENT, "present")] {
+                    self.operation(operation, (table, &format!("{keys}, {text}")), n, &mut contenders);
+                }
+            }
+            self.results.table(table).print();
         }
-        for table in tables {
-            self.operation(size_bytes, n, table, &mut contenders);
-        }
-        Ok(contenders)
+        Ok(())
     }
 
-    fn operation(&mut self, size_bytes: usize, n: usize, table: &str, contenders: &mut [Contender]) {
+    /// Times the operation of this table on filters of `n` keys, and keeps it as a column of a table.
+    fn operation(
+        &mut self,
+        operation: &str,
+        (table, name): (&str, &str),
+        n: usize,
+        contenders: &mut [Contender],
+    ) {
         let n = n as u64;
-        let hash = |i| match table {
-            ABSENT | ABSENT_20 => queries::absent(i),
+        let hash = |i| match operation {
+            ABSENT => queries::absent(i),
             MIXED => queries::mixed(i, n),
             _ => queries::present(i, n),
         };
-        let run = |filter: &mut Box<dyn Filter>, hashes: &[u64]| match table {
+        let run = |filter: &mut Box<dyn Filter>, hashes: &[u64]| match operation {
             INSERT => filter.insert_all(hashes),
-            _ => _ = black_box(filter.count(hashes, table == MIXED)),
+            _ => _ = black_box(filter.count(hashes, operation == MIXED)),
         };
-        let size = size_text(size_bytes);
-        let column = if size_bytes <= MIDDLE_SIZE {
+        let column = if n <= (MIDDLE_SIZE * 8 / BITS_PER_KEY) as u64 {
             let mut hashes = Queries::of_hashes(hash, QUERIES);
-            race(table, &size, contenders, self.rounds(IN_CACHE), |filter| {
+            race(table, name, contenders, self.rounds(IN_CACHE), |filter| {
                 time_repeatedly(&mut hashes, |hashes| run(filter, hashes))
             })
         } else {
@@ -222,24 +249,14 @@ impl Bench {
             let mut next = || windows.next().expect("a cycle");
             // The first pass after another operation is the slowest.
             contenders.iter_mut().for_each(|(_, filter)| run(filter, next()));
-            race(table, &size, contenders, self.rounds(BEYOND), |filter| {
+            race(table, name, contenders, self.rounds(BEYOND), |filter| {
                 let hashes = next();
                 time_once(hashes.len(), || run(filter, hashes))
             })
         };
         let others = [BASELINE, ROCKSDB, SBBF, FASTBLOOM];
-        Table::ratios(&format!("{size}: {table}"), std::slice::from_ref(&column), &others).print();
+        Table::ratios(&format!("{name}: {table}"), std::slice::from_ref(&column), &others).print();
         self.results.columns.push(column);
-    }
-
-    fn rates(&mut self) {
-        let keys = MIDDLE_SIZE * 8 / BITS_PER_KEY;
-        let mut contenders = self.filled(MIDDLE_SIZE, keys, None, &[]);
-        contenders.retain(|(name, _)| name != BASELINE);
-        let bits = |(name, filter): &Contender| (name.clone(), 8.0 * filter.byte_len() as f64 / keys as f64);
-        self.keep(RATES, "bits per key", contenders.iter().map(bits));
-        self.keep(RATES, "FPR, %", line_up::rates(&contenders, 8 << 20, usize::MAX));
-        self.results.table(RATES).print();
     }
 
     fn builds(&mut self) {
@@ -294,12 +311,21 @@ impl Bench {
     }
 
     fn vary_bits_per_key(&mut self) {
-        let (most, step) = if self.arguments.quick { (8 << 20, 3) } else { (64 << 20, 1) };
+        let (most, step) = if self.arguments.quick { (8 << 20, 2) } else { (64 << 20, 1) };
         for bits in (6..=24).step_by(step) {
-            let names = [BLOOMLINE, ROCKSDB, SBBF, FASTBLOOM];
+            let names = line_up::AT_RATES.map(|names| names[0]);
             let contenders = self.filled(MIDDLE_SIZE, MIDDLE_SIZE * 8 / bits, None, &names);
             self.keep(BY_BITS, bits.to_string(), line_up::rates(&contenders, most, 20_000));
         }
         self.results.table(BY_BITS).print();
     }
+}
+
+fn loses_no_key(contenders: &[Contender], n: usize) -> Result<()> {
+    let present: Vec<u64> = (0..QUERIES as u64).map(|i| queries::present(i, n as u64)).collect();
+    for (name, filter) in contenders.iter().filter(|(name, _)| name != BASELINE) {
+        let found = filter.count(&present, false).min(filter.count(&present, true));
+        ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
+    }
+    Ok(())
 }

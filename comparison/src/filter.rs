@@ -101,8 +101,8 @@ one_by_one!(ModularBloomFilter, ModularBloomFilter::byte_len; fn fill(&mut self,
 one_by_one!(fastbloom::BloomFilter, |filter: &Self| filter.num_bits() / 8, insert, contains);
 one_by_one!(sbbf_rs_safe::Filter, |filter: &Self| filter.as_bytes().len());
 
-/// bloomline through `insert_batch` and `contains_batch`.
-pub struct Batch(pub BloomFilter);
+/// A filter of bloomline through `insert_batch` and `contains_batch`.
+pub struct Batch<F>(pub F);
 
 /// A realistic batch for a caller, and small enough to leave the L1 cache to the filter.
 pub const BATCH: usize = 1024;
@@ -126,21 +126,28 @@ fn count_in_batches(hashes: &[u64], with_branch: bool, look_up: impl Fn(&[u64], 
     count
 }
 
-impl Filter for Batch {
-    fn byte_len(&self) -> usize {
-        self.0.byte_len()
-    }
+macro_rules! in_batches {
+    ($filter:ty) => {
+        impl Filter for Batch<$filter> {
+            fn byte_len(&self) -> usize {
+                self.0.byte_len()
+            }
 
-    #[inline(never)]
-    fn insert_all(&mut self, hashes: &[u64]) {
-        hashes.chunks(BATCH).for_each(|hashes| self.0.insert_batch(hashes));
-    }
+            #[inline(never)]
+            fn insert_all(&mut self, hashes: &[u64]) {
+                hashes.chunks(BATCH).for_each(|hashes| self.0.insert_batch(hashes));
+            }
 
-    #[inline(never)]
-    fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
-        count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
-    }
+            #[inline(never)]
+            fn count(&self, hashes: &[u64], with_branch: bool) -> usize {
+                count_in_batches(hashes, with_branch, |hashes, found| self.0.contains_batch(hashes, found))
+            }
+        }
+    };
 }
+
+in_batches!(BloomFilter);
+in_batches!(ModularBloomFilter);
 
 /// The bytes of a bloomline filter in small pages, in a build whose own filters use huge pages.
 #[cfg(feature = "huge-pages")]

@@ -17,6 +17,7 @@ pub const BASELINE: &str = "baseline";
 pub const BLOOMLINE: &str = "bloomline";
 pub const BLOOMLINE_BATCH: &str = "bloomline batch";
 pub const MODULES: &str = "bloomline modules";
+pub const MODULES_BATCH: &str = "bloomline modules batch";
 pub const SMALL_PAGES: &str = "bloomline batch, small pages";
 pub const AVX2: &str = "bloomline avx2";
 pub const SBBF: &str = "sbbf-rs-safe";
@@ -30,7 +31,7 @@ pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, SMALL_PAGES, XORF];
 
 /// Above this size only the contenders of a target run, because the others would take minutes to fill, and only two at
 /// a time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
-pub const LARGEST_FOR_ALL: usize = 64 << 20;
+const LARGEST_FOR_ALL: usize = 64 << 20;
 /// At this size all would fit, but cost a minute for a baseline that few of them come near.
 const MEDIUM: usize = 16 << 20;
 const MEDIUM_RACE: &[&str] =
@@ -43,8 +44,15 @@ const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
 
-/// The contenders at 20 bits per key, for rates at which modules pay.
-pub const LOW_RATES: &[&str] = &[BASELINE, BLOOMLINE, BLOOMLINE_BATCH, MODULES, ROCKSDB, FASTBLOOM];
+/// The contenders at equal rates: those in one row set the same bits, so only the first one's rate is measured to size
+/// them.
+pub const AT_RATES: [&[&str]; 5] = [
+    &[BLOOMLINE, BLOOMLINE_BATCH, AVX2],
+    &[MODULES, MODULES_BATCH],
+    &[ROCKSDB, ROCKSDB_DEBIAN],
+    &[SBBF],
+    &[FASTBLOOM],
+];
 
 /// The contenders of each race at `size_bytes`; none for all in one race.
 pub fn races(size_bytes: usize) -> &'static [&'static [&'static str]] {
@@ -78,9 +86,9 @@ pub fn contenders(
     add(BASELINE, &|| Box::new(Baseline::new(size_bytes)));
     add(BLOOMLINE, &|| Box::new(bloomline(best_k)));
     add(BLOOMLINE_BATCH, &|| Box::new(Batch(bloomline(best_k))));
-    add(MODULES, &|| {
-        Box::new(ModularBloomFilter::with_bits_per_key(keys, bits_per_key).expect("enough memory"))
-    });
+    let modules = || ModularBloomFilter::with_bits_per_key(keys, bits_per_key).expect("enough memory");
+    add(MODULES, &|| Box::new(modules()));
+    add(MODULES_BATCH, &|| Box::new(Batch(modules())));
     #[cfg(feature = "huge-pages")]
     add(SMALL_PAGES, &|| Box::new(SmallPages { filter: bloomline(best_k), bytes: Vec::new() }));
     for &build in rocksdb::BUILDS {
@@ -95,8 +103,6 @@ pub fn contenders(
             None => filter.expected_items(keys),
         })
     });
-    add("bloomline k=8", &|| Box::new(bloomline(8)));
-    add("bloomline batch k=8", &|| Box::new(Batch(bloomline(8))));
     for kernel in Kernel::available() {
         add(&format!("{BLOOMLINE} {kernel}"), &|| Box::new(bloomline(best_k).with_kernel(kernel)));
         let batch = || Batch(bloomline(best_k).with_kernel(kernel));

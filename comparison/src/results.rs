@@ -8,11 +8,13 @@ use crate::machine::Machine;
 pub const BY_KEY: &str = "Lookups of absent keys, hashing included";
 pub const ABSENT: &str = "Lookups of absent keys";
 pub const PRESENT: &str = "Lookups of present keys";
-pub const ABSENT_20: &str = "Lookups of absent keys, 20 bits per key";
-pub const PRESENT_20: &str = "Lookups of present keys, 20 bits per key";
+/// Each with its false-positive rate, in %.
+pub const AT_RATES: [(&str, f64); 2] = [
+    ("Lookups at an FPR of 1%, by number of keys", 1.0),
+    ("Lookups at an FPR of 0.1%, by number of keys", 0.1),
+];
 pub const MIXED: &str = "Lookups of present and absent keys in random order, with a branch on the answer";
 pub const INSERT: &str = "Inserts";
-pub const RATES: &str = "Size and false-positive rate at 1 MiB";
 pub const FROM_HASHES: &str = "Building a filter from hashes, ns per key";
 pub const FROM_KEYS: &str =
     "Building and serializing a filter of a million keys, hashing included, ns per key";
@@ -41,6 +43,19 @@ impl Results {
 
     pub fn ratio(&self, table: &str, column: &str, one: &str, other: &str) -> Option<f64> {
         self.columns(table, column).find_map(|column| column.ratio(one, other))
+    }
+
+    /// The bits per key at which the contender's false-positive rate is `fpr` %: between two measured numbers of bits,
+    /// where the logarithm of the rate is nearly linear.
+    pub fn bits_for(&self, contender: &str, fpr: f64) -> Option<f64> {
+        let measured = self.columns.iter().filter(|column| column.table == BY_BITS);
+        let points = measured.filter_map(|column| {
+            Some((column.name.parse::<f64>().ok()?, (column.median(contender)? / fpr).ln()))
+        });
+        points.collect::<Vec<_>>().windows(2).find_map(|two| {
+            let [(fewer, above), (more, below)] = two.try_into().expect("two points");
+            (above >= 0.0 && below < 0.0).then(|| fewer + (more - fewer) * above / (above - below))
+        })
     }
 }
 
@@ -192,4 +207,27 @@ pub fn size(text: &str) -> Result<usize, String> {
     let unit = UNITS.iter().position(|&unit| unit == text[number.len()..].trim());
     let size = || number.parse::<usize>().ok()?.checked_mul(1 << (10 * unit?)).filter(|&size| size > 0);
     size().ok_or_else(|| "give a size such as 16KiB, 1MiB or 1GiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_found_between_measured_ones() {
+        // A rate that halves with each bit, so that the logarithm is a line.
+        let column = |bits: u32| Column {
+            table: BY_BITS.to_owned(),
+            name: bits.to_string(),
+            values: vec![("filter".to_owned(), vec![100.0 * 0.5_f64.powi(bits as i32)])],
+        };
+        let machine = Machine { name: String::new(), date: String::new(), facts: Vec::new() };
+        let results = Results { machine, columns: [6, 8, 10].map(column).into() };
+        for bits in [6.0, 7.5, 8.0, 9.9] {
+            let found = results.bits_for("filter", 100.0 * 0.5_f64.powf(bits));
+            assert!(found.is_some_and(|found| (found - bits).abs() < 1e-9), "{bits}: {found:?}");
+        }
+        assert_eq!(results.bits_for("filter", 10.0), None);
+        assert_eq!(results.bits_for("filter", 0.01), None);
+    }
 }
