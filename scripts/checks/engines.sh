@@ -12,6 +12,4 @@ engines() {
 }
 
 ## engines_bench               compares them with the engines' own, and writes docs/engines.md
-engines_bench() {
-    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines
-}
+engines_bench() { cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines; }

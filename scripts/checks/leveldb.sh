@@ -23,25 +23,18 @@ leveldb_tests() {
         --show-leak-kinds=definite,indirect "$program" "$3"
 }
 
-## leveldb_suite [FOLDERS]     LevelDB's own tests with these filters: of sources in FOLDERS, or of two versions
+## leveldb_suite               LevelDB's own tests with these filters: those of two versions
 leveldb_suite() {
     install g++ g++ && install make make && install curl curl && install_headers \
         "gmock/gmock.h benchmark/benchmark.h snappy.h" libgtest-dev libgmock-dev libbenchmark-dev libsnappy-dev ||
         { skip "LevelDB's tests" "googletest or another package could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
-    local version source
-    if [ $# = 0 ]; then
-        for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
-            if leveldb_source "$version"; then
-                set -- "$@" "$scratch/leveldb-$version"
-            else
-                skip "the tests of LevelDB $version" "its sources could not be downloaded"
-            fi
-        done
-    fi
-    for source; do
+    local version
+    for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
+        leveldb_source "$version" ||
+            { skip "the tests of LevelDB $version" "its sources could not be downloaded"; continue; }
         step make -C capi/tests/suite --keep-going --jobs="$(nproc)" --no-print-directory \
-            SOURCES="$(realpath "$source")" BUILD="$(mktemp -d -p "$scratch")" \
+            SOURCES="$scratch/leveldb-$version" BUILD="$(mktemp -d -p "$scratch")" \
             LIBRARY="$(realpath "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a")"
     done
 }
@@ -82,9 +75,7 @@ leveldb_bench() {
 }
 
 # Debian's CMake target of LevelDB links snappy, whose package it does not depend on.
-leveldb_tools() {
-    install g++ g++ && install_headers "leveldb/db.h snappy.h" libleveldb-dev libsnappy-dev
-}
+leveldb_tools() { install g++ g++ && install_headers "leveldb/db.h snappy.h" libleveldb-dev libsnappy-dev; }
 
 # `install_headers "HEADER..." PACKAGE...`: Debian's packages, unless the headers are there.
 install_headers() {
