@@ -43,11 +43,9 @@ leveldb_suite() {
 leveldb_source() {
     local folder=$scratch/leveldb-$1 url=https://github.com/google/leveldb/archive/$1.tar.gz
     mkdir "$folder"
-    if curl --fail --location --silent --output "$folder.tar.gz" "$url"; then
-        tar xzf "$folder.tar.gz" --strip-components=1 -C "$folder"
-    else
-        scripts/debian_source leveldb "$folder" && grep -q "VERSION $1" "$folder/CMakeLists.txt"
-    fi
+    curl --fail --location --silent --output "$folder.tar.gz" "$url" &&
+        tar xzf "$folder.tar.gz" --strip-components=1 -C "$folder" && return
+    scripts/debian_source leveldb "$folder" && grep -q "VERSION $1" "$folder/CMakeLists.txt"
 }
 
 ## leveldb_bench [KEYS]        compares it with LevelDB's own, also in databases of KEYS keys; writes docs/leveldb.md

@@ -5,10 +5,8 @@ address() {
     export ASAN_OPTIONS=allocator_may_return_null=1
     sanitized address test --all-targets
     sanitized address test --features huge-pages --tests
-    local example
-    for example in sstable lsm; do
-        sanitized address run --quiet --example "$example"
-    done
+    sanitized address run --quiet --example sstable
+    sanitized address run --quiet --example lsm
 }
 
 # `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.

@@ -12,11 +12,8 @@ proof() {
             echo "note: this is $(rustc --version): if the proof does not know an instruction, install Rust $proved_rustc"
     fi
     programs=(default:avx512,avx2,sse4.1,portable,reference x86-64-v3:avx2 x86-64-v4:avx512)
-    if cross aarch64 aarch64 libc6-dev-arm64-cross; then
-        programs+=(aarch64:neon)
-    else
+    cross aarch64 aarch64 libc6-dev-arm64-cross && programs+=(aarch64:neon) ||
         skip "the proof of NEON" "a cross compiler, QEMU or the standard library is not available"
-    fi
     for program in "${programs[@]}"; do
         step kernels "${program%:*}" "$root"
     done
@@ -55,23 +52,16 @@ refuted() {
     copy_sources "$copy"
     echo -e "| build | kernel | bug | refuted |\n|---|---|---|---|"
     while IFS='|' read -r name kernel file what change; do
-        if [ "$name" = aarch64 ] && ! cross aarch64 aarch64 libc6-dev-arm64-cross; then
-            skip "$what" "its tools are not available"
-            continue
-        fi
+        [ "$name" != aarch64 ] || cross aarch64 aarch64 libc6-dev-arm64-cross ||
+            { skip "$what" "its tools are not available"; continue; }
         sed "$change" "$root/$file" >"$copy/$file"
-        if cmp --quiet "$copy/$file" "$root/$file"; then
-            echo "nothing to change in $file: $change" >&2
-            failed=1
-            continue
-        fi
+        ! cmp --quiet "$copy/$file" "$root/$file" ||
+            { echo "nothing to change in $file: $change" >&2; failed=1; continue; }
         kernels "$name" "$copy" </dev/null
         report=$(prove --inputs 0 "$scratch/$name:$kernel" 2>&1) || true
         refutation=$(sed -n "s/.*: $kernel, \(insert\|contains\), \(k = [0-9]*\): \(.*\)/\1, \2: \3/p" <<<"$report" | head -1)
-        if ! grep -qE "not as defined|must not change|requires alignment|more values|nor written|not what it was|keys known" <<<"$refutation"; then
-            echo "$report" >&2
-            failed=1
-        fi
+        grep -qE "not as defined|must not change|requires alignment|more values|nor written|not what it was|keys known" <<<"$refutation" ||
+            { echo "$report" >&2; failed=1; }
         echo "| $name | $kernel | \`$file\`: $what | ${refutation:-**no**} |"
         cp "$root/$file" "$copy/$file"
     done <<<"$bugs"
