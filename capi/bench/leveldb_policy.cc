@@ -157,7 +157,7 @@ void measure(size_t n_keys) {
 
 int main() {
   std::printf(
-      "%d bits per key, random keys of 16 bytes, filters and keys in the caches. Medians of %zu rounds, in\n"
+      "\n## Times of the policies\n\n%d bits per key, random keys of 16 bytes, filters and keys in the caches. Medians of %zu rounds, in\n"
       "nanoseconds. Ratio: bloomline ÷ LevelDB in the same round, median (quartiles).\n\n"
       "| | keys | API | LevelDB, bytes | bloomline, bytes | LevelDB, ns | bloomline, ns | ratio |\n"
       "|---|---:|---|---:|---:|---:|---:|---:|\n",

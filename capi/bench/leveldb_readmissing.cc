@@ -206,12 +206,12 @@ void compare() {
   if (!sequential) add("bloomline, 9", our_policy(9));
 
   std::printf(
-      "%zu %s. Values of %zu bytes compress to half;\n"
+      "\n## Gets, %s keys\n\n%zu %s. Values of %zu bytes compress to half;\n"
       "filters have %.0f keys on average. Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to\n"
       "LevelDB's own filter in the same round.\n\n"
       "| block cache | filter | bits per key | filter bytes | build, s | FPR | missing, ns per get | blocks read | "
       "present, ns per get | blocks read |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-      n_keys,
+      sequential ? "sequential" : "random", n_keys,
       sequential ? "even numbers of 16 digits as keys; missing keys are the odd numbers" : "random keys of 16 bytes",
       kValue, static_cast<double>(n_keys) / static_cast<double>(contenders[kBuiltIn].n_filters), kRounds, kGets);
   for (const bool large : {false, true}) {

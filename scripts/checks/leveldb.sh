@@ -61,11 +61,8 @@ leveldb_bench() {
     {
         sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" capi/bench/leveldb.txt
         "$scratch/fpr" "$scratch/leveldb.svg"
-        printf "\n## Times of the policies\n\n"
         "$scratch/policy"
-        printf "\n## Gets, random keys\n\n"
         "$scratch/readmissing" "$keys" random
-        printf "\n## Gets, sequential keys\n\n"
         "$scratch/readmissing" "$keys" sequential
     } | tee "$scratch/leveldb.md"
     cp "$scratch/leveldb.svg" docs/plots
