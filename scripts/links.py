@@ -17,21 +17,18 @@ LINK = re.compile(r"(?:\]\(|^ {0,3}\[[^\]]+\]: *|\b(?:href|src|srcset)=\")<?([^\
 
 
 def prose_and_blocks(path):
-    """(number, line) of each line of prose, and (number, tag) of each code block."""
+    """(number, line) of each line of prose, (number, tag) of each code block, and the fence of a block that is not closed."""
     prose, blocks, fence = [], [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
         mark = FENCE.match(line)
         if fence:
-            if mark and mark[1].startswith(fence) and not mark[2]:
-                fence = None
+            fence = None if mark and mark[1].startswith(fence) and not mark[2] else fence
         elif mark:
             fence = mark[1]
             blocks.append((number, mark[2]))
         else:
             prose.append((number, line))
-    if fence:
-        blocks.append((number, "not closed"))
-    return prose, blocks
+    return prose, blocks, fence
 
 
 def broken_links(pages, files):
@@ -51,22 +48,19 @@ def broken_links(pages, files):
 def markdown(root):
     names = subprocess.check_output(["git", "ls-files", "--cached", "--others", "--exclude-standard"], text=True)
     files = {root / name for name in names.splitlines() if Path(name).exists()}
-    doctested = {
-        (source.parent / name).resolve()
-        for source in files
-        if source.suffix == ".rs"
-        for name in re.findall(r"doc = include_str!\(\"([^\"]+)\"\)", source.read_text())
-    }
+    sources = [(file.parent, file.read_text()) for file in files if file.suffix == ".rs"]
+    included = [(folder, name) for folder, text in sources for name in re.findall(r'doc = include_str!\("([^"]+)"\)', text)]
+    doctested = {(folder / name).resolve() for folder, name in included}
     # Pages that are read elsewhere, as on crates.io, link to files by the repository's address.
     address = re.search(r"^repository = \"(.*?)(?:\.git)?/?\"", Path("Cargo.toml").read_text(), re.M)
     in_repository = re.escape(address[1] if address else "no address") + "/(?:blob|tree|raw)/[^/]+"
     pages = {}
     for path in sorted(file for file in files if file.suffix == ".md"):
-        prose, blocks = prose_and_blocks(path)
+        prose, blocks, fence = prose_and_blocks(path)
+        if fence:
+            yield f"{path}: the last code block is not closed"
         for number, tag in blocks:
-            if tag == "not closed":
-                yield f"{path}: the last code block is not closed"
-            elif path not in doctested and (not tag or tag.startswith("rust")):
+            if path not in doctested and (not tag or tag.startswith("rust")):
                 yield f"{path}:{number}: no doctest compiles this code block: tag it text, console, sh, c, ..."
         links = [
             (f"{path}:{number}", re.sub(in_repository, str(root), link))

@@ -71,15 +71,10 @@ class Function:
         return self.lines[at]
 
     def faults(self, part, mnemonics=()):
-        for mnemonic in mnemonics:
-            if not any(self.has(at, mnemonic) for at in part):
-                yield f"no {mnemonic}"
-        for at in part:
-            if self.has(at, f"{CALL}|{DIVISION}"):
-                yield f"calls or divides: {self.lines[at]}"
-            for line in [self.lines[at], *map(self.leads_to, self.next[at])]:
-                if re.search(PANIC, line):
-                    yield f"can panic: {line}"
+        missing = [f"no {mnemonic}" for mnemonic in mnemonics if not any(self.has(at, mnemonic) for at in part)]
+        slow = [f"calls or divides: {self.lines[at]}" for at in part if self.has(at, f"{CALL}|{DIVISION}")]
+        reached = [line for at in part for line in [self.lines[at], *map(self.leads_to, self.next[at])]]
+        return missing + slow + [f"can panic: {line}" for line in reached if re.search(PANIC, line)]
 
 
 def functions(files, path):
@@ -91,24 +86,22 @@ def functions(files, path):
     return [Function(text) for name, text in found if re.fullmatch(pattern, name)]
 
 
-def main(build, *files):
-    failed = False
+def reports(build, *files):
     for path, scope, *mnemonics in (row.split()[1:] for row in sys.stdin if row.split()[:1] == [build]):
         instances = functions(files, path)
         if not instances:
-            print(f"FAILED {build}: function {path} not found")
-            failed = True
+            yield f"FAILED {build}: function {path} not found"
         for function in instances:
             parts = function.scope(scope, mnemonics[0])
             faults = [fault for part in parts for fault in function.faults(part, mnemonics)]
             if parts and not faults:
-                print(f"ok {build}: {path} ({scope}, {' and '.join(str(len(part)) for part in parts)} instructions)")
-                continue
-            failed = True
-            reasons = "; ".join(dict.fromkeys(faults)) or f"no loop with {mnemonics[0]}"
-            print(f"FAILED {build}: {path} ({scope}) {reasons}\n{function.text}")
-    return failed
+                yield f"ok {build}: {path} ({scope}, {' and '.join(str(len(part)) for part in parts)} instructions)"
+            else:
+                reasons = "; ".join(dict.fromkeys(faults)) or f"no loop with {mnemonics[0]}"
+                yield f"FAILED {build}: {path} ({scope}) {reasons}\n{function.text}"
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    found = list(reports(*sys.argv[1:]))
+    print(*found, sep="\n")
+    sys.exit(any(report.startswith("FAILED") for report in found))

@@ -43,9 +43,7 @@ the_readme_installs_and_links() {
 }
 
 # Prints the blocks of code in this language.
-fenced() {
-    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" | grep -v '^```'
-}
+fenced() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" | grep -v '^```'; }
 
 all_functions_are_declared_exported_and_tested() {
     local names='bloomline_[a-z_0-9]+' lib=$prefix/lib/libbloomline declared=$scratch/declared

@@ -1,8 +1,6 @@
 # The command line:
 ## cli                         tests in release mode, where none is left out
-cli() {
-    step cargo test -p bloomline-cli --release
-}
+cli() { step cargo test -p bloomline-cli --release; }
 
 ## cli_bench                   compares time and memory of bloomline with those of awk and grep
 # LINES lines (30 million) of about 60 bytes, three in ten of them repeats, for dedup; a third of them to be found among

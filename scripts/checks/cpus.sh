@@ -5,14 +5,15 @@ x86() {
     install qemu-x86_64 qemu-user || { skip "other x86-64 CPUs" "qemu-user could not be installed"; return; }
     local cpu kernels
     if has_avx512; then
-        EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference step tests "$@"
+        step env EXPECT_KERNELS=avx512,avx2,sse4.1,portable,reference cargo test --release --quiet "$@"
     else
         # Not `skip`: REQUIRED must not fail for want of a CPU.
         echo "not covered: AVX-512, because this CPU lacks it and QEMU cannot emulate it" >&2
     fi
     # Without the features that QEMU cannot emulate, which it would warn about at every start.
     while read -r cpu kernels; do
-        EXPECT_KERNELS=$kernels CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu $cpu" step tests "$@"
+        step env EXPECT_KERNELS="$kernels" CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu $cpu" \
+            cargo test --release --quiet "$@"
     done <<'END'
 max avx2,sse4.1,portable,reference
 Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-rtm avx2,sse4.1,portable,reference
@@ -21,25 +22,14 @@ qemu64 portable,reference
 END
 }
 
-tests() {
-    echo "expected kernels: $EXPECT_KERNELS; ${CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER:-}"
-    cargo test --release --quiet "$@"
-}
-
 ## aarch64 [ARGUMENTS]         the NEON kernel
-aarch64() {
-    emulated aarch64 aarch64 libc6-dev-arm64-cross neon,portable,reference "$@"
-}
+aarch64() { emulated aarch64 aarch64 libc6-dev-arm64-cross neon,portable,reference "$@"; }
 
 ## s390x [ARGUMENTS]           a big-endian CPU
-s390x() {
-    emulated s390x s390x libc6-dev-s390x-cross portable,reference "$@"
-}
+s390x() { emulated s390x s390x libc6-dev-s390x-cross portable,reference "$@"; }
 
 ## i686 [ARGUMENTS]            a CPU with 32-bit addresses
-i686() {
-    emulated i686 i386 libc6-dev-i386-cross portable,reference "$@"
-}
+i686() { emulated i686 i386 libc6-dev-i386-cross portable,reference "$@"; }
 
 # `emulated CPU QEMU-NAME LIBC-PACKAGE KERNELS ARGUMENT...`
 emulated() {
@@ -47,7 +37,7 @@ emulated() {
     cross "$1" "$2" "$3" || { skip "$cpu" "a cross compiler, QEMU or the standard library is not available"; return; }
     shift 4
     export RUSTUP_TOOLCHAIN=$toolchain RUSTC_BOOTSTRAP=1
-    EXPECT_KERNELS=$kernels step tests "${build[@]}" --target "$target" "$@"
+    step env EXPECT_KERNELS="$kernels" cargo test --release --quiet "${build[@]}" --target "$target" "$@"
     step cargo run --release --quiet "${build[@]}" --target "$target" --example sstable -- 5000
 }
 

@@ -1,17 +1,13 @@
 # Storage engines in Rust:
 ## engines                     the filter policies for SurrealKV, SlateDB and others: lints, tests, documentation, examples
 engines() {
-    local example
     enter adapters
     step cargo fmt --check
     step linted cargo test --locked --all-features
-    for example in slatedb_prefixes object_store; do
-        step linted cargo run --quiet --locked --all-features --example "$example"
-    done
+    step linted cargo run --quiet --locked --all-features --example slatedb_prefixes
+    step linted cargo run --quiet --locked --all-features --example object_store
     step linted cargo bench --profile dev --quiet --locked --all-features --bench engines -- --quick --to "$scratch"
 }
 
 ## engines_bench               compares them with the engines' own, and writes docs/engines.md
-engines_bench() {
-    cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines
-}
+engines_bench() { cargo bench --manifest-path adapters/Cargo.toml --locked --all-features --bench engines; }

@@ -23,25 +23,18 @@ leveldb_tests() {
         --show-leak-kinds=definite,indirect "$program" "$3"
 }
 
-## leveldb_suite [FOLDERS]     LevelDB's own tests with these filters: of sources in FOLDERS, or of two versions
+## leveldb_suite               LevelDB's own tests with these filters: those of two versions
 leveldb_suite() {
     install g++ g++ && install make make && install curl curl && install_headers \
         "gmock/gmock.h benchmark/benchmark.h snappy.h" libgtest-dev libgmock-dev libbenchmark-dev libsnappy-dev ||
         { skip "LevelDB's tests" "googletest or another package could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
-    local version source
-    if [ $# = 0 ]; then
-        for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
-            if leveldb_source "$version"; then
-                set -- "$@" "$scratch/leveldb-$version"
-            else
-                skip "the tests of LevelDB $version" "its sources could not be downloaded"
-            fi
-        done
-    fi
-    for source; do
+    local version
+    for version in 1.23 7ee830d02b623e8ffe0b95d59a74db1e58da04c5; do
+        leveldb_source "$version" ||
+            { skip "the tests of LevelDB $version" "its sources could not be downloaded"; continue; }
         step make -C capi/tests/suite --keep-going --jobs="$(nproc)" --no-print-directory \
-            SOURCES="$(realpath "$source")" BUILD="$(mktemp -d -p "$scratch")" \
+            SOURCES="$scratch/leveldb-$version" BUILD="$(mktemp -d -p "$scratch")" \
             LIBRARY="$(realpath "${CARGO_TARGET_DIR:-target}/capi/libbloomline.a")"
     done
 }
@@ -50,11 +43,9 @@ leveldb_suite() {
 leveldb_source() {
     local folder=$scratch/leveldb-$1 url=https://github.com/google/leveldb/archive/$1.tar.gz
     mkdir "$folder"
-    if curl --fail --location --silent --output "$folder.tar.gz" "$url"; then
-        tar xzf "$folder.tar.gz" --strip-components=1 -C "$folder"
-    else
-        scripts/debian_source leveldb "$folder" && grep -q "VERSION $1" "$folder/CMakeLists.txt"
-    fi
+    curl --fail --location --silent --output "$folder.tar.gz" "$url" &&
+        tar xzf "$folder.tar.gz" --strip-components=1 -C "$folder" && return
+    scripts/debian_source leveldb "$folder" && grep -q "VERSION $1" "$folder/CMakeLists.txt"
 }
 
 ## leveldb_bench [KEYS]        compares it with LevelDB's own, also in databases of KEYS keys; writes docs/leveldb.md
@@ -62,27 +53,24 @@ leveldb_bench() {
     leveldb_tools || { skip "LevelDB" "libleveldb-dev or a C++ compiler could not be installed"; return; }
     cargo build --profile capi --quiet -p bloomline-capi
     local name keys=${1:-1000000}
+    # A comparison that fails leaves its databases.
+    export TMPDIR=$scratch
     for name in fpr policy readmissing; do
         leveldb_build "$scratch/$name" "capi/bench/leveldb_$name.cc" -O2
     done
     {
         sed -e "s|{date}|$(date -u +%F)|" -e "s|{cpu}|$(scripts/cpu)|" capi/bench/leveldb.txt
         "$scratch/fpr" "$scratch/leveldb.svg"
-        printf "\n## Times of the policies\n\n"
         "$scratch/policy"
-        printf "\n## Gets, random keys\n\n"
-        "$scratch/readmissing" --keys "$keys"
-        printf "\n## Gets, sequential keys\n\n"
-        "$scratch/readmissing" --keys "$keys" --sequential
+        "$scratch/readmissing" "$keys" random
+        "$scratch/readmissing" "$keys" sequential
     } | tee "$scratch/leveldb.md"
     cp "$scratch/leveldb.svg" docs/plots
     cp "$scratch/leveldb.md" docs
 }
 
 # Debian's CMake target of LevelDB links snappy, whose package it does not depend on.
-leveldb_tools() {
-    install g++ g++ && install_headers "leveldb/db.h snappy.h" libleveldb-dev libsnappy-dev
-}
+leveldb_tools() { install g++ g++ && install_headers "leveldb/db.h snappy.h" libleveldb-dev libsnappy-dev; }
 
 # `install_headers "HEADER..." PACKAGE...`: Debian's packages, unless the headers are there.
 install_headers() {

@@ -5,10 +5,8 @@ address() {
     export ASAN_OPTIONS=allocator_may_return_null=1
     sanitized address test --all-targets
     sanitized address test --features huge-pages --tests
-    local example
-    for example in sstable lsm; do
-        sanitized address run --quiet --example "$example"
-    done
+    sanitized address run --quiet --example sstable
+    sanitized address run --quiet --example lsm
 }
 
 # `sanitized SANITIZER CARGO-ARGUMENT...`: optimised, as in production.
@@ -18,14 +16,10 @@ sanitized() {
 }
 
 ## threads                     the tests of threads under the thread sanitizer
-threads() {
-    with_own_std thread --test threads
-}
+threads() { with_own_std thread --test threads; }
 
 ## memory                      unit tests and the tests of decoding and kernels under the memory sanitizer
-memory() {
-    with_own_std memory --lib --test bad_input --test goldens --test lockstep --test no_false_negatives
-}
+memory() { with_own_std memory --lib --test bad_input --test goldens --test lockstep --test no_false_negatives; }
 
 # The thread and memory sanitizers need an instrumented standard library.
 with_own_std() {
@@ -35,9 +29,7 @@ with_own_std() {
 }
 
 ## loom                        every interleaving of two threads
-loom() {
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p bloomline-lean --test loom
-}
+loom() { RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p bloomline-lean --test loom; }
 
 ## miri                        the code without assembly under miri
 # Miri has no assembly, and detects just the CPU features of the build.

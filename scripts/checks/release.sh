@@ -31,7 +31,6 @@ release() {
     done
 }
 
-# The crates:
 # Packs each crate and unpacks it in `$scratch/unpacked`. Uncommitted changes are packed as well.
 pack_crates() {
     local folder name unpacked
@@ -46,8 +45,7 @@ pack_crates() {
         mkdir -p "$unpacked"
         tar -xzf "$scratch/target/package/$name"-[0-9]*.crate --strip-components=1 -C "$unpacked"
         cat LICENSE-* | cmp - <(cat "$unpacked"/LICENSE-*)
-        # For the packages after it: `cargo package` would take the library of an earlier run from a registry below the
-        # target folder.
+        # Or `cargo package` would build those after it with the library of an earlier run, from below the target folder.
         patches+=(--config "patch.crates-io.$name.path='$unpacked'")
     done < <(scripts/publish list)
 }
@@ -76,8 +74,7 @@ all_crates_are_listed() {
         diff - <(scripts/publish list | cut -d' ' -f1 | sort)
 }
 
-# The command, statically linked, with its manual:
-# `command_archive CPU`
+# `command_archive CPU`: the command, statically linked, with its manual.
 command_archive() {
     local target=$1-unknown-linux-musl toolchain variable gcc=gcc run=() folder command shell
     if [ "$1" != "$(uname -m)" ]; then

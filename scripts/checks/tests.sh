@@ -18,14 +18,9 @@ fuzz() {
 fuzz_one() {
     mkdir -p "fuzz/corpus/$1" "fuzz/artifacts/$1"
     # Without `reduce_inputs`, libFuzzer deletes nothing from the corpus, which other checks copy meanwhile.
-    if "$2/$1" "fuzz/corpus/$1" -reduce_inputs=0 -artifact_prefix="fuzz/artifacts/$1/" -max_total_time="$3" \
-        -print_final_stats=1 >"$4" 2>&1; then
-        grep -E '^(Done|stat::)' "$4" | sed "s/^/$1: /"
-    else
-        cat "$4"
-        echo "$1 FAILED"
-        return 1
-    fi
+    "$2/$1" "fuzz/corpus/$1" -reduce_inputs=0 -artifact_prefix="fuzz/artifacts/$1/" -max_total_time="$3" \
+        -print_final_stats=1 >"$4" 2>&1 || { cat "$4"; echo "$1 FAILED"; return 1; }
+    grep -E '^(Done|stat::)' "$4" | sed "s/^/$1: /"
 }
 
 ## corpus                      minimises the saved fuzz corpus

@@ -31,8 +31,6 @@ class Machine(machine.Machine):
         self.vectors = [BitVec(f"initial v{index}", 128) for index in range(32)]
         self.before = self.preserved()
 
-    # Operands.
-
     def place(self, name):
         """The file, index and bits of a register."""
         name = {"sp": "x31", "fp": "x29", "lr": "x30"}.get(name, name)
@@ -85,8 +83,6 @@ class Machine(machine.Machine):
     def condition(self):
         lower, equal = self.flags
         return {arm64.ARM64_CC_EQ: equal, arm64.ARM64_CC_NE: Not(equal), arm64.ARM64_CC_LO: lower}[self.instruction.cc]
-
-    # Instructions.
 
     def step(self, name, operands):
         first = operands[0] if operands else None

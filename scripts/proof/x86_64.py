@@ -43,8 +43,6 @@ class Machine(machine.Machine):
         self.general["rsp"] = simplify(self.general["rsp"] + 8)
         return self.memory.load(self.general["rsp"] - 8, 8)
 
-    # Operands.
-
     def read_register(self, name):
         if name in NAMES:
             return low(self.general[NAMES[name][0]], NAMES[name][1])
@@ -103,8 +101,6 @@ class Machine(machine.Machine):
         if zero is None:
             raise Refused("depends on flags that the instructions before it leave undefined")
         return {"e": zero, "ne": Not(zero), "b": carry, "ae": Not(carry), "a": Not(Or(carry, zero))}[suffix]
-
-    # Instructions.
 
     def step(self, name, operands):
         first, second, third = (*operands, None, None, None)[:3]
