@@ -123,10 +123,12 @@ static void about(void) {
 }
 
 static void errors(void) {
+  bloomline_filter_t *filter = filter_of_keys();
   SUCCEEDS(true);
   FAILS(BLOOMLINE_SIZING, "probes per key must be 1 to 16, not 17", bloomline_filter_with_blocks(1, 17) == NULL);
   /* Like errno, a success does not clear it. */
-  bloomline_filter_free(filter_of_keys());
+  CHECK(bloomline_filter_clear(filter) == BLOOMLINE_OK);
+  bloomline_filter_free(filter);
   CHECK(bloomline_last_status() == BLOOMLINE_SIZING);
   CHECK(strstr(bloomline_last_error(), "not 17") != NULL);
 }
@@ -583,6 +585,8 @@ static void atomic_filters(void) {
   SUCCEEDS(!bloomline_atomic_filter_insert(shared, "0", 1));
   SUCCEEDS(!bloomline_atomic_filter_insert_hash(shared, present[0]));
   SUCCEEDS(!bloomline_atomic_filter_contains_hash(shared, present[1]));
+  SUCCEEDS(bloomline_atomic_filter_insert_hash(shared, present[1]));
+  SUCCEEDS(bloomline_atomic_filter_contains_hash(shared, present[1]));
   SUCCEEDS(bloomline_atomic_filter_insert_batch(shared, present, KEYS) == BLOOMLINE_OK);
   SUCCEEDS(bloomline_atomic_filter_insert_batch(shared, NULL, 0) == BLOOMLINE_OK);
   memset(found, 0, sizeof found);
