@@ -46,31 +46,3 @@ def test_both_write_the_same_bytes(bloomline, tmp_path):
     f.save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
     assert BloomFilter.open(theirs).contains_many(np.array(WORDS)).all()
-
-
-def test_merges_and_folds_agree(bloomline, tmp_path):
-    parts = []
-    for i in range(3):
-        f = BloomFilter.with_bits_per_key(512 * 64, 1)
-        f.update(WORDS[i::3])
-        f.save(tmp_path / str(i))
-        parts.append(f)
-    bloomline("merge", "-o", tmp_path / "merged", *(tmp_path / str(i) for i in range(3)))
-    whole = BloomFilter.union(parts)
-    assert BloomFilter.open(tmp_path / "merged", mmap=False) == whole
-    bloomline("fold", "-o", tmp_path / "folded", "--factor", 8, tmp_path / "merged")
-    whole.fold(8)
-    assert BloomFilter.open(tmp_path / "folded", mmap=False) == whole and whole.contains_many(WORDS).all()
-
-
-def test_integers_are_keys_of_eight_bytes(bloomline, tmp_path):
-    """What the format's "Keys of other types" says, by the command's option for keys of one length."""
-    path, numbers = tmp_path / "f.bloom", np.array([0, 1, -1, 2**62, -(2**63), 10], "<i8")
-    bloomline("build", "-q", "-o", path, "--keys", 100, "--length", 8, input=numbers.tobytes())
-    f = BloomFilter.open(path, mmap=False)
-    assert f.contains_many(numbers).all() and 1 in f and 2 not in f
-    g = BloomFilter(100)
-    g.update(numbers.astype(">i8"))
-    assert f == g
-    g.save(path)
-    assert bloomline("check", "--length", 8, path, input=numbers.tobytes()) == numbers.tobytes()
