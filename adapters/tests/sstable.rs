@@ -69,3 +69,15 @@ fn no_key_is_lost_and_few_others_are_found() {
     assert!((60..=220).contains(&positives), "{positives} of {KEYS}");
     assert_eq!(policy.unusable_filters(), 0);
 }
+
+#[test]
+fn bytes_that_are_not_a_filter_are_counted() {
+    let policy = Bloomline::with_bits_per_key(10.0).unwrap();
+    let boxed: std::sync::Arc<Box<dyn sstable::filter::FilterPolicy>> = policy.clone().into();
+    let filter = boxed.create_filter(b"antbee", &[0, 3]);
+    assert!(boxed.key_may_match(b"ant", &filter) && boxed.key_may_match(b"bee", &filter));
+    assert!(!boxed.key_may_match(b"cat", &filter));
+    assert_eq!(policy.unusable_filters(), 0);
+    assert!(boxed.key_may_match(b"cat", &filter[1..]) && boxed.key_may_match(b"cat", b""));
+    assert_eq!(policy.unusable_filters(), 2);
+}
