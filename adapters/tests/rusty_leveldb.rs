@@ -115,14 +115,4 @@ mod databases {
 
         assert_holds(&mut database.open(BloomPolicy::new(10)), &expected, 2_000);
     }
-
-    #[test]
-    fn no_key_is_lost_when_a_database_returns_to_its_own_policy() {
-        let database = Database::new();
-        let mut db = database.open(bloomline());
-        let expected = write(&mut db, 2_000);
-        db.close().unwrap();
-        drop(db);
-        assert_holds(&mut database.open(BloomPolicy::new(10)), &expected, 2_000);
-    }
 }

@@ -804,30 +804,6 @@ fn might_match(filter: &dyn slatedb::Filter, key: Bytes) -> bool {
 }
 
 #[test]
-fn every_kind_of_entry_is_added_and_versions_count_once() {
-    let policy = bloomline();
-    let once = built(&policy, keys(1000));
-    let kinds =
-        [ValueDeletable::Tombstone, ValueDeletable::Merge("m".into()), ValueDeletable::Value("v".into())];
-    let versions = keys(1000).flat_map(|(key, _)| kinds.clone().map(|kind| (key.clone(), kind)));
-    assert_eq!(encoded(&*built(&policy, versions)), encoded(&*once));
-    for kind in kinds {
-        let filter = built(&policy, keys(1000).map(|(key, _)| (key, kind.clone())));
-        assert!((0..1000).all(|i| might_match(&*filter, key(i))));
-        let false_positives = (1000..11_000).filter(|i| might_match(&*filter, key(*i))).count();
-        assert!((60..140).contains(&false_positives), "{false_positives}");
-    }
-}
-
-#[test]
-fn a_builder_is_empty_after_it_has_built() {
-    let policy: Arc<dyn FilterPolicy> = bloomline().into();
-    let mut builder = policy.builder();
-    assert_eq!(encoded(&*builder.build()).len(), 9);
-    assert!(!might_match(&*builder.build(), key(1)));
-}
-
-#[test]
 fn estimates_are_right() {
     for bits_per_key in [0.5, 6.0, 10.0, 17.3, 64.0] {
         let policy = Bloomline::with_bits_per_key(bits_per_key).unwrap();

@@ -7,7 +7,6 @@ mod common;
 use std::collections::HashSet;
 use std::io::Write;
 
-use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, FilterBuilder, Sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -391,31 +390,6 @@ fn dedup_prints_each_line_once() {
 }
 
 #[test]
-fn dedup_remembers() {
-    for more in [&["--keys", "1000"][..], &["--grow", "--keys", "20"]] {
-        let place = Place::new();
-        let dedup = |input: &str| {
-            let mut dedup =
-                place.bloomline(&[&["dedup", "-q", "--fpr", "1e-5", "--state", "seen"], more].concat());
-            dedup.write_stdin(input).assert().success().stderr("").get_output().stdout.clone()
-        };
-        assert_eq!(dedup("ant\nbee\nant\n"), b"ant\nbee\n");
-        assert_eq!(dedup("bee\ncat\n"), b"cat\n");
-        assert_eq!(dedup(&lines(0..100)), lines(0..100).as_bytes());
-        assert_eq!(dedup("cat\nant\n"), b"");
-        let bytes = place.read("seen");
-        let filter = &bytes[..bytes.len() - 64];
-        if more.contains(&"--grow") {
-            assert_eq!(ScalableBloomFilter::from_standalone(filter).unwrap().inserted_keys(), 103);
-        } else {
-            let n_seen = BloomFilter::from_standalone(filter).unwrap().estimated_keys().unwrap().keys;
-            assert!((102..=104).contains(&n_seen), "about 103, not {n_seen}");
-        }
-        assert_eq!(place.files(), ["seen"]);
-    }
-}
-
-#[test]
 fn a_state_grows_with_later_runs() {
     let place = Place::new();
     place.write("none", "");
@@ -524,7 +498,7 @@ fn info_describes_the_file() {
 }
 
 #[test]
-fn filters_are_merged_folded_and_compared() {
+fn filters_are_merged_and_folded() {
     let place = Place::new();
     for (name, range) in [("a", 0..6000), ("b", 4000..10_000), ("all", 0..10_000)] {
         let mut build = place.bloomline(&["build", "-q", "--keys", "1e4", "-o", name]);
@@ -532,21 +506,6 @@ fn filters_are_merged_folded_and_compared() {
     }
     place.bloomline(&["merge", "-o", "both", "a", "b"]).assert().success().stderr(contains("both: FPR "));
     assert_eq!(place.read("both"), place.read("all"));
-    let output = place.bloomline(&["estimate", "a", "b"]).assert().success().get_output().stdout.clone();
-    let text = String::from_utf8(output).unwrap();
-    let estimate = |row: &str| -> f64 {
-        let line = text.lines().find(|line| line.starts_with(row)).expect("a row");
-        let number =
-            line.split_whitespace().find(|word| word.starts_with(|digit: char| digit.is_ascii_digit()));
-        number.unwrap().replace(',', "").parse().unwrap()
-    };
-    for (row, keys, slack) in
-        [("a ", 6000.0, 0.03), ("b ", 6000.0, 0.03), ("union", 1e4, 0.03), ("intersection", 2e3, 0.1)]
-    {
-        let found = estimate(row);
-        assert!((found / keys - 1.0).abs() < slack, "{row}: {found}");
-    }
-
     let mut folded = BloomFilter::with_blocks(64, 6).unwrap();
     lines(0..500).lines().for_each(|key| _ = folded.insert(key));
     place.write("large", folded.to_standalone());

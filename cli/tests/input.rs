@@ -415,14 +415,11 @@ fn numbers_as_people_write_them() {
 #[test]
 fn sizes_of_guessed_numbers_can_be_folded() {
     let place = Place::new();
-    for (more, exact) in [(&[][..], 97_007), (&["--bits-per-key", "9.9335"], 97_007)] {
+    for more in [&[][..], &["--bits-per-key", "9.9335"]] {
         let build = ["build", "-q", "-o", "f", "--keys", "5e6", "/dev/null"];
         place.bloomline(&[&build[..], more].concat()).assert().success();
-        let n_blocks = BloomView::from_standalone(&place.read("f")).unwrap().n_blocks();
-        assert!(n_blocks > exact && n_blocks <= exact * 101 / 100, "{n_blocks}");
-        for factor in [2, 3, 4, 5, 6, 8, 9, 10] {
-            place.bloomline(&["fold", "-o", "g", "--factor", &factor.to_string(), "f"]).assert().success();
-        }
+        // 97,007, a prime, rounded up.
+        assert_eq!(BloomView::from_standalone(&place.read("f")).unwrap().n_blocks(), 97_200);
     }
     // Counted keys are not a guess.
     place.write("keys", lines(0..5_000));

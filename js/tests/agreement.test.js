@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { BloomFilter, BloomView, ModularBloomFilter } from "bloomline";
-import { SKIP, bloomline, endToEnd, lines, random, randomTexts, scratch } from "./support.js";
+import { BloomFilter, BloomView } from "bloomline";
+import { SKIP, bloomline, lines, random, randomTexts, scratch } from "./support.js";
 
 /** The lines of the keys that are possibly present, one by one and in batches, which must agree. */
 function answers(filter, keys) {
@@ -63,72 +63,4 @@ test("a million integers of all widths", { skip: SKIP }, (t) => {
   filter.clear();
   filter.addAll(words.filter((_, i) => i % 2));
   assert(Buffer.from(filter.toBytes()).equals(readFileSync(path)));
-});
-
-test("byte strings", { skip: SKIP }, (t) => {
-  const path = join(scratch(t), "theirs");
-  const next = random(7);
-  for (const length of [1, 3, 8, 16, 17, 49, 200]) {
-    const keys = Array.from({ length: 20_000 }, () => Buffer.from(Uint8Array.from({ length }, next)));
-    const present = keys.filter((_, i) => i % 2);
-    bloomline(
-      ["build", "-q", "--length", `${length}`, "-o", path, "--keys", "10000", "--fpr", "30%"], Buffer.concat(present),
-    );
-    const view = new BloomView(readFileSync(path));
-    const found = view.hasAll(endToEnd(keys));
-    assert.deepEqual(view.hasAll(keys), found);
-    const expected = bloomline(["check", "--length", `${length}`, path], Buffer.concat(keys));
-    assert(Buffer.concat(keys.filter((_, i) => found[i])).equals(expected));
-
-    const filter = new BloomFilter({ expectedKeys: 10_000, fpr: 0.3 });
-    filter.addAll(endToEnd(present));
-    assert(Buffer.from(filter.toBytes()).equals(readFileSync(path)));
-  }
-});
-
-test("modular filters", { skip: SKIP }, (t) => {
-  const path = join(scratch(t), "ours");
-  const texts = randomTexts(300_000, 9);
-  // A high rate: every other absent key tells whether the bits are the same.
-  const filter = new ModularBloomFilter({ modules: 3, blocks: 600, k: 1 });
-  filter.addAll(texts.filter((_, i) => i % 2));
-  writeFileSync(path, filter.toBytes());
-  const found = answers(filter, texts);
-  assert(found.length > 160_000 && found.length < 290_000, `${found.length} found`);
-  assert(lines(found).equals(bloomline(["check", path], lines(texts))));
-});
-
-test("sizes and facts", { skip: SKIP }, (t) => {
-  const path = join(scratch(t), "ours");
-  for (const expectedKeys of [1, 10, 333, 5_000, 77_777, 2_000_000]) {
-    for (const fpr of [0.2, 0.01, 0.0001]) {
-      const options = { expectedKeys, fpr };
-      const filter = new BloomFilter(options);
-      filter.add("a");
-      writeFileSync(path, filter.toBytes());
-      const facts = JSON.parse(bloomline(["info", "--json", path]));
-      assert.deepEqual([facts.blocks, facts.k], [filter.blocks, filter.k], JSON.stringify(options));
-      const planned = JSON.parse(bloomline(["plan", "--json", "--keys", `${expectedKeys}`, "--fpr", `${fpr}`]));
-      assert.deepEqual([planned.blocks, planned.k], [filter.blocks, filter.k], JSON.stringify(options));
-      filter.free();
-    }
-  }
-});
-
-test("merges and folds", { skip: SKIP }, (t) => {
-  const folder = scratch(t);
-  const path = (name) => join(folder, name);
-  const texts = randomTexts(3000, 8);
-  const parts = [0, 1, 2].map((part) => {
-    const filter = new BloomFilter({ blocks: 96, k: 7 });
-    filter.addAll(texts.filter((_, i) => i % 3 === part));
-    writeFileSync(path(`${part}`), filter.toBytes());
-    return filter;
-  });
-  bloomline(["merge", "-q", "-o", path("merged"), path("0"), path("1"), path("2")]);
-  const union = parts[0].union(parts[1]).union(parts[2]);
-  assert(readFileSync(path("merged")).equals(union.toBytes()));
-  bloomline(["fold", "-q", "-o", path("folded"), "--factor", "8", path("merged")]);
-  union.fold(8);
-  assert(readFileSync(path("folded")).equals(union.toBytes()));
 });

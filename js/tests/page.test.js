@@ -99,38 +99,6 @@ function assertShows(shown, size, what) {
   else assert.equal(Number(number(shown.fpr).toPrecision(3)), Number((size.fpr * 100).toPrecision(3)), what);
 }
 
-/** Of `Sizing` in Rust: keys, what is asked, blocks, k, bytes. */
-const OF_RUST = [
-  [1, { fpr: 0.01 }, 2, 16, 128],
-  [10, { fpr: 0.01 }, 2, 16, 128],
-  [1_000, { fpr: 0.01 }, 20, 7, 1_280],
-  [50_000, { fpr: 0.05 }, 620, 4, 39_680],
-  [1_000_000, { fpr: 0.01 }, 19_440, 6, 1_244_160],
-  [1_000_000, { fpr: 0.001 }, 30_480, 9, 1_950_720],
-  [1_000_000, { fpr: 0.0001 }, 43_200, 12, 2_764_800],
-  [12_345_678, { fpr: 0.00002 }, 660_240, 13, 42_255_360],
-  [1_000_000_000, { fpr: 0.01 }, 19_514_880, 6, 1_248_952_320],
-  [1, { bits: 1 }, 1, 16, 64],
-  [300, { bits: 12 }, 8, 8, 512],
-  [1_000_000, { bits: 10 }, 19_532, 6, 1_250_048],
-  [1_000_000, { bits: 0.5 }, 977, 1, 62_528],
-  [7_654_321, { bits: 23.7 }, 354_312, 12, 22_675_968],
-  [100_000_000, { bits: 40 }, 7_812_500, 16, 500_000_000],
-];
-
-test("sizes are those of Rust", async (t) => {
-  const page = await open(t);
-  for (const [keys, asked, blocks, k, byteLength] of OF_RUST) {
-    const [[by, value]] = Object.entries(asked);
-    const what = `keys=${keys}&${by}=${value}`;
-    await navigate(page, what);
-    const [shown] = await sizesAfter(page, [[]]);
-    assert.equal(number(shown.blocks), blocks, what);
-    assert.equal(number(shown.k), k, what);
-    assert.equal(number(shown.bytes || shown.short), byteLength, what);
-  }
-});
-
 test("sizes are those of the package, for a grid of keys and rates", async (t) => {
   const page = await open(t);
   const keys = [0, 1, 7, 52, 999, 1_000, 65_537, 3_000_000, 123_456_789];

@@ -74,6 +74,37 @@ def run_python(program, *arguments, timeout=600, **environment):
     return done.stdout
 
 
+HAMMER = """
+import sys, threading, time
+raised = []
+
+def run_at_once(jobs, seconds):
+    stop = time.monotonic() + seconds
+
+    def repeat(job):
+        try:
+            # Once at least: a busy machine may start a thread late.
+            job()
+            while time.monotonic() < stop:
+                job()
+        except BaseException as error:
+            raised.append(repr(error))
+
+    threads = [threading.Thread(target=repeat, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not raised, raised
+"""
+
+
+def hammer(program, *arguments):
+    """Runs a program that calls `run_at_once`, in a process of its own: where threads wait for a filter and for the
+    interpreter crosswise, all of Python stops."""
+    run_python(HAMMER + program, *arguments)
+
+
 def python(program, *arguments, timeout=600, **environment):
     if not sys.executable:
         pytest.skip("no other Python can be started here")

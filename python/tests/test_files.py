@@ -1,7 +1,6 @@
 """Files: whole or not at all, whatever happens; between processes; mapped."""
 
 import errno
-import mmap
 import os
 import pathlib
 import pickle
@@ -16,10 +15,8 @@ import time
 import numpy as np
 import pytest
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter, DecodeError, ScalableBloomFilter, StandardBloomFilter
-from support import ALL, empty, python, run_python
-
-OTHERS = ALL[1:]
+from bloomline import BloomFilter, BloomView, DecodeError
+from support import ALL, python, run_python
 
 unix = pytest.mark.skipif(os.name != "posix", reason="not on this system")
 
@@ -46,27 +43,21 @@ def test_save_and_open(cls, tmp_path):
         g.add("another")
         assert g != f
     assert len(files(tmp_path)) == 4, "no temporary files stay"
-    if cls is BloomFilter:
-        assert BloomFilter.open(name, False) == f and BloomFilter.open(name, False).expected_keys is None
-    else:
+    if cls is not BloomFilter:
         with pytest.raises(TypeError):
             cls.open(name, mmap=True)
+        return
+    assert BloomFilter.open(name, False) == f and BloomFilter.open(name, False).expected_keys is None
+    for view in (BloomFilter.open(name), BloomFilter.open(name, mmap=True), BloomFilter.open(str(name), True)):
+        assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 3)
+        assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
+        assert 17 in view and view.to_filter() == f
 
 
 def test_save_into_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     filled().save("f.bloom")
     assert files(tmp_path) == ["f.bloom"] and BloomFilter.open("f.bloom").to_filter() == filled()
-
-
-def test_open_maps(tmp_path):
-    f = filled(seed=5)
-    path = tmp_path / "f.bloom"
-    f.save(path)
-    for view in (BloomFilter.open(path), BloomFilter.open(path, mmap=True), BloomFilter.open(str(path), True)):
-        assert type(view) is BloomView and (view.k, view.n_blocks, view.seed) == (f.k, f.n_blocks, 5)
-        assert view.contains_many(range(1_000)).all() and 17 in view and view.to_filter() == f
-        assert view.contains_many(range(5_000)).tolist() == f.contains_many(range(5_000)).tolist()
 
 
 @unix
@@ -106,66 +97,34 @@ def test_opening_unverified_reads_only_the_footer(tmp_path):
     assert not view.contains_many(np.arange(20)).any() and "ant" not in view
 
 
-@pytest.mark.parametrize("options", [{}, {"mmap": True}, {"mmap": False}])
-def test_files_that_are_no_filters(tmp_path, options):
-    path = tmp_path / "f.bloom"
-    data = filled().to_bytes()
-    for content in (b"", b"text", data[:-1], data[1:], data + b"\0", data[64:], bytes(len(data)), filled(StandardBloomFilter).to_bytes()):
-        path.write_bytes(content)
-        with pytest.raises(DecodeError):
-            BloomFilter.open(path, **options)
-    damaged = bytearray(data)
-    damaged[100] ^= 4
-    path.write_bytes(damaged)
-    with pytest.raises(DecodeError, match="checksum"):
-        BloomFilter.open(path, **options)
-    with pytest.raises(FileNotFoundError) as error:
-        BloomFilter.open(tmp_path / "absent", **options)
-    assert error.value.errno == errno.ENOENT and str(error.value.filename) == str(tmp_path / "absent")
-    with pytest.raises(OSError):
-        BloomFilter.open(tmp_path, **options)
-    with pytest.raises((OSError, ValueError), match="(?i)nul"):
-        BloomFilter.open("a\0b", **options)
-    for wrong in (None, 17, 1.5, path.open):
-        with pytest.raises(TypeError):
-            BloomFilter.open(wrong, **options)
-
-
 def test_damage_is_found_unless_only_the_footer_is_read(tmp_path):
     f = filled()
-    data = bytearray(f.to_bytes())
-    middle = len(data) // 2 - 128
+    whole, path = f.to_bytes(), tmp_path / "f.bloom"
+    data, middle = bytearray(whole), len(whole) // 2 - 128
     data[middle : middle + 256] = bytes(256)
-    path = tmp_path / "f.bloom"
+    text = "damaged: their checksum is 0x[0-9a-f]{16}, stored 0x[0-9a-f]{16}"
     path.write_bytes(data)
     for open in (lambda **options: BloomFilter.open(path, **options), lambda **options: BloomView(data, **options)):
         for options in ({}, {"verify": True}):
-            with pytest.raises(DecodeError, match="damaged: their checksum"):
+            with pytest.raises(DecodeError, match=text):
                 open(**options)
         view = open(verify=False)
         assert not view.contains_many(range(1_000)).all(), "lost keys: the risk"
         for read in (view.verify, view.to_filter):
-            with pytest.raises(DecodeError, match="damaged: their checksum"):
+            with pytest.raises(DecodeError, match=text):
                 read()
+    data[:] = whole
+    view.verify()
+    for wrong in (whole[:-20] + b"?" + whole[-19:], whole[:-1], b""):
+        for verify in (True, False):
+            with pytest.raises(DecodeError):
+                BloomView(wrong, verify=verify)
     with pytest.raises(TypeError):
         BloomView(data, False)
     with pytest.raises(TypeError):
         BloomFilter.open(path, True, False)
     with pytest.raises(ValueError, match="verify=False needs mmap=True"):
         BloomFilter.open(path, mmap=False, verify=False)
-
-
-@pytest.mark.parametrize("cls", OTHERS)
-def test_other_files_that_are_no_filters(cls, tmp_path):
-    path = tmp_path / "f"
-    damaged = bytearray(filled(cls).to_bytes())
-    damaged[7] ^= 1
-    for content in (b"", b"text", filled().to_bytes(), damaged):
-        path.write_bytes(content)
-        with pytest.raises(DecodeError):
-            cls.open(path)
-    with pytest.raises(FileNotFoundError):
-        cls.open(tmp_path / "absent")
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -194,68 +153,21 @@ print(hash("ant"))
     assert cls.from_bytes(saved.read_bytes()) == f
 
 
-def test_filters_in_shared_memory():
-    from multiprocessing import shared_memory
-
-    f = filled(seed=9)
-    data = f.to_bytes()
-    memory = shared_memory.SharedMemory(create=True, size=len(data))
-    try:
-        memory.buf[: len(data)] = data
-        run_python("""
-import sys
-from multiprocessing import resource_tracker, shared_memory
-from bloomline import BloomView
-memory = shared_memory.SharedMemory(sys.argv[1])
-resource_tracker.unregister(memory._name, "shared_memory")  # the parent owns it
-buffer = memory.buf[:int(sys.argv[2])]
-view = BloomView(buffer)
-assert view.seed == 9 and view.contains_many(range(1000)).all()
-del view
-buffer.release()
-memory.close()
-""", memory.name, len(data))
-    finally:
-        memory.close()
-        memory.unlink()
-
-
-def test_views_of_a_mapping(tmp_path):
-    f = filled()
-    path = tmp_path / "f.bloom"
-    f.save(path)
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
-        view = BloomView(mapping)
-        assert view.to_filter() == f
-        with pytest.raises(BufferError):
-            mapping.close()
-        assert 17 in view
-        del view
-
-
 # Failures
 
 @unix
 @pytest.mark.parametrize("cls", ALL)
 def test_a_folder_that_is_missing(cls, tmp_path):
+    (tmp_path / "file").write_text("text")
     with pytest.raises(FileNotFoundError) as error:
         filled(cls).save(tmp_path / "absent" / "f")
     assert error.value.errno == errno.ENOENT and str(tmp_path / "absent") in str(error.value)
-    (tmp_path / "file").write_text("text")
-    with pytest.raises(OSError):
-        filled(cls).save(tmp_path / "file" / "f")
-    with pytest.raises(OSError):
-        filled(cls).save(tmp_path)
-    assert (tmp_path / "file").read_text() == "text" and files(tmp_path) == ["file"]
-    with pytest.raises((OSError, ValueError)):
-        filled(cls).save("")
-    with pytest.raises(OSError):
-        filled(cls).save(tmp_path / ("n" * 256))
-    with pytest.raises((OSError, ValueError), match="(?i)nul"):
-        filled(cls).save("a\0b")
+    for wrong in (tmp_path / "file" / "f", tmp_path, "", tmp_path / ("n" * 256)):
+        with pytest.raises((OSError, ValueError)):
+            filled(cls).save(wrong)
     with pytest.raises(TypeError):
         filled(cls).save(17)
-    assert files(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "text" and files(tmp_path) == ["file"]
 
 
 NOBODY = """
@@ -315,7 +227,7 @@ def test_a_file_that_may_not_grow(limit, tmp_path):
     path = tmp_path / "f.bloom"
     filled().save(path)
     run_python("""
-import resource, sys
+import errno, resource, sys
 import bloomline
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.ModularBloomFilter, bloomline.ScalableBloomFilter, bloomline.StandardBloomFilter):
@@ -325,34 +237,12 @@ for cls in (bloomline.BloomFilter, bloomline.CountingBloomFilter, bloomline.Modu
         try:
             f.save(sys.argv[1])
         except OSError as error:
-            assert error.errno, repr(error)
+            assert error.errno == errno.EFBIG and sys.argv[1] in str(error), repr(error)
         else:
             raise SystemExit(f"{cls} was saved")
     assert "ant" in f
 """, path, limit)
     assert BloomFilter.open(path).to_filter() == filled() and files(tmp_path) == ["f.bloom"]
-
-
-@unix
-def test_a_full_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True)
-    if mount.returncode != 0:
-        pytest.skip("mounting a small disk takes root; test_a_file_that_may_not_grow stands in for it")
-    try:
-        path, small, large = disk / "f.bloom", filled(count=1_000), filled(count=100_000)
-        small.save(path)
-        for _ in range(3):
-            with pytest.raises(OSError) as error:
-                large.save(path)
-            assert error.value.errno == errno.ENOSPC and str(path) in str(error.value)
-        assert files(disk) == ["f.bloom"] and BloomFilter.open(path).to_filter() == small
-        small.add("new")
-        small.save(path)
-        assert BloomFilter.open(path).to_filter() == small
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @unix
@@ -387,25 +277,13 @@ while True:
 @unix
 def test_symbolic_links_stay(tmp_path):
     (tmp_path / "folder").mkdir()
-    target = tmp_path / "folder" / "f.bloom"
-    filled().save(target)
-    link = tmp_path / "link"
-    link.symlink_to("folder/f.bloom")
-    new = filled(count=2_000)
-    new.save(link)
-    assert link.is_symlink() and os.readlink(link) == "folder/f.bloom"
-    assert BloomFilter.open(target).to_filter() == BloomFilter.open(link).to_filter() == new
-    assert files(tmp_path / "folder") == ["f.bloom"] and files(tmp_path) == ["folder", "link"]
-
-    target.unlink()  # now the link leads to nothing yet
-    new.save(link)
-    assert link.is_symlink() and BloomFilter.open(target).to_filter() == new
-
-    folder = tmp_path / "other"
-    folder.symlink_to("folder")
-    filled().save(folder / "f.bloom")
-    assert folder.is_symlink() and BloomFilter.open(target).to_filter() == filled()
-
+    target, link = tmp_path / "folder" / "f.bloom", tmp_path / "link"
+    link.symlink_to("folder/f.bloom")  # which leads to nothing yet
+    for new in (filled(), filled(count=2_000)):
+        new.save(link)
+        assert link.is_symlink() and os.readlink(link) == "folder/f.bloom"
+        assert BloomFilter.open(target).to_filter() == BloomFilter.open(link).to_filter() == new
+        assert files(tmp_path / "folder") == ["f.bloom"] and files(tmp_path) == ["folder", "link"]
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     with pytest.raises(OSError):

@@ -12,7 +12,7 @@ from bloomline import (
     ScalableBloomFilter,
     StandardBloomFilter,
 )
-from support import FOOTER_BYTES, GOLDEN, make, without_count
+from support import GOLDEN, make, without_count
 
 NUMBERS = [str(number) for number in range(1_000)]
 ANIMALS = ["ant", "bee", "cat"]
@@ -43,20 +43,6 @@ def test_standalone_filters():
         f = BloomFilter.from_bytes(golden(name))
         assert f.contains_many(keys).all() and f.to_bytes() == golden(name)
         assert BloomView(golden(name)).contains_many(keys).all()
-
-
-def test_a_filter_made_here_has_the_bytes_of_the_golden():
-    f = BloomFilter.with_bits_per_key(1, 64, seed=0)
-    assert f.n_blocks == 1
-    for n_blocks, keys in ((100, NUMBERS),):
-        for bits in np.arange(10, 64, 0.05):
-            f = BloomFilter.with_bits_per_key(int(n_blocks * 512 / bits), bits, seed=0x5EED)
-            if (f.n_blocks, f.k) == (100, 11):
-                break
-        else:
-            pytest.fail("no size with k = 11")
-        f.update(keys)
-        assert f.to_bytes() == golden("standalone-100-blocks.bin")
 
 
 def test_other_filters():
@@ -151,8 +137,6 @@ LARGE = [value for kind, value, *_ in typed_keys() if kind == "int"]
 
 def probe(n_blocks, seed, hash):
     """A filter of `n_blocks` blocks and k = 11 with the bits of one hash, by the independent implementation."""
-    from support import make
-
     block, lanes = make.block_of(hash, n_blocks), [0] * (8 * n_blocks)
     lanes[8 * block : 8 * block + 8] = make.mask(hash, 11)
     return BloomFilter.from_bytes(make.standalone(lanes, 11, seed, None))
@@ -194,15 +178,9 @@ def test_the_table_is_whole():
     kinds = {kind for kind, *_ in TYPED}
     assert kinds == {"text", "binary", *(sign + "int" + str(bits) for sign in ("", "u") for bits in (8, 16, 32, 64))}
     assert len(TYPED) >= 64 and len(LARGE) >= 6
-
-
-@pytest.mark.parametrize("value", LARGE)
-def test_integers_of_more_than_64_bits_are_refused(value):
-    f = BloomFilter.from_bytes(golden("standalone-keys.bin"))
-    for use in (f.add, f.__contains__, lambda value: f.update([value]), lambda value: f.contains_many([value])):
+    for value in LARGE:
         with pytest.raises(OverflowError, match="turn them into text"):
-            use(value)
-    assert f.to_bytes() == golden("standalone-keys.bin")
+            BloomFilter(10).add(value)
 
 
 @pytest.mark.parametrize("kind, value, key, hashes", TYPED, ids=lambda part: repr(part)[:24])

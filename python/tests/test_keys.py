@@ -63,7 +63,7 @@ def refused(keys, *names, error=TypeError):
 
 # numpy
 
-INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"]
+INTEGERS = [np.dtype(order + kind + width) for kind in "iu" for width in "1248" for order in "<>"] + [np.dtype("longlong")]
 
 
 def integers(dtype, count=1_000):
@@ -102,14 +102,6 @@ def test_lengths_around_batches(length):
     values = [None if i % 3 == 1 else str(i) for i in range(length)]
     check(pa.array(values, pa.string()), values)
     check(list(range(length)), list(range(length)))
-
-
-def test_numpy_integers_of_all_kinds_agree():
-    f = empty()
-    f.update(np.arange(-100, 100, dtype=np.int8))
-    for dtype in (np.int16, ">i4", np.int64, "intp", "longlong", "int", "byte", object):
-        assert f.contains_many(np.arange(-100, 100).astype(dtype)).all(), dtype
-    assert np.uint8(200) not in f and 2**64 - 100 in f
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -169,14 +161,10 @@ def test_numpy_objects():
         assert f == one_by_one(["ant"])
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V0"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "c8", "c16", "?", "M8[s]", "M8[D]", "m8[ns]", "V8", "V16", "V0"])
 def test_other_numpy_types_are_refused(dtype):
     refused(np.zeros(3, dtype), "cast", np.dtype(dtype).str[1:] if dtype[0] == "V" else np.dtype(dtype).name)
     refused(np.zeros(0, dtype), "cast")
-
-
-def test_numpy_records_are_refused():
-    refused(np.zeros(3, [("key", "i8")]), "cast")
 
 
 @pytest.mark.parametrize("shape", [(), (2, 3), (0, 3), (1, 1), (2, 1, 2)])
@@ -371,11 +359,13 @@ class AsBatch(OnlyArray):
 
 def test_structs_are_refused():
     """Over the C interface a column of structs looks like a table, but it may have nulls."""
-    structs = pa.array([{"key": i} for i in range(40)])
+    structs, inner = pa.array([{"key": i} for i in range(40)]), pa.array([{"x": 1}])
     for keys in (structs, structs.slice(3, 30), structs.slice(0, 0), pa.chunked_array([structs.slice(1)]), OnlyArray(structs)):
         refused(keys, "struct", "select")
     refused(structs, "struct<key: int64>")
-    refused(pa.array([{"a": 1, "b": "ant"}]), "struct<a: int64, b: string>")
+    for keys in (pa.array([{"a": 1, "b": "ant"}]), pa.table({"key": inner}), pa.array([{"y": {"x": 1}}]), pa.record_batch([inner], ["key"]),
+                 pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):
+        refused(keys, "struct")
 
 
 def test_record_batches_are_read_with_their_offset():
@@ -387,15 +377,12 @@ def test_record_batches_are_read_with_their_offset():
     refused(AsBatch(pa.StructArray.from_arrays([pa.array(values)], ["key"], mask=mask)), "null", error=ValueError)
 
 
-def test_structs_inside_of_tables_are_refused():
-    inner = pa.array([{"x": 1}])
-    for keys in (pa.table({"key": inner}), pa.array([{"y": {"x": 1}}]), pa.record_batch([inner], ["key"]),
-                 pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), inner)):
-        refused(keys, "struct")
-
-
-def test_extension_types_of_dates_and_booleans_are_refused():
+def test_extension_types():
+    """Those that are numbers only in memory are refused. Others have the keys of their storage."""
     refused(pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1], pa.int8())), "cast", "bool")
+    if hasattr(pa, "opaque"):
+        opaque = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
+        refused(pa.ExtensionArray.from_storage(opaque, pa.array([None], opaque.storage_type)), "cannot be keys")
     pd = pytest.importorskip("pandas")
     if hasattr(pd.Series, "__arrow_c_stream__"):
         refused(pd.Series(pd.period_range("2026", periods=3, freq="M")), "cast", "period")
@@ -459,9 +446,6 @@ def test_polars():
     frame = pl.DataFrame({"key": words, "n": range(len(words))})
     refused(frame, "key", "n")
     check(frame.filter(pl.col("n") % 3 == 0)["key"], words[::3])
-    for column in (pl.Series([1.5]), pl.Series([True]), pl.Series([datetime.date(2026, 1, 1)]), pl.Series([datetime.datetime(2026, 1, 1)]),
-                   pl.Series([decimal.Decimal("1.5")]), pl.Series([[1]]), pl.Series([{"a": 1, "b": 2}])):
-        refused(column, "cast" if column.dtype != pl.Struct else "column")
     # Their Arrow data are the addresses of the objects: the keys were lost.
     objects = pl.Series("key", ["ant", "bee", None], dtype=pl.Object)
     refused(objects, "object")
@@ -471,30 +455,12 @@ def test_polars():
 def test_pandas():
     pd = pytest.importorskip("pandas")
     words = WORDS * 20
-    check(pd.Series(words), words)
-    check(pd.Series(words, dtype="object"), words)
-    check(pd.Series(words, dtype="string"), words)
     check(pd.Series(range(-100, 1_000)), list(range(-100, 1_000)))
-    check(pd.Series(range(-100, 1_000)).to_numpy(), list(range(-100, 1_000)))
-    check(pd.Series(words).array, words)
-    check(pd.Index(words), words)
     check(pd.Series(words)[::-2], words[::-2])
-    categories = pd.Series(words, dtype="category")  # pandas 2 takes "a\0" and "a" for one category
-    check(categories, categories.tolist())
-    check(pd.DataFrame({"key": words}), words)
     refused(pd.DataFrame({"key": [1, 2], "other": [3, 4]}), "key", "other")
     holes = with_nulls(words)
     check(pd.DataFrame({"key": holes}), holes)
-    if hasattr(pd.Series, "__arrow_c_stream__"):
-        check(pd.Series(holes), holes)
-        check(pd.Series(holes, dtype="string[pyarrow]"), holes)
-        check(pd.Series(holes, dtype="category"), holes)
-        check(pd.Series(with_nulls(list(range(50))), dtype="Int64"), with_nulls(list(range(50))))
-        check(pd.Series(with_nulls(list(range(50))), dtype="int8[pyarrow]"), with_nulls(list(range(50))))
-    refused(pd.Series([1.5, 2.5]), "cast")
     refused(pd.Series([1, None]), "cast")  # floats, in pandas
-    refused(pd.Series([True, False]), "cast")
-    refused(pd.Series(pd.to_datetime(["2026-01-01"])), "cast")
 
 
 def test_duckdb():
@@ -512,78 +478,37 @@ def test_duckdb():
     ):
         check(connection.sql(sql + " ORDER BY i"), values, lambda: connection.sql(sql + " ORDER BY i"))
     refused(connection.sql("SELECT 1 AS first, 2 AS second"), "first", "second")
-    for sql in ("SELECT 1.5", "SELECT 1.5::DOUBLE", "SELECT true", "SELECT DATE '2026-01-01'", "SELECT [1]"):
-        refused(connection.sql(sql), "cast")
 
 
-@pytest.mark.parametrize("cls", ALL[1:])
-def test_the_other_filters_take_the_same_keys(cls):
-    words = with_nulls(WORDS * 50)
-    columns = [
-        (np.arange(2_000, dtype=">i2")[::-1], None),
-        (np.array(WORDS, "U"), None),
-        (np.array([word.encode() for word in WORDS]), None),
-        (pa.array(words, pa.string_view()), words),
-        (pa.chunked_array([words, words[:7]]).dictionary_encode(), words + words[:7]),
-        (range(500), list(range(500))),
-        (np.array(["ant", 17, b"bee"], dtype=object), None),
-    ]
-    for keys, values in columns:
-        values = keys.tolist() if values is None else values
-        present = [value for value in values if value is not None]
-        f, g = cls(5_000), cls(5_000)
-        f.update(keys)
-        for value in present:
-            g.add(key_bytes(value))
-        assert f == g
-        half = cls(5_000)
-        half.update(present[::2])
-        found = half.contains_many(keys)
-        half = cls.from_bytes(half.to_bytes())  # of unknown kinds: one key of a kind that it lacks is an error
-        assert found.tolist() == [None if value is None else value in half for value in values]
-    with pytest.raises(TypeError, match="(?i)cast"):
-        cls(10).update(pa.array([1.5]))
-    if cls is CountingBloomFilter:
-        f = cls(100)
-        f.update(pa.array(["ant", "ant", None, "bee"]).dictionary_encode())
-        assert (f.count("ant"), f.count("bee")) == (2, 1)
+def test_each_row_of_a_dictionary_counts():
+    f = CountingBloomFilter(100)
+    f.update(pa.array(["ant", "ant", None, "bee"]).dictionary_encode())
+    assert (f.count("ant"), f.count("bee")) == (2, 1)
 
 
 def test_failing_sources():
-    class Failing:
-        def __arrow_c_stream__(self, requested_schema=None):
-            raise LookupError("no stream")
-
-    class FailingArray:
-        def __arrow_c_array__(self, requested_schema=None):
-            raise LookupError("no array")
-
-    class Lying:
+    class Array:
         def __init__(self, answer):
             self.answer = answer
 
         def __arrow_c_array__(self, requested_schema=None):
+            if self.answer is LookupError:
+                raise LookupError("no array")
             return self.answer
 
-        __arrow_c_stream__ = __arrow_c_array__
-
-    class LyingArray:
-        def __init__(self, answer):
-            self.answer = answer
-
-        def __arrow_c_array__(self, requested_schema=None):
-            return self.answer
+    class Stream(Array):
+        __arrow_c_stream__ = Array.__arrow_c_array__
 
     f = empty()
     for call in (f.update, f.contains_many):
-        for keys in (Failing(), FailingArray()):
-            with pytest.raises(LookupError, match="no (stream|array)"):
-                call(keys)
         schema, values = pa.array([1]).__arrow_c_array__()
         for answer in (None, 17, (), (None, None), (schema,), (values, schema), (schema, schema), (values, values), schema, values, object()):
-            for keys in (Lying(answer), LyingArray(answer)):
+            for keys in (Array(answer), Stream(answer)):
                 with pytest.raises((TypeError, ValueError)):
                     call(keys)
+        for keys in (Array(LookupError), Stream(LookupError)):
+            with pytest.raises(LookupError, match="no array"):
+                call(keys)
     assert f == empty()
 
     def batches():
@@ -591,36 +516,25 @@ def test_failing_sources():
         raise LookupError("the source failed")
 
     reader = lambda: pa.RecordBatchReader.from_batches(pa.schema([("key", pa.int64())]), batches())
-    with pytest.raises(Exception, match="the source failed"):
-        f.update(reader())
+    for call in (f.update, f.contains_many):
+        with pytest.raises(Exception, match="the source failed"):
+            call(reader())
     assert f == one_by_one([1, 2, 3])
-    with pytest.raises(Exception, match="the source failed"):
-        f.contains_many(reader())
 
 
 def test_a_capsule_is_consumed_once():
     """The consumer moves the array out of its capsule and releases it: again is an error, not a second release."""
-    capsules = pa.array(["ant", "bee"]).__arrow_c_array__()
-
     class Again:
-        def __arrow_c_array__(self, requested_schema=None):
-            return capsules
+        def __init__(self, method, capsule):
+            setattr(type(self), method, lambda self, requested_schema=None: capsule)
 
     f = empty()
-    f.update(Again())
-    assert "ant" in f
-    with pytest.raises((TypeError, ValueError)):
-        f.update(Again())
-
-    stream = pa.chunked_array([["ant"]]).__arrow_c_stream__()
-
-    class AgainStream:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return stream
-
-    f.update(AgainStream())
-    with pytest.raises((TypeError, ValueError)):
-        f.update(AgainStream())
+    for method, keys in (("__arrow_c_array__", pa.array(["ant", "bee"])), ("__arrow_c_stream__", pa.chunked_array([["cat"]]))):
+        again = Again(method, getattr(keys, method)())
+        f.update(again)
+        with pytest.raises((TypeError, ValueError)):
+            f.update(again)
+    assert f == one_by_one(["ant", "bee", "cat"])
 
 
 def test_answers_that_do_not_fit_into_memory_are_an_error():
@@ -735,17 +649,6 @@ assert all(key in f for key in ["ant", "bee", 1, 2, "cat", "dog", "elk"])
 """)
 
 
-def test_numbers_in_memory_that_are_no_integers():
-    pa = pytest.importorskip("pyarrow")
-    f = BloomFilter(10)
-    types = [pa.bool8()] if hasattr(pa, "bool8") else []
-    types += [pa.opaque(pa.binary(16), "hugeint", "DuckDB")] if hasattr(pa, "opaque") else []
-    for type in types:
-        storage = pa.array([None], type.storage_type)
-        with pytest.raises(TypeError, match="cannot be keys"):
-            f.update(pa.ExtensionArray.from_storage(type, storage))
-
-
 def test_masks_are_not_dropped():
     class Column:
         def __array__(self, dtype=None, copy=None):
@@ -753,16 +656,6 @@ def test_masks_are_not_dropped():
 
     with pytest.raises(TypeError, match="masked"):
         BloomFilter(10).update(Column())
-
-
-def test_an_integer_is_its_value_whatever_its_class():
-    class Zero(int):
-        def __and__(self, other):
-            return 0
-
-    f = BloomFilter(10)
-    f.add(Zero(2**63))
-    assert 2**63 in f and 0 not in f
 
 
 # Types of pandas and answers
@@ -869,10 +762,10 @@ def test_the_type_of_answers_does_not_depend_on_nulls():
 
 # Integers out of range
 
-TOO_LARGE = [2**64, -(2**63) - 1, (7 << 64) | 42, 10**30, -(10**30)]
+TOO_LARGE = [2**64, -(2**63) - 1, (7 << 64) | 42, 17 - 2**64, 10**5_000, -(2**200)]
 
 
-@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize("number", TOO_LARGE, ids=lambda number: f"{number.bit_length()} bits")
 def test_integers_out_of_range_are_an_error_on_every_path(number):
     class Index:
         def __index__(self):
@@ -887,7 +780,7 @@ def test_integers_out_of_range_are_an_error_on_every_path(number):
             empty().add, empty().__contains__, BloomView(empty().to_bytes()).__contains__,
             counting.add, counting.remove, counting.count, bank.find,
         ):  # fmt: skip
-            with pytest.raises(OverflowError, match="text"):
+            with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
                 call(key)
     many = [[1, number], (1, number), np.array([1, number], object), {1: 0, number: 0}, {number}, iter([number])]
     try:
@@ -900,43 +793,12 @@ def test_integers_out_of_range_are_an_error_on_every_path(number):
         many += [column.astype("category")]
     for keys in many:
         for call in (empty().update, empty().contains_many, counting.update, bank.find_many, BloomView(empty().to_bytes()).contains_many):
-            with pytest.raises(OverflowError, match="text"):
+            with pytest.raises(OverflowError, match=r"below -2\^63 or above 2\^64 - 1.*text"):
                 call([number] if hasattr(keys, "__next__") else keys)
     f = empty()
     with pytest.raises(OverflowError):
         f.update([5, 6, number, 7])
     assert f == one_by_one([5, 6])
-
-
-def test_types_of_128_bits_are_an_error():
-    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    connection = duckdb.connect()
-    for type in ("HUGEINT", "UHUGEINT", "DECIMAL(38, 0)"):
-        for convert in (lambda relation: relation, lambda relation: relation.to_arrow_table(), lambda relation: relation.pl()):
-            for call in (empty().update, empty().contains_many, FilterBank([empty()]).find_many):
-                with pytest.raises(TypeError, match="cast"):
-                    call(convert(connection.sql(f"SELECT 42::{type} AS key")))
-    for type in ("Int128", "UInt128"):
-        if hasattr(pl, type):
-            with pytest.raises((TypeError, ValueError)):
-                empty().update(pl.Series([42], dtype=getattr(pl, type)))
-    refused(np.zeros(2, "V16"), "cast")
-    refused(np.zeros(2, "longdouble"), "cast")
-    refused(pa.array([decimal.Decimal(42)]), "cast")
-
-
-def test_numpy_scalars():
-    f = empty()
-    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.intp, np.longlong):
-        f.add(dtype(42))
-        assert dtype(42) in f
-    assert f == one_by_one([42]) and np.uint64(2**64 - 1) not in f
-    f.add(np.uint64(2**64 - 1))
-    assert np.int64(-1) in f and -1 in f
-    for wrong in (np.True_, np.float64(1), np.float32(1), np.datetime64("2026-01-01"), np.timedelta64(1), np.complex64(1), np.void(b"a"), np.array([True]), np.array(True)):
-        for call in (f.add, f.__contains__, lambda key: f.update([key])):
-            with pytest.raises(TypeError, match="cast"):
-                call(wrong)
 
 
 def test_a_class_without_a_module():
@@ -961,16 +823,15 @@ def test_where_an_index_ends():
             self.index = index
 
         def __index__(self):
-            return self.index()
+            return self.index
 
     class OfInt(int):
-        pass
+        def __and__(self, other):
+            return 0
 
     f = empty()
     for value in (-1, -2**63, 2**63 - 1, 2**63, 2**64 - 1):
         f.add(value)
-        for key in (value, OfInt(value), Key(lambda value=value: value), np.array(value)[()]):
+        for key in (value, OfInt(value), Key(value), np.array(value)[()]):
             assert key in f and f.contains_many([key]).all()
-    for error in (OverflowError, KeyError, TypeError):
-        with pytest.raises(error):
-            Key(lambda error=error: {}[0] if error is KeyError else 2**64 if error is OverflowError else "text") in f
+    assert 0 not in f

@@ -1,6 +1,8 @@
 """Errors as a user reads them: what was wrong, with the argument, the class or the path, and what to do."""
 
 import errno
+import math
+import operator
 import os
 import subprocess
 
@@ -123,6 +125,9 @@ def test_what_is_no_file(tmp_path, monkeypatch):
     for save in (one_of(BloomFilter).save, one_of(FilterBank).save):
         with pytest.raises((IsADirectoryError, PermissionError)):
             save(".")
+    for use in (*opens, one_of(BloomFilter).save):
+        with pytest.raises((OSError, ValueError), match="(?i)nul"):
+            use("a\0b")
     if hasattr(os, "mkfifo"):
         os.mkfifo("pipe")
         for open in (bloomline.open, BloomFilter.open):
@@ -138,20 +143,27 @@ def test_what_is_no_file(tmp_path, monkeypatch):
 def test_arguments_are_named(cls):
     keys = "initial_capacity" if cls is ScalableBloomFilter else "expected_keys"
     needed = "an integer from 0 to 18446744073709551615 is needed, not"
-    assert message(ValueError, cls, -1) == f"{keys}: {needed} -1"
     for wrong, shown in ((1e6, "1000000.0"), ("1000", "'1000'"), (None, "None"), ([0] * 99, "an object of type list")):
         assert message(TypeError, cls, wrong) == f"{keys}: {needed} {shown}"
         assert message(TypeError, cls, 10, seed=wrong) == f"seed: {needed} {shown}"
-    assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
-    assert message(ValueError, cls, **{keys: 2**64}) == f"{keys}: {needed} {2**64}"
-    assert message(ValueError, cls, 10, seed=2**64) == f"seed: {needed} {2**64}"
+    for wrong in (-1, -(2**70), 2**64):
+        assert message(ValueError, cls, **{keys: wrong}) == f"{keys}: {needed} {wrong}"
+        assert message(ValueError, cls, 10, seed=wrong) == f"seed: {needed} {wrong}"
+    assert "2 positional arguments but 3 were given" in message(TypeError, cls, 10, 0.01, 7)
     assert message(ValueError, cls, 2**64 - 1).startswith(f"{keys}: ") or cls in (ModularBloomFilter, StandardBloomFilter)
-    assert message(ValueError, cls, 10, 2) == "fpr: a false-positive rate must be between 0 and 1, both excluded, not 2"
+    assert message(TypeError, cls, 10, "1%") == "fpr: a number is needed, not '1%'"
+    for wrong in (0, 1, -0.5, 2, math.nan):
+        text = f"fpr: a false-positive rate must be between 0 and 1, both excluded, not {wrong}"
+        assert message(ValueError, cls, 10, wrong).lower() == text
     assert message(ValueError, cls, 10, 1e-30).startswith("fpr: a false-positive rate of 1e-30 is out of reach: ")
-    assert message(MemoryError, cls, 2**50).endswith(" bytes: expect fewer keys, or allow a higher fpr")
+    text = message(MemoryError, cls, 2**50)
+    assert text.startswith("out of memory: cannot allocate ")
+    assert text.endswith(" bytes: expect fewer keys, or allow a higher fpr")
     if cls is not ScalableBloomFilter:
         assert message(TypeError, cls.with_bits_per_key, 10, "8") == "bits_per_key: a number is needed, not '8'"
-        assert message(ValueError, cls.with_bits_per_key, 10, 65).startswith("bits_per_key: bits per key must be above 0")
+        for wrong in (0, 65, math.nan):
+            text = message(ValueError, cls.with_bits_per_key, 10, wrong)
+            assert text.startswith("bits_per_key: bits per key must be above 0 and at most 64")
 
 
 def test_other_arguments_are_named(tmp_path):
@@ -200,12 +212,18 @@ def test_other_arguments_are_named(tmp_path):
 def test_filters_that_cannot_be_combined():
     remedy = "cannot be combined: make both with the same expected_keys and fpr (or bits_per_key)"
     f = BloomFilter.with_bits_per_key(1_000, 10)
-    other_k = BloomFilter.with_bits_per_key(500, 20)
-    assert message(ValueError, lambda: f | other_k) == f"filters with k = {f.k} and k = {other_k.k} {remedy}"
-    prime = BloomFilter.with_bits_per_key(1_050, 10)
-    assert message(ValueError, lambda: f & prime) == f"filters of 20 and 21 blocks {remedy}"
-    double = BloomFilter.with_bits_per_key(2_048, 10)
-    assert message(ValueError, lambda: f | double).endswith("fold the larger one by 2")
+    other_k, prime, double = (BloomFilter.with_bits_per_key(*size) for size in ((500, 20), (1_050, 10), (2_048, 10)))
+    f.add("ant")
+    before = f.to_bytes()
+    for other, text in (
+        (other_k, f"filters with k = {f.k} and k = {other_k.k} {remedy}"),
+        (prime, f"filters of 20 and 21 blocks {remedy}"),
+        (double, "filters of 20 and 40 blocks cannot be combined: fold the larger one by 2"),
+        (BloomFilter.with_bits_per_key(1_000, 10, seed=255), "filters with seeds 0x0 and 0xff cannot be combined: build both with one seed"),
+    ):
+        for use in (operator.or_, operator.and_, operator.ior, operator.iand, lambda f, g: BloomFilter.union([f, g])):
+            assert message(ValueError, use, f, other) == text
+    assert f.to_bytes() == before
     a, b = StandardBloomFilter(1_000), StandardBloomFilter(2_000)
     assert message(ValueError, lambda: a | b) == f"filters of {a.size_bits} and {b.size_bits} bits {remedy}"
     three, two = ModularBloomFilter(100_000, 0.0001), ModularBloomFilter(100_000, 0.0001, max_modules=2)
@@ -250,6 +268,8 @@ def test_values_that_are_no_keys():
     iterable = "an iterable of keys is needed, not {}: put a single key in a list".format
     values = [
         (17, iterable("int")),
+        (None, iterable("NoneType")),
+        (object(), iterable("object")),
         ("ant", iterable("str")),
         (b"ant", iterable("bytes")),
         ([1, None], "objects of type NoneType cannot be keys: drop None, or "),

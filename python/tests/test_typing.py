@@ -1,6 +1,5 @@
 """The stubs agree with the module, and type checkers take the sample as it says."""
 
-import os
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,6 @@
 """Views that are closed: the buffer is free, no thread reads memory that is gone, and no answer is wrong."""
 
 import gc
-import os
 import sys
 import threading
 import time

@@ -182,44 +182,33 @@ fn filters_have_every_key_and_every_prefix_once() {
     }
 }
 
-/// Four keys of each prefix.
+/// Keys of each prefix.
 fn of_prefix(prefix: u64, n: u64) -> Bytes {
     format!("{:08x}-{n}", mix(prefix) as u32).into()
 }
 
 #[test]
-fn false_positives_are_as_many_as_the_bits_per_key_promise() {
-    const PREFIXES: u64 = 10_000;
-    let extractor = Extractor("first 8", first::<8>);
-    let present: BTreeSet<_> = (0..PREFIXES).flat_map(|p| (0..4).map(move |n| of_prefix(p, n))).collect();
-    let prefixes: BTreeSet<_> = present.iter().map(|key| key.slice(..8)).collect();
-    for (kind, expected) in [(Kind::Blocked, 340..440), (Kind::Standard, 280..375)] {
+fn absent_keys_and_prefixes_are_mostly_rejected() {
+    const PREFIXES: u64 = 2_000;
+    let value = || ValueDeletable::Value("v".into());
+    for kind in KINDS {
         for whole_keys in [true, false] {
-            let policy = policy(kind, 10.0, extractor, whole_keys);
-            let filter =
-                built(&*policy, present.iter().map(|key| (key.clone(), ValueDeletable::Value("v".into()))));
-            let entries = prefixes.len() + if whole_keys { present.len() } else { 0 };
-            let bytes = encoded(&*filter).len();
-            assert!((entries * 10 / 8..entries * 10 / 8 + 140).contains(&bytes), "{bytes} of {entries}");
-
-            let absent = || (PREFIXES..).map(|p| of_prefix(p, 0)).filter(|key| !prefixes.contains(&key[..8]));
-            let count = |found: &dyn Fn(Bytes) -> bool| {
-                absent().take(40_000).filter(|key| found(key.clone())).count()
+            let policy = policy(kind, 10.0, Extractor("first 8", first::<8>), whole_keys);
+            let filter = built(&*policy, (0..PREFIXES).map(|prefix| (of_prefix(prefix, 0), value())));
+            let found = |is_found: &dyn Fn(Bytes) -> bool| {
+                (PREFIXES..2 * PREFIXES).filter(|&prefix| is_found(of_prefix(prefix, 0))).count()
             };
-            let scans = [
-                count(&|key| might_start(&*filter, key.slice(..8))),
-                count(&|key| might_start(&*filter, key)),
-                // Of an absent key with an absent prefix.
-                count(&|key| might_match(&*filter, key)),
-            ];
-            assert!(scans.iter().all(|n| expected.contains(n)), "{kind:?} {whole_keys} {scans:?}");
-            assert_eq!(scans[0], scans[1], "a longer start has the same prefix");
-            assert_eq!(count(&|key| might_start(&*filter, key.slice(..7))), 40_000);
-
+            for count in [
+                found(&|key| might_start(&*filter, key.slice(..8))),
+                found(&|key| might_start(&*filter, key)),
+                found(&|key| might_match(&*filter, key)),
+            ] {
+                assert!(count < 50, "{kind:?} {whole_keys} {count}");
+            }
+            assert!(might_start(&*filter, of_prefix(PREFIXES, 0).slice(..7)), "no prefix");
             // A prefix that is present, of a key that is not.
-            let found = (0..PREFIXES).filter(|&p| might_match(&*filter, of_prefix(p, 9))).count();
-            let expected = if whole_keys { 60..140 } else { PREFIXES as usize..PREFIXES as usize + 1 };
-            assert!(expected.contains(&found), "{kind:?} {whole_keys} {found}");
+            let found = (0..PREFIXES).filter(|&prefix| might_match(&*filter, of_prefix(prefix, 9))).count();
+            assert!(if whole_keys { found < 50 } else { found == PREFIXES as usize }, "{kind:?} {found}");
         }
     }
 }
