@@ -212,13 +212,6 @@ impl Filter {
         }
     }
 
-    pub fn contains(&self, hash: u64) -> bool {
-        match self {
-            Self::Fixed(filter) => filter.contains_hash(hash),
-            Self::Growing(filter) => filter.contains_hash(hash),
-        }
-    }
-
     pub fn seed(&self) -> u64 {
         match self {
             Self::Fixed(filter) => filter.seed(),

@@ -449,10 +449,16 @@ fn filters_of_low_rates_have_modules() {
         filter
     };
     for (more, most, n_modules) in [
-        (&["--fpr", "0.1%"][..], 4, 3),
-        (&["--fpr", "1e-4"], 4, 4),
-        (&["--fpr", "1e-6"], 4, 4),
-        (&["--fpr", "1e-10"], 4, 4),
+        (&["--fpr", "0.1%"][..], 2, 2),
+        (&["--fpr", "1e-4"], 2, 2),
+        (&["--fpr", "1e-6"], 2, 2),
+        (&["--fpr", "1e-10"], 2, 2),
+        // Two modules do not reach it.
+        (&["--fpr", "1e-11"], 4, 4),
+        (&["--fpr", "0.1%", "--modules", "4"], 4, 3),
+        (&["--fpr", "1e-4", "--modules", "4"], 4, 4),
+        (&["--fpr", "1e-6", "--modules", "4"], 4, 4),
+        (&["--fpr", "1e-10", "--modules", "4"], 4, 4),
         (&["--fpr", "1e-6", "--modules", "3"], 3, 3),
         (&["--fpr", "1%", "--modules", "2"], 2, 2),
     ] {
@@ -480,12 +486,12 @@ fn filters_of_low_rates_have_modules() {
         let (_, bytes) = built(&[more, &["--keys", "10k"]].concat());
         assert!(bytes == of(sizing.foldable()).to_standalone(), "{more:?}");
     }
-    let (_, bytes) = built(&["--bits-per-key", "15"]);
-    assert!(bytes == of(ModularSizing::for_bits_per_key(10_000, 15.0, 4).unwrap()).to_standalone());
+    let (_, bytes) = built(&["--bits-per-key", "15.6"]);
+    assert!(bytes == of(ModularSizing::for_bits_per_key(10_000, 15.6, 2).unwrap()).to_standalone());
     // Others are blocked filters, as they were.
     for more in [
         &["--fpr", "0.11%"][..],
-        &["--bits-per-key", "14.9"],
+        &["--bits-per-key", "15.5"],
         &["--fpr", "1e-6", "--modules", "1"],
         &["--bits-per-key", "20", "--modules", "1"],
     ] {
@@ -740,7 +746,8 @@ fn plan_compares_modules() {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         (json(&place, &[&plan[..], &["--json"]].concat()), text)
     };
-    let (figures, text) = plan(&["--fpr", "0.01%"]);
+    assert_eq!(plan(&["--fpr", "0.01%"]).0["modular"]["modules"], 2);
+    let (figures, text) = plan(&["--fpr", "0.01%", "--modules", "4"]);
     let modular = &figures["modular"];
     // As `build --keys` makes it.
     let sizing = ModularSizing::for_fpr(1_000_000, 1e-4, 4).unwrap().foldable();
@@ -748,7 +755,9 @@ fn plan_compares_modules() {
     assert_eq!((&modular["k"], &modular["bytes"]), (&4.into(), &sizing.byte_len().into()));
     assert!(is_close(&modular["false_positive_rate"], sizing.fpr(1_000_000)));
     assert!((modular["lines_if_absent"].as_f64().unwrap() - 1.05).abs() < 0.005);
-    let built = json(&place, &["build", "--json", "-o", "f", "--keys", "1e6", "--fpr", "0.01%", "/dev/null"]);
+    let build =
+        ["build", "--json", "-o", "f", "--keys", "1e6", "--fpr", "0.01%", "--modules", "4", "/dev/null"];
+    let built = json(&place, &build);
     for field in ["modules", "blocks", "k"] {
         assert_eq!(built[field], modular[field]);
     }
@@ -786,7 +795,7 @@ fn plan_compares_modules() {
     let plot = ["plan", "--keys", "1e6", "--fpr", "1e-4", "--plot", "p.svg"];
     place.bloomline(&plot).assert().success();
     let plot = String::from_utf8(place.read("p.svg")).unwrap();
-    assert!(["bloomline, 1 module", "bloomline, 3 modules"].iter().all(|name| plot.contains(name)));
+    assert!(["bloomline, 1 module", "bloomline, 2 modules"].iter().all(|name| plot.contains(name)));
 }
 
 /// Runs dedup with a state, and returns what it prints.

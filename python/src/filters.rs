@@ -27,7 +27,7 @@ use crate::{files, keys};
 /// Inserts as the scalable filter has them, for filters that take no memory for them.
 trait TryInsert {
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
-    fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError>;
+    fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError>;
 }
 
 macro_rules! try_insert {
@@ -37,7 +37,7 @@ macro_rules! try_insert {
                 Ok(self.insert_hash(hash))
             }
 
-            fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
+            fn try_insert_batch(&mut self, hashes: &[u64], _: fn(bool)) -> Result<(), BuildError> {
                 self.insert_batch(hashes);
                 Ok(())
             }
@@ -122,7 +122,7 @@ macro_rules! filter_class {
                 let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
                     let mut filter = writer.write();
                     self.kinds.insert(kinds);
-                    filter.try_insert_batch(hashes)
+                    filter.try_insert_batch(hashes, |_| ())
                 });
                 keys::read(keys, self.seed, &mut inserts)?;
                 Kinds::warn_of_added(keys.py(), before, inserts.kinds)

@@ -16,7 +16,7 @@ pub const MAX_MODULES: usize = 4;
 pub(crate) const MOST_MODULES: usize = 16;
 
 /// The false-positive rate at and below which [`FilterPolicy`](crate::sstable::FilterPolicy) and
-/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) use two modules, and the command line up to four: 0.1%.
+/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) use two modules, and so does the command line: 0.1%.
 /// Above it, modules save less than 6% of the bits, and a present key costs another cache line all the same.
 pub const MODULAR_FPR: f64 = 0.001;
 

@@ -23,8 +23,8 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     Insert(u16),
     InsertKey(&'a [u8]),
-    /// `mix` of consecutive numbers: the first number, a quarter of how many, and whether also to insert them in a
-    /// batch.
+    /// `mix` of consecutive numbers, then again: the first number, a quarter of how many, and whether also to insert them
+    /// in a batch.
     Batch(u16, u8, bool),
     /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
     Raw([u64; 3]),
@@ -151,7 +151,7 @@ pub fn scalable(input: Input<'_>) {
 impl Model {
     fn run(&mut self, operation: &Operation<'_>) {
         match operation {
-            Operation::Insert(number) => self.insert(mix((*number).into())),
+            Operation::Insert(number) => _ = self.insert(mix((*number).into())),
             Operation::InsertKey(key) => {
                 let hash = self.filter.hash_key(key);
                 let was_in = self.filter.contains(key);
@@ -161,7 +161,9 @@ impl Model {
             }
             Operation::Batch(first, count, in_batch) => {
                 let first = u64::from(*first);
-                let hashes: Vec<u64> = (first..first + 4 * u64::from(*count)).map(mix).collect();
+                // Each twice: near each other if there are few.
+                let numbers = first..first + 4 * u64::from(*count);
+                let hashes: Vec<u64> = numbers.clone().chain(numbers).map(mix).collect();
                 self.insert_all(&hashes, *in_batch);
             }
             Operation::Raw(hashes) => self.insert_all(hashes, true),
@@ -249,20 +251,23 @@ impl Model {
         self.check();
     }
 
-    fn insert(&mut self, hash: u64) {
+    /// Returns whether it was new.
+    fn insert(&mut self, hash: u64) -> bool {
         let was_in = self.filter.contains_hash(hash);
         assert_eq!(self.filter.insert_hash(hash), !was_in);
         self.record(hash, was_in);
+        !was_in
     }
 
-    /// Inserts the hashes one by one. With `in_batch`, checks that a batch gives the same filter.
+    /// Inserts the hashes one by one. With `in_batch`, checks that a batch gives the same filter and the same answers.
     fn insert_all(&mut self, hashes: &[u64], in_batch: bool) {
         let before = self.filter.clone();
-        hashes.iter().for_each(|&hash| self.insert(hash));
+        let is_new: Vec<bool> = hashes.iter().map(|&hash| self.insert(hash)).collect();
         if in_batch {
             let one_by_one = std::mem::replace(&mut self.filter, before);
-            self.filter.insert_batch(hashes);
-            assert!(self.filter == one_by_one);
+            let mut in_batch = Vec::new();
+            self.filter.try_insert_batch(hashes, |is_new| in_batch.push(is_new)).expect("enough memory");
+            assert!(self.filter == one_by_one && in_batch == is_new);
         }
     }
 

@@ -1,18 +1,18 @@
 //! How many modules a filter gets.
 #![forbid(unsafe_code)]
 
-use bloomline::sizing::{MAX_MODULES, MODULAR_FPR, ModularSizing};
+use bloomline::sizing::{self, MAX_MODULES, MODULAR_FPR, ModularSizing};
 use bloomline::{BuildError, Sizing};
 use clap::Args;
 
 use crate::numbers;
 
-/// As many bits per key reach [`MODULAR_FPR`] with modules.
-const MANY_BITS: f64 = 15.0;
+/// As policies and growing filters have: with four, present keys cost twice as much, and few bits are saved.
+const DEFAULT_MODULES: usize = 2;
 
 #[derive(Args)]
 pub struct Modules {
-    /// Use at most N modules, 1 to 4 [default: 4 up to 0.1%, or from 15 bits; else 1]
+    /// Use at most N modules, 1 to 4 [default: 2 up to 0.1%, or from 15.6 bits; else 1]
     #[arg(id = "modules", long = "modules", value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     most: Option<usize>,
 }
@@ -28,9 +28,10 @@ impl Modules {
     pub fn most(&self, request: Request) -> usize {
         let are_worth_it = match request {
             Request::Fpr(fpr) => fpr <= MODULAR_FPR,
-            Request::BitsPerKey(bits) => bits >= MANY_BITS,
+            // Those of one module at this rate.
+            Request::BitsPerKey(bits) => sizing::bits_per_key(MODULAR_FPR).is_ok_and(|least| bits >= least),
         };
-        self.most.unwrap_or(if are_worth_it { MAX_MODULES } else { 1 })
+        self.most.unwrap_or(if are_worth_it { DEFAULT_MODULES } else { 1 })
     }
 
     pub fn sizing(&self, keys: usize, request: Request) -> Result<ModularSizing, BuildError> {
@@ -40,7 +41,11 @@ impl Modules {
                 let sizing = Sizing::for_fpr(keys, fpr)?;
                 ModularSizing::new(1, sizing.n_blocks(), sizing.k())
             }
-            (Request::Fpr(fpr), most) => ModularSizing::for_fpr(keys, fpr, most),
+            (Request::Fpr(fpr), most) => match ModularSizing::for_fpr(keys, fpr, most) {
+                // More modules reach lower rates.
+                Err(_) if self.most.is_none() => ModularSizing::for_fpr(keys, fpr, MAX_MODULES),
+                sizing => sizing,
+            },
             (Request::BitsPerKey(bits), most) => ModularSizing::for_bits_per_key(keys, bits, most),
         }
     }

@@ -293,35 +293,29 @@ fn new(arguments: &Arguments) -> Result<State> {
 /// Inserts keys while fewer than `room` are new. Returns the number of new ones, in `is_new` which these are, and why it
 /// stopped before the last one.
 fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<bool>) -> (u64, Option<Stop>) {
+    const AHEAD: usize = 32;
     is_new.clear();
     let mut n_new = 0;
-    for i in 0..hashes.len() {
-        if n_new == room && !filter.contains(hashes[i]) {
+    let filter = match filter {
+        Filter::Fixed(filter) => filter,
+        // There is always room in it.
+        Filter::Growing(filter) => {
+            let inserted = filter.try_insert_batch(hashes, |new| {
+                n_new += u64::from(new);
+                is_new.push(new);
+            });
+            return (n_new, inserted.err().map(Stop::Refused));
+        }
+    };
+    for (i, &hash) in hashes.iter().enumerate() {
+        if n_new == room && !filter.contains_hash(hash) {
             return (n_new, Some(Stop::Full));
         }
-        match insert(filter, hashes, i) {
-            Ok(new) => is_new.push(new),
-            Err(error) => return (n_new, Some(Stop::Refused(error))),
-        }
+        hashes.get(i + AHEAD).into_iter().for_each(|&later| filter.prefetch(later));
+        is_new.push(filter.insert_hash(hash));
         n_new += u64::from(is_new[i]);
     }
     (n_new, None)
-}
-
-/// Inserts the `i`-th key, prefetching for later ones, and returns whether it was new.
-fn insert(filter: &mut Filter, hashes: &[u64], i: usize) -> Result<bool, BuildError> {
-    const AHEAD: usize = 32;
-    let later = hashes.get(i + AHEAD);
-    match filter {
-        Filter::Fixed(filter) => {
-            later.into_iter().for_each(|&later| filter.prefetch(later));
-            Ok(filter.insert_hash(hashes[i]))
-        }
-        Filter::Growing(filter) => {
-            later.into_iter().for_each(|&later| filter.prefetch(later));
-            filter.try_insert_hash(hashes[i])
-        }
-    }
 }
 
 /// Once what it says was printed is on disk: after a power failure, no run would print it again.

@@ -120,19 +120,33 @@ fn both_contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> 
     if !BloomFilter::any_contains_hash(filters, hash) {
         return false;
     }
-    filters.chunks(64).zip(seconds.chunks(64)).any(|(filters, seconds)| {
-        let mut found = BloomFilter::which_contain_hash(filters, hash);
-        // Mostly one. A loop over all filters that ends at a hit would end where no branch predictor foresees it.
-        while found != 0 {
-            let second = seconds.iter().nth_back(found.trailing_zeros() as usize);
-            if second.is_some_and(|second| second.contains_hash(next(hash))) {
-                return true;
-            }
-            found &= found - 1;
-        }
-        false
+    filters.chunks(MOST_FOUND).zip(seconds.chunks(MOST_FOUND)).any(|(filters, seconds)| {
+        any_second_contains(seconds, BloomFilter::which_contain_hash(filters, hash), hash)
     })
 }
+
+/// Filters that [`BloomFilter::which_contain_hash`] can tell apart.
+const MOST_FOUND: usize = u64::BITS as usize;
+
+/// Returns whether any of the second modules has the hash, of those whose first ones were `found` to have it.
+#[inline(always)]
+fn any_second_contains(seconds: &[BloomFilter], mut found: u64, hash: u64) -> bool {
+    // Mostly one. A loop over all filters that ends at a hit would end where no branch predictor foresees it.
+    while found != 0 {
+        let second = seconds.iter().nth_back(found.trailing_zeros() as usize);
+        if second.is_some_and(|second| second.contains_hash(next(hash))) {
+            return true;
+        }
+        found &= found - 1;
+    }
+    false
+}
+
+/// Keys of a batch whose answers are held at a time, on the stack.
+const CHUNK: usize = 256;
+
+/// Keys by which lookups in first modules are ahead of the inserts of a batch. 32 is as fast.
+const LAG: usize = 16;
 
 impl ScalableBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr`, however many keys it holds. Allocates memory for
@@ -285,38 +299,93 @@ impl ScalableBloomFilter {
 
     #[inline(never)]
     fn add_to_both(&mut self, hash: u64) -> bool {
-        match (&mut self.filters[..], &mut self.seconds[..]) {
-            ([older @ .., newest], [seconds @ .., second]) => {
-                !contain(older, seconds, hash) && newest.insert_hash(hash) | second.insert_hash(next(hash))
+        match (&self.filters[..], &self.seconds[..]) {
+            ([older @ .., _], [seconds @ .., _]) => {
+                !contain(older, seconds, hash) && self.insert_into_newest(hash)
             }
+            _ => false,
+        }
+    }
+
+    /// Sets the hash's bits in both modules of the newest filter. Returns whether any was clear.
+    #[inline(always)]
+    fn insert_into_newest(&mut self, hash: u64) -> bool {
+        match (self.filters.last_mut(), self.seconds.last_mut()) {
+            (Some(first), Some(second)) => first.insert_hash(hash) | second.insert_hash(next(hash)),
             _ => false,
         }
     }
 
     /// Inserts many keys by hash. Faster than single inserts once the filters are large.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        or_abort(self.add_batch(hashes));
+        or_abort(self.add_batch(hashes, |_| ()));
     }
 
-    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out.
+    /// [`insert_batch`](Self::insert_batch), with an error if memory runs out. Passes to `each` whether each key was
+    /// new, in their order, as [`insert`](Self::insert) returns it.
     ///
     /// # Errors
     ///
-    /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then.
-    pub fn try_insert_batch(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
-        Ok(self.add_batch(hashes)?)
+    /// If all filters are full and memory for a larger one cannot be allocated. The keys before are inserted then, and
+    /// their answers passed to `each`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use bloomline::hash_key;
+    /// use bloomline::variants::ScalableBloomFilter;
+    ///
+    /// let mut seen = ScalableBloomFilter::with_fpr(1_000, 0.001)?;
+    /// let hashes = ["ant", "bee", "ant"].map(|line| hash_key(line, seen.seed()));
+    /// let mut is_new = Vec::new();
+    /// seen.try_insert_batch(&hashes, |new| is_new.push(new))?;
+    /// assert_eq!(is_new, [true, true, false]);
+    /// # Ok::<(), bloomline::BuildError>(())
+    /// ```
+    pub fn try_insert_batch(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> Result<(), BuildError> {
+        Ok(self.add_batch(hashes, each)?)
     }
 
-    fn add_batch(&mut self, hashes: &[u64]) -> Result<(), OutOfMemory> {
-        for (hash, later) in kernel::with_later(hashes) {
-            if let Some(later) = later {
-                self.prefetch_large(later);
-                let second = self.seconds.last().filter(|second| is_large(second));
-                second.into_iter().for_each(|second| second.prefetch(next(later)));
+    fn add_batch(&mut self, mut hashes: &[u64], mut each: impl FnMut(bool)) -> Result<(), OutOfMemory> {
+        let mut is_new = [0; CHUNK];
+        while let Some((hash, later)) = kernel::with_later(hashes).next() {
+            let n_added = if self.seconds.is_empty() { 0 } else { self.add_chunk(hashes, &mut is_new) };
+            is_new[..n_added].iter().for_each(|&is_new| each(is_new != 0));
+            if n_added == 0 {
+                later.into_iter().for_each(|later| self.prefetch_large(later));
+                each(self.add(hash)?);
             }
-            self.add(hash)?;
+            hashes = &hashes[n_added.max(1)..];
         }
         Ok(())
+    }
+
+    /// Inserts the first hashes into filters with second modules, as many as the newest surely has room for. Returns how
+    /// many, at most [`CHUNK`], and sets `is_new` to 1 for the new ones, else to 0.
+    ///
+    /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So a key of
+    /// the keys in between may be missed, and is found by its insert.
+    fn add_chunk(&mut self, hashes: &[u64], is_new: &mut [u64; CHUNK]) -> usize {
+        let room = self.newest.capacity.saturating_sub(self.newest.keys);
+        let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
+        let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
+        let mut ahead = kernel::with_later(hashes).zip(0..n);
+        for at in 0..n + LAG {
+            if let Some(((hash, later), at)) = ahead.next() {
+                later.into_iter().for_each(|later| self.prefetch_large(later));
+                is_new[at] = BloomFilter::which_contain_hash(&self.filters, hash);
+                // Of the last filter that has the key, or of the newest, which gets it.
+                let second = self.seconds.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
+                second.into_iter().for_each(|second| second.prefetch(next(hash)));
+            }
+            if let Some(at) = at.checked_sub(LAG) {
+                let hash = hashes[at];
+                let is_found = any_second_contains(&self.seconds, is_new[at], hash);
+                is_new[at] = u64::from(!is_found && self.insert_into_newest(hash));
+                self.newest.keys += is_new[at];
+            }
+        }
+        n
     }
 
     /// Puts a filter that is not full last. There is one only after a union, so mostly adds one.
