@@ -129,6 +129,8 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
 
 /// A fraction in per cent, or with a power of ten if that would be mostly zeros; [`share`] reads both.
 pub fn percent(share: f64) -> String {
+    // Two keys of one 64-bit hash are more likely.
+    let share = if share < 1e-20 { 0.0 } else { share };
     if share == 0.0 || share >= 1e-6 {
         return significant(100.0 * share) + "%";
     }
