@@ -224,6 +224,7 @@ fn a_builder_that_is_used_again_adds_prefixes_again() {
             let filter = builder.build();
             assert!(might_start(&*filter, "abc".into()) && !might_start(&*filter, "abd".into()));
         }
+        assert!(!might_start(&*builder.build(), "abc".into()), "it is empty after it has built");
     }
 }
 
