@@ -27,8 +27,8 @@ public final class BloomFilter extends BloomView {
     }
 
     /**
-     * An empty filter with a false-positive rate of at most {@code fpr} once it holds {@code expectedKeys} distinct keys.
-     * Its size is one that {@linkplain Sizing#foldable can be folded}.
+     * An empty filter with a false-positive rate of at most {@code fpr} once it holds {@code expectedKeys} distinct
+     * keys. Its size is one that {@linkplain Sizing#foldable can be folded}.
      *
      * @throws IllegalArgumentException if {@code fpr} is not from 1.263e-8 to below 1, or the filter exceeds 2 GiB
      */
@@ -36,7 +36,7 @@ public final class BloomFilter extends BloomView {
         this(Sizing.forFpr(expectedKeys, fpr).foldable(), 0);
     }
 
-    /** An empty filter of this size, whose keys are hashed with this seed. Filters of one size and seed can be united. */
+    /** An empty filter of this size, whose keys are hashed with this seed. Filters of both alike can be united. */
     public BloomFilter(Sizing sizing, long seed) {
         super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.k(), seed, 0);
     }
@@ -55,7 +55,7 @@ public final class BloomFilter extends BloomView {
         return insertHash(hashKey(key));
     }
 
-    /** Inserts the bytes from a buffer's position to its limit, which both stay. Returns whether they were surely new. */
+    /** Inserts the bytes from a buffer's position to its limit, which both stay. Returns whether it was surely new. */
     public boolean insert(ByteBuffer key) {
         return insertHash(hashKey(key));
     }
@@ -113,7 +113,7 @@ public final class BloomFilter extends BloomView {
         out.write(Footer.write(lanes, keys, seed(), k).array());
     }
 
-    /** The fewest lanes that represent the filter: those of a short one, if all blocks that share a lane agree in it. */
+    /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
     private ByteBuffer fewestLanes() {
         int most = nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
         for (int lanes = nBlocks; lanes <= most; lanes *= 2) {

@@ -7,7 +7,7 @@ import java.util.OptionalLong;
  * A filter read in place from its bytes, which must not change, or a {@link BloomFilter}.
  *
  * <pre>{@code
- * BloomView words = BloomView.fromStandalone(Filter.map(Path.of("words.bloom")));
+ * BloomView words = BloomView.fromStandalone(ByteBuffer.wrap(Files.readAllBytes(Path.of("words.bloom"))));
  * words.contains("ant"); // false: definitely absent
  * }</pre>
  */
@@ -21,14 +21,11 @@ public sealed class BloomView extends Filter permits BloomFilter {
     /** {@code null} for compact bytes and filters in memory. */
     private Footer footer;
 
+    // A short filter has an odd number of blocks, of fewer bytes than a whole one.
     BloomView(ByteBuffer lanes, int k, long seed, long keys) {
-        super(lanes, lanes.limit() / stride(lanes), k, seed);
+        super(lanes, Math.max(lanes.limit() / Integer.lowestOneBit(lanes.limit()), lanes.limit() / 64), k, seed);
         this.keys = keys;
-        this.stride = stride(lanes);
-    }
-
-    private static int stride(ByteBuffer lanes) {
-        return Math.min(Integer.lowestOneBit(lanes.limit()), Lanes.BLOCK_BYTES);
+        this.stride = lanes.limit() / nBlocks;
     }
 
     /**
@@ -53,10 +50,8 @@ public sealed class BloomView extends Filter permits BloomFilter {
     public static BloomView fromStandaloneUnverified(ByteBuffer bytes) {
         Footer footer = Footer.read(bytes, Footer.Kind.BLOCKED);
         int length = footer.body().limit();
-        boolean isOfBlocks = length % Lanes.BLOCK_BYTES == 0 || length % 8 == 0 && length / 8 <= MOST_SHORT_LANES;
-        if (length == 0 || !isOfBlocks || footer.size() != length / 8) {
-            throw footer.wrongSize("lanes of 8 bytes");
-        }
+        boolean isOfBlocks = length % Lanes.BLOCK_BYTES == 0 || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
+        footer.checkSize(isOfBlocks && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
         BloomView view = new BloomView(footer.body(), footer.k(), footer.seed(), footer.keys());
         view.footer = footer;
         return view;
@@ -72,7 +67,7 @@ public sealed class BloomView extends Filter permits BloomFilter {
         if (footer == null) {
             throw new IllegalStateException("compact bytes and filters in memory have no checksum to compare with");
         }
-        Footer.verify(bytes, 0, bytes.limit(), 0, footer.bodyChecksum());
+        Footer.verify("filter", bytes, 0, bytes.limit(), 0, footer.bodyChecksum());
     }
 
     @Override

@@ -7,7 +7,14 @@ package bloomline;
 public final class DecodeException extends IllegalArgumentException {
     private static final long serialVersionUID = 1;
 
-    DecodeException(String message, Object... numbers) {
-        super(String.format(message, numbers));
+    private DecodeException(String message) {
+        super(message);
+    }
+
+    /** Throws, with the numbers in the message, unless the condition holds. */
+    static void check(boolean holds, String message, Object... numbers) {
+        if (!holds) {
+            throw new DecodeException(String.format(message, numbers));
+        }
     }
 }

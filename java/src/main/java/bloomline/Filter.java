@@ -1,9 +1,6 @@
 package bloomline;
 
-import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
-import java.nio.file.Path;
 
 /**
  * What all filters answer: whether a key is possibly present, or definitely absent.
@@ -31,19 +28,6 @@ public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
         this.k = k;
         this.seed = seed;
         this.mixed = Hash.of(seed, 0x9E3779B97F4A7C15L);
-    }
-
-    /**
-     * Maps a file into memory, for {@code fromStandalone} of any kind of filter. The file must not be cut while it is
-     * mapped; replace it by another file instead.
-     *
-     * @throws IOException if the file cannot be read
-     * @throws IllegalArgumentException if the file exceeds 2 GiB
-     */
-    public static ByteBuffer map(Path path) throws IOException {
-        try (FileChannel file = FileChannel.open(path)) {
-            return file.map(FileChannel.MapMode.READ_ONLY, 0, file.size());
-        }
     }
 
     /** Returns whether the key of a hash is possibly present. */

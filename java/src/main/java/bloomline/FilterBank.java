@@ -1,7 +1,8 @@
 package bloomline;
 
+import static bloomline.DecodeException.check;
+
 import java.nio.ByteBuffer;
-import java.util.Arrays;
 import java.util.BitSet;
 
 /**
@@ -27,10 +28,7 @@ public final class FilterBank extends Filter {
     }
 
     private static int rowLength(int nSlots) {
-        if (nSlots > 32) {
-            return (nSlots + 63) / 64 * 8;
-        }
-        return nSlots > 16 ? 4 : (nSlots + 7) / 8;
+        return nSlots > 32 ? (nSlots + 63) / 64 * 8 : nSlots > 16 ? 4 : (nSlots + 7) / 8;
     }
 
     /**
@@ -47,41 +45,34 @@ public final class FilterBank extends Filter {
         int rows = ROWS * rowLength(nSlots);
         int regions = body.limit() - 8 * nSlots;
         int stride = rows + TRAILER;
-        if (regions <= 0 || regions % stride != 0 || regions / stride != footer.size()) {
-            throw footer.wrongSize("blocks of a bank");
-        }
+        footer.checkSize(regions > 0 && regions % stride == 0 && regions / stride == footer.size(), "blocks of a bank");
         ByteBuffer zeros = ByteBuffer.allocate(TRAILER - 8);
         long sum = 0;
         for (int block = 0; block < regions / stride; block++) {
             int start = block * stride;
             long hash = Lanes.checksum(body, start, start + rows, block);
+            long computed = hash + footer.checksum();
             long stored = Lanes.get(body, start + rows);
-            if (stored != hash + footer.checksum() || !body.slice(start + rows + 8, TRAILER - 8).equals(zeros)) {
-                throw new DecodeException("the bank's region %d is damaged: its checksum is %#018x, stored %#018x", block,
-                        hash + footer.checksum(), stored);
-            }
+            check(computed == stored && body.slice(start + rows + 8, TRAILER - 8).equals(zeros),
+                    "the bank's region %d is damaged: its checksum is %#018x, stored %#018x", block, computed, stored);
             sum += hash;
         }
-        Footer.verify(body, regions, body.limit(), sum, footer.bodyChecksum());
+        Footer.verify("list of known keys", body, regions, body.limit(), sum, footer.bodyChecksum());
         return new FilterBank(footer, nSlots);
     }
 
     /** The slots whose filters possibly have the key of a hash. */
     public BitSet findHash(long hash) {
         int region = Hash.below(nBlocks, hash) * (ROWS * rowLength + TRAILER);
-        byte[] found = new byte[rowLength];
-        Arrays.fill(found, (byte) -1);
+        BitSet slots = new BitSet();
+        // Not more, because forged bytes may have bits of no slot.
+        slots.set(0, nSlots);
         for (int lane = 0; lane < 8; lane++) {
             for (long bits = Lanes.mask(hash, k, lane); bits != 0; bits &= bits - 1) {
-                int row = region + rowLength * (64 * lane + Long.numberOfTrailingZeros(bits));
-                for (int i = 0; i < rowLength; i++) {
-                    found[i] &= bytes.get(row + i);
-                }
+                int row = 64 * lane + Long.numberOfTrailingZeros(bits);
+                slots.and(BitSet.valueOf(bytes.slice(region + rowLength * row, rowLength)));
             }
         }
-        BitSet slots = BitSet.valueOf(found);
-        // Forged bytes may have bits of no slot.
-        slots.clear(nSlots, 8 * rowLength);
         return slots;
     }
 

@@ -1,5 +1,7 @@
 package bloomline;
 
+import static bloomline.DecodeException.check;
+
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
@@ -36,65 +38,44 @@ record Footer(
     static Footer read(ByteBuffer bytes, Kind kind) {
         ByteBuffer all = bytes.slice();
         int at = all.limit() - LENGTH;
-        if (at < 0) {
-            throw new DecodeException("the bytes were cut, or are something else: there are %d, and at least %d are needed",
-                    all.limit(), LENGTH + 8);
+        check(at >= 0, "the bytes were cut, or are no filter: there are %d, and %d are needed", all.limit(), 72);
+        long magic = Lanes.get(all, at + 56);
+        for (Kind other : Kind.values()) {
+            check(magic != other.magic || other == kind, "these are bytes of a %s, not a %s", other.title, kind.title);
         }
-        checkMagic(Lanes.get(all, at + 56), kind);
-        int version = all.get(at + 40);
-        if (version != VERSION) {
-            throw new DecodeException("the bytes are of version %d, or damaged, and this release reads version %d: "
-                    + "upgrade bloomline, or rebuild the filter", version & 0xff, VERSION);
-        }
+        check(magic == kind.magic, "not a filter's standalone bytes, or cut short: they end in %#018x",
+                Long.reverseBytes(magic));
+        check(all.get(at + 40) == VERSION, "the bytes are of version %d, or damaged, and this release reads %d: "
+                + "upgrade bloomline, or rebuild the filter", all.get(at + 40) & 0xff, VERSION);
         long stored = Lanes.get(all, at + 48);
-        long computed = Lanes.checksum(all, at, at + 48, 0);
-        if (stored != computed) {
-            throw new DecodeException("the footer is damaged: its checksum is %#018x, stored %#018x", computed, stored);
-        }
-        int modules = kind == Kind.MODULAR ? field("number of modules", all.get(at + 43) & 0xff, 1, 16) : 0;
+        verify("footer", all, at, at + 48, 0, stored);
         field("hash id", all.get(at + 42) & 0xff, HASH_ID, HASH_ID);
-        long check = Lanes.get(all, at + 24);
-        if (check != Hash.CHECK_VALUE) {
-            throw new DecodeException("another hash function placed the keys (check value %#018x, ours %#018x): "
-                    + "rebuild the filter", check, Hash.CHECK_VALUE);
-        }
+        long hash = Lanes.get(all, at + 24);
+        check(hash == Hash.CHECK_VALUE, "another hash function placed the keys (check value %#018x, ours %#018x): "
+                + "rebuild the filter", hash, Hash.CHECK_VALUE);
+        int modules = kind == Kind.MODULAR ? field("number of modules", all.get(at + 43) & 0xff, 1, 16) : 0;
         field("reserved bytes", Lanes.get(all, at + 40) >>> (modules == 0 ? 24 : 32), 0, 0);
         int k = field("k", all.get(at + 41) & 0xff, 1, 16);
         return new Footer(all.slice(0, at), Lanes.get(all, at), Lanes.get(all, at + 8), Lanes.get(all, at + 16),
                 Lanes.get(all, at + 32), k, modules, stored);
     }
 
-    private static void checkMagic(long found, Kind expected) {
-        for (Kind kind : Kind.values()) {
-            if (found == kind.magic && kind != expected) {
-                throw new DecodeException("these are the bytes of a %s, not of a %s", kind.title, expected.title);
-            }
-        }
-        if (found != expected.magic) {
-            throw new DecodeException("not a filter's standalone bytes, or cut short: they end in %#018x",
-                    Long.reverseBytes(found));
-        }
-    }
-
     static int field(String name, long found, int least, int most) {
-        if (found < least || found > most) {
-            throw new DecodeException("the footer's %s cannot be %s: a faulty or newer program wrote the filter",
-                    name, Long.toUnsignedString(found));
-        }
+        check(found >= least && found <= most, "the footer's %s cannot be %s: a faulty or newer program wrote it", name,
+                Long.toUnsignedString(found));
         return (int) found;
     }
 
-    DecodeException wrongSize(String unit) {
-        return new DecodeException("the footer's size of %s %s does not match the %d bytes before it: the bytes were cut "
-                + "or joined", Long.toUnsignedString(size), unit, body.limit());
+    /** Whether the stored size is that of the body. */
+    void checkSize(boolean fits, String unit) {
+        check(fits, "the footer's size of %s %s does not match the %d bytes before it: the bytes were cut or joined",
+                Long.toUnsignedString(size), unit, body.limit());
     }
 
-    /** Compares a range of a body with its checksum. */
-    static void verify(ByteBuffer body, int start, int end, long seed, long stored) {
-        long computed = Lanes.checksum(body, start, end, seed);
-        if (computed != stored) {
-            throw new DecodeException("the bytes are damaged: their checksum is %#018x, stored %#018x", computed, stored);
-        }
+    /** Compares a part of the bytes with its checksum. */
+    static void verify(String part, ByteBuffer bytes, int start, int end, long seed, long stored) {
+        long computed = Lanes.checksum(bytes, start, end, seed);
+        check(computed == stored, "the %s is damaged: its checksum is %#018x, stored %#018x", part, computed, stored);
     }
 
     /** The footer of a blocked filter with these lanes. */

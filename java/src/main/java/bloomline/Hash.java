@@ -25,7 +25,16 @@ final class Hash {
     }
 
     static long of(CharSequence key, long s) {
-        return of(utf8(key.toString()), s);
+        String text = key.toString();
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        for (byte one : bytes) {
+            // What a lone surrogate has become. Few keys have one, so few are read a second time.
+            if (one == '?') {
+                checkSurrogates(text);
+                break;
+            }
+        }
+        return of(bytes, s);
     }
 
     static long of(ByteBuffer key, long s) {
@@ -59,11 +68,8 @@ final class Hash {
             int m = length >> 3 << 2;
             return finished(length, pair(key, 0, m), pair(key, length - 4, length - 4 - m), s);
         }
-        if (length > 0) {
-            long a = (key[0] & 0xff) << 16 | (key[length / 2] & 0xff) << 8 | key[length - 1] & 0xff;
-            return finished(length, a, 0, s);
-        }
-        return finished(0, 0, 0, s);
+        int a = length == 0 ? 0 : (key[0] & 0xff) << 16 | (key[length / 2] & 0xff) << 8 | key[length - 1] & 0xff;
+        return finished(length, a, 0, s);
     }
 
     private static long pair(byte[] key, int high, int low) {
@@ -87,18 +93,6 @@ final class Hash {
     /** A number below n: the high word of hash × n. */
     static int below(int n, long hash) {
         return (int) (Math.multiplyHigh(hash, n) + (hash >> 63 & n));
-    }
-
-    private static byte[] utf8(String text) {
-        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-        for (byte one : bytes) {
-            // What a lone surrogate has become. Few keys have one, so few are read a second time.
-            if (one == '?') {
-                checkSurrogates(text);
-                break;
-            }
-        }
-        return bytes;
     }
 
     private static void checkSurrogates(String text) {

@@ -23,14 +23,12 @@ public final class ModularView extends Filter {
         Footer footer = Footer.read(bytes, Footer.Kind.MODULAR);
         int end = footer.body().limit() - 8 * footer.modules();
         int unit = Lanes.BLOCK_BYTES * footer.modules();
-        if (end <= 0 || end % unit != 0 || end / unit != footer.size()) {
-            throw footer.wrongSize("blocks per module");
-        }
-        Footer.verify(footer.body(), end, footer.body().limit(), 0, footer.bodyChecksum());
+        footer.checkSize(end > 0 && end % unit == 0 && end / unit == footer.size(), "blocks per module");
+        Footer.verify("list of checksums", footer.body(), end, footer.body().limit(), 0, footer.bodyChecksum());
         int length = end / footer.modules();
         for (int module = 0; module < footer.modules(); module++) {
             long stored = Lanes.get(footer.body(), end + 8 * module);
-            Footer.verify(footer.body(), module * length, (module + 1) * length, module, stored);
+            Footer.verify("module", footer.body(), module * length, (module + 1) * length, module, stored);
         }
         return new ModularView(footer, footer.body().slice(0, end));
     }

@@ -19,23 +19,24 @@ public record Sizing(int nBlocks, int k) {
 
     /** Entry i is the bits per key from which k = i + 2 has a lower rate than k = i + 1. */
     private static final double[] ONE_MORE_PROBE = {
-        2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 13.756, 16.088, 18.644, 21.384, 24.321, 27.828, 31.969, 36.723
+        2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 13.756, 16.088, 18.644, 21.384, 24.321, 27.828,
+        31.969, 36.723
     };
 
     /** Each divides the next, so that a larger size never becomes the smaller one. */
-    private static final int[] FOLDABLE = {4, 12, 24, 120, 720, 5_040, 10_080, 20_160, 40_320, 80_640, 161_280, 322_560};
+    private static final int[] FOLDABLE = {4, 12, 24, 120, 720, 5040, 10080, 20160, 40320, 80640, 161280, 322560};
 
-    /** The powers of 1, 63/64 and 62/64, by the probe's choice and by its number of bits. */
-    private static final double[][] POWERS = {{1, 1, 1}, {1, 63 / 64.0, 63 / 64.0 * 63 / 64.0}, {1, 62 / 64.0, 62 / 64.0 * 62 / 64.0}};
+    /** Powers of 1, 63/64 and 62/64. */
+    private static final double[][] POWERS = {{1, 1, 1}, {1, 63 / 64., 3969 / 4096.}, {1, 62 / 64., 3844 / 4096.}};
     private static final double[][] FACTORS = {{1}, {1, -1}, {1, -127 / 64.0, 63 / 64.0}};
 
     /**
-     * @throws IllegalArgumentException if {@code nBlocks} is not from 1 to 33,554,430, so that the filter is below 2 GiB,
-     *     or {@code k} not from 1 to 16
+     * @throws IllegalArgumentException if {@code nBlocks} is not from 1 to 33,554,430, which is 2 GiB, or {@code k} not
+     *     from 1 to 16
      */
     public Sizing {
         if (nBlocks < 1 || nBlocks > MOST_BLOCKS) {
-            throw new IllegalArgumentException("a filter has 1 to " + MOST_BLOCKS + " blocks of 64 bytes, not " + nBlocks);
+            throw new IllegalArgumentException("a filter has 1 to " + MOST_BLOCKS + " blocks, not " + nBlocks);
         }
         if (k < 1 || k > 16) {
             throw new IllegalArgumentException("probes per key must be 1 to 16, not " + k);
@@ -50,7 +51,7 @@ public record Sizing(int nBlocks, int k) {
      */
     public static Sizing forFpr(long expectedKeys, double fpr) {
         if (!(fpr >= MIN_FPR && fpr < 1)) {
-            throw new IllegalArgumentException("a false-positive rate must be from " + MIN_FPR + " to below 1, not " + fpr);
+            throw new IllegalArgumentException("a false-positive rate must be " + MIN_FPR + " to below 1, not " + fpr);
         }
         return forBitsPerKey(expectedKeys, leastBitsPerKey(fpr));
     }
@@ -67,15 +68,15 @@ public record Sizing(int nBlocks, int k) {
         }
         double nBlocks = Math.max(Math.ceil(expectedKeys * bitsPerKey / BLOCK_BITS), 1);
         if (expectedKeys < 0 || nBlocks > MOST_BLOCKS) {
-            throw new IllegalArgumentException(expectedKeys + " keys of " + bitsPerKey + " bits each are not from 0 to 2 GiB:"
-                    + " split the keys over several filters");
+            throw new IllegalArgumentException(expectedKeys + " keys of " + bitsPerKey
+                    + " bits each are not 0 to 2 GiB: split the keys over several filters");
         }
         return new Sizing((int) nBlocks, bestK(nBlocks * BLOCK_BITS / Math.max(expectedKeys, 1)));
     }
 
     /**
-     * This size with the number of blocks rounded up to one with many divisors, at most 1% more or one block, so that the
-     * filter {@linkplain BloomView#toFolded can be folded}.
+     * This size with the number of blocks rounded up to one with many divisors, at most 1% more or one block, so that
+     * the filter {@linkplain BloomView#toFolded can be folded}.
      */
     public Sizing foldable() {
         int step = 2;
@@ -89,7 +90,7 @@ public record Sizing(int nBlocks, int k) {
         return 1 + (int) Arrays.stream(ONE_MORE_PROBE).filter(from -> bitsPerKey >= from).count();
     }
 
-    /** By inclusion and exclusion over the probes that find their bit clear. {@code src/sizing/blocked.rs} explains it. */
+    /** By inclusion and exclusion over the probes that find their bit clear: see {@code src/sizing/blocked.rs}. */
     private static double model(double bitsPerKey, int k) {
         double keysPerBlock = Math.min(BLOCK_BITS / bitsPerKey, 1e6);
         int[] probes = new int[8];

@@ -6,6 +6,7 @@ import static bloomline.Support.view;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -54,7 +55,7 @@ class AgreementTest {
         List<String> present = half(texts);
         // A high rate, so that every other absent key tells whether the bits are the same.
         bloomline(lines(present), "build", "-q", "-o", path("theirs"), "--keys", "150000", "--fpr", "30%");
-        BloomView theirs = BloomView.fromStandalone(Filter.map(folder.resolve("theirs")));
+        BloomView theirs = BloomView.fromStandalone(Support.map(folder.resolve("theirs")));
         List<String> found = texts.stream().filter(theirs::contains).toList();
         assertTrue(found.size() > 165_000 && found.size() < 225_000, found.size() + " found");
         assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found));
@@ -69,7 +70,8 @@ class AgreementTest {
     @Test
     void integersOfAllWidths() throws Exception {
         List<Long> integers = new Random(6).longs(300_000).map(bits -> bits >> (bits & 63)).boxed().toList();
-        bloomline(lines(half(integers)), "build", "-q", "--integers", "-o", path("theirs"), "--keys", "150000", "--fpr", "30%");
+        bloomline(lines(half(integers)), "build", "-q", "--integers", "-o", path("theirs"), "--keys", "150000", "--fpr",
+                "30%");
         BloomView theirs = view(Files.readAllBytes(folder.resolve("theirs")));
         List<Long> found = integers.stream().filter(theirs::contains).toList();
         assertArrayEquals(bloomline(lines(integers), "check", "--integers", path("theirs")), lines(found));
@@ -85,10 +87,11 @@ class AgreementTest {
         for (int length : new int[] {1, 3, 4, 7, 8, 15, 16, 17, 48, 49, 200}) {
             byte[] all = new byte[5_000 * length];
             random.nextBytes(all);
-            bloomline(all, "build", "-q", "--length", "" + length, "-o", path("theirs"), "--keys", "5000", "--fpr", "30%");
+            bloomline(all, "build", "-q", "--length", "" + length, "-o", path("theirs"), "--keys", "5000", "--fpr",
+                    "30%");
             BloomFilter filter = new BloomFilter(5_000, 0.3);
             for (int at = 0; at < all.length; at += length) {
-                filter.insert(java.nio.ByteBuffer.wrap(all, at, length));
+                filter.insert(ByteBuffer.wrap(all, at, length));
             }
             assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), length + " bytes");
         }
@@ -114,10 +117,10 @@ class AgreementTest {
     void modularFilters() throws Exception {
         List<String> texts = texts(new Random(9), 100_000);
         for (String rate : new String[] {"1%", "0.1%", "0.0001%"}) {
-            bloomline(lines(half(texts)), "build", "-q", "-o", path("theirs"), "--keys", "5000", "--fpr", rate, "--modules", "4",
-                    "--allow-overfull");
+            bloomline(lines(half(texts)), "build", "-q", "-o", path("theirs"), "--keys", "5000", "--fpr", rate,
+                    "--modules", "4", "--allow-overfull");
             byte[] bytes = Files.readAllBytes(folder.resolve("theirs"));
-            ModularView theirs = ModularView.fromStandalone(java.nio.ByteBuffer.wrap(bytes));
+            ModularView theirs = ModularView.fromStandalone(ByteBuffer.wrap(bytes));
             List<String> found = texts.stream().filter(theirs::contains).toList();
             assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found), rate);
         }

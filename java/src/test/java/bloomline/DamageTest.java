@@ -17,12 +17,19 @@ import org.junit.jupiter.api.Test;
 class DamageTest {
     private static final int FOOTER = 64;
 
-    /** Bytes, of which a part is opened, because a copy of each part of each file would be most of the test. */
-    private static void refused(byte[] bytes, int start, int end, String message) {
+    private static void refused(
+            List<Function<ByteBuffer, Filter>> openers, byte[] bytes, int start, int end, String what) {
+        // Not a copy, because copies of each part of each file would be most of the test.
         ByteBuffer part = ByteBuffer.wrap(bytes, start, end - start);
-        for (Function<ByteBuffer, Filter> opener : Support.OPENERS) {
-            assertThrows(DecodeException.class, () -> opener.apply(part), message);
+        for (Function<ByteBuffer, Filter> opener : openers) {
+            assertThrows(DecodeException.class, () -> opener.apply(part), what);
         }
+    }
+
+    /** Of the kind of a golden file, or all if Java does not know the kind. */
+    private static List<Function<ByteBuffer, Filter>> openers(String name) {
+        int kind = List.of("standalone", "modular", "bank").indexOf(name.split("-")[0]);
+        return kind < 0 ? Support.OPENERS : List.of(Support.OPENERS.get(kind));
     }
 
     @Test
@@ -32,14 +39,15 @@ class DamageTest {
                 continue; // its first filter is a filter
             }
             byte[] bytes = golden(name);
+            List<Function<ByteBuffer, Filter>> openers = openers(name);
             for (int length = 0; length < bytes.length; length++) {
-                refused(bytes, 0, length, name + ", first " + length + " bytes");
-                refused(bytes, bytes.length - length, bytes.length, name + ", last " + length + " bytes");
+                refused(openers, bytes, 0, length, name + ", first " + length + " bytes");
+                refused(openers, bytes, bytes.length - length, bytes.length, name + ", last " + length + " bytes");
             }
             byte[] more = new byte[bytes.length + FOOTER];
             System.arraycopy(bytes, 0, more, FOOTER, bytes.length);
             for (int start = 0; start < FOOTER; start++) {
-                refused(more, start, more.length, name + ", " + (FOOTER - start) + " bytes more");
+                refused(openers, more, start, more.length, name + ", " + (FOOTER - start) + " bytes more");
             }
         }
     }
@@ -50,7 +58,7 @@ class DamageTest {
             byte[] bytes = golden(name);
             for (int at = 0; at < bytes.length; at++) {
                 bytes[at] ^= (byte) (1 << at % 8);
-                refused(bytes, 0, bytes.length, name + ", byte " + at);
+                refused(openers(name), bytes, 0, bytes.length, name + ", byte " + at);
                 bytes[at] ^= (byte) (1 << at % 8);
             }
         }
@@ -78,8 +86,8 @@ class DamageTest {
     /** Forged numbers, with the checksums that match them. */
     @Test
     void forgedFooters() throws IOException {
-        List<Long> numbers = List.of(0L, 1L, 2L, 7L, 8L, 63L, 64L, 65L, 1L << 24, (1L << 24) + 1, 1L << 29, 1L << 31, 1L << 32,
-                1L << 58, 1L << 60, 1L << 61, Long.MAX_VALUE, Long.MIN_VALUE, -8L, -1L);
+        List<Long> numbers = List.of(0L, 1L, 2L, 7L, 8L, 63L, 64L, 65L, 1L << 24, (1L << 24) + 1, 1L << 29, 1L << 31,
+                1L << 32, 1L << 58, 1L << 60, 1L << 61, Long.MAX_VALUE, Long.MIN_VALUE, -8L, -1L);
         int opened = 0;
         for (String kind : List.of("standalone", "modular", "bank")) {
             for (String name : Support.names(kind)) {
@@ -116,7 +124,7 @@ class DamageTest {
         } catch (DecodeException error) {
             return 0;
         }
-        boolean isHarmless = forged.equals(golden) || field == 1 || field == 2 || field == 6 || field == 7 || field == 9;
+        boolean isHarmless = forged.equals(golden) || List.of(1, 2, 6, 7, 9).contains(field);
         assertTrue(isHarmless, name + ", field " + field + ": " + filter);
         filter.contains("ant");
         return 1;
@@ -125,10 +133,10 @@ class DamageTest {
     @Test
     void messagesHaveTheNumbers() throws IOException {
         byte[] bytes = golden("standalone-short-9.bin");
-        assertMessage("there are 63, and at least 72 are needed", ByteBuffer.wrap(bytes, 0, 63));
-        assertMessage("size of 9 lanes of 8 bytes does not match the 71 bytes", ByteBuffer.wrap(bytes, 1, bytes.length - 1));
+        assertMessage("there are 63, and 72 are needed", ByteBuffer.wrap(bytes, 0, 63));
+        assertMessage("size of 9 lanes of 8 bytes does not match the 71 bytes", ByteBuffer.wrap(bytes, 1, 135));
         bytes[112] = 3;
-        assertMessage("of version 3, or damaged, and this release reads version 2", ByteBuffer.wrap(bytes));
+        assertMessage("of version 3, or damaged, and this release reads 2", ByteBuffer.wrap(bytes));
         bytes[112] = 2;
         bytes[113] = 17;
         assertMessage("the footer is damaged: its checksum is 0x", ByteBuffer.wrap(bytes));
@@ -160,7 +168,7 @@ class DamageTest {
         for (int i = 0; i < 20_000; i++) {
             byte[] bytes = new byte[random.nextInt(700)];
             random.nextBytes(bytes);
-            refused(bytes, 0, bytes.length, "random bytes " + i);
+            refused(Support.OPENERS, bytes, 0, bytes.length, "random bytes " + i);
         }
     }
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,6 +34,12 @@ final class Support {
 
     static byte[] golden(String name) throws IOException {
         return Files.readAllBytes(GOLDEN.resolve(name));
+    }
+
+    static ByteBuffer map(Path path) throws IOException {
+        try (FileChannel file = FileChannel.open(path)) {
+            return file.map(FileChannel.MapMode.READ_ONLY, 0, file.size());
+        }
     }
 
     static BloomView view(byte[] bytes) {
