@@ -78,13 +78,6 @@ public final class BloomFilter extends BloomView {
         }
     }
 
-    /** Inserts many keys by their hashes. */
-    public void insertHashes(long[] hashes) {
-        for (long hash : hashes) {
-            insertHash(hash);
-        }
-    }
-
     /**
      * Inserts all keys of {@code other}. The bits are the same as if each key had been inserted here.
      *
@@ -97,6 +90,19 @@ public final class BloomFilter extends BloomView {
         }
         keys = Footer.UNKNOWN_KEYS;
         unite(other);
+    }
+
+    /** Sets the bits of a filter with as many blocks, or a multiple, which is then folded. Returns all bits, united. */
+    long unite(BloomView other) {
+        int factor = other.nBlocks / nBlocks;
+        long all = 0;
+        for (int from = 0; from < other.bytes.limit(); from += 8) {
+            long bits = Lanes.get(other.bytes, from);
+            int at = from / Lanes.BLOCK_BYTES / factor * Lanes.BLOCK_BYTES + from % Lanes.BLOCK_BYTES;
+            Lanes.set(bytes, at, Lanes.get(bytes, at) | bits);
+            all |= bits;
+        }
+        return all;
     }
 
     /** Returns the standalone bytes, with checksums: a file for every language. */
@@ -116,11 +122,14 @@ public final class BloomFilter extends BloomView {
     /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
     private ByteBuffer fewestLanes() {
         int most = nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
-        for (int lanes = nBlocks; lanes <= most; lanes *= 2) {
-            BloomView shorter = new BloomView(ByteBuffer.allocate(8 * lanes), k, seed(), keys);
-            shorter.unite(this);
-            if (shorter.toFilter().bytes.equals(bytes)) {
-                return shorter.bytes;
+        for (int count = nBlocks; count <= most; count *= 2) {
+            ByteBuffer lanes = ByteBuffer.allocate(8 * count);
+            for (int from = 0; from < bytes.limit(); from += 8) {
+                int at = shared(from, lanes.limit());
+                Lanes.set(lanes, at, Lanes.get(lanes, at) | Lanes.get(bytes, from));
+            }
+            if (wholeBlocks(lanes).equals(bytes)) {
+                return lanes;
             }
         }
         return bytes.duplicate();

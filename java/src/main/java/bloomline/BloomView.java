@@ -16,16 +16,12 @@ public sealed class BloomView extends Filter permits BloomFilter {
     static final int MOST_SHORT_LANES = 63;
 
     long keys;
-    /** From the start of one block to the start of the next: less than a block in a short filter. */
-    private final int stride;
-    /** {@code null} for compact bytes and filters in memory. */
+    /** {@code null} for a filter in memory. */
     private Footer footer;
 
-    // A short filter has an odd number of blocks, of fewer bytes than a whole one.
-    BloomView(ByteBuffer lanes, int k, long seed, long keys) {
-        super(lanes, Math.max(lanes.limit() / Integer.lowestOneBit(lanes.limit()), lanes.limit() / 64), k, seed);
+    BloomView(ByteBuffer blocks, int k, long seed, long keys) {
+        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, k, seed);
         this.keys = keys;
-        this.stride = lanes.limit() / nBlocks;
     }
 
     /**
@@ -50,9 +46,11 @@ public sealed class BloomView extends Filter permits BloomFilter {
     public static BloomView fromStandaloneUnverified(ByteBuffer bytes) {
         Footer footer = Footer.read(bytes, Footer.Kind.BLOCKED);
         int length = footer.body().limit();
-        boolean isOfBlocks = length % Lanes.BLOCK_BYTES == 0 || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
-        footer.checkSize(isOfBlocks && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
-        BloomView view = new BloomView(footer.body(), footer.k(), footer.seed(), footer.keys());
+        boolean isWhole = length % Lanes.BLOCK_BYTES == 0;
+        boolean isOfLanes = isWhole || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
+        footer.checkSize(isOfLanes && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
+        ByteBuffer blocks = isWhole ? footer.body() : wholeBlocks(footer.body());
+        BloomView view = new BloomView(blocks, footer.k(), footer.seed(), footer.keys());
         view.footer = footer;
         return view;
     }
@@ -61,47 +59,33 @@ public sealed class BloomView extends Filter permits BloomFilter {
      * Compares the filter's bits with the checksum of its standalone bytes. Reads the whole filter.
      *
      * @throws DecodeException if the bits are damaged, so that lookups may lose keys
-     * @throws IllegalStateException if there is no checksum, because these are compact bytes or a filter in memory
+     * @throws IllegalStateException if this is a filter in memory, which has no checksum
      */
     public void verify() {
         if (footer == null) {
-            throw new IllegalStateException("compact bytes and filters in memory have no checksum to compare with");
+            throw new IllegalStateException("a filter in memory has no checksum to compare with");
         }
-        Footer.verify("filter", bytes, 0, bytes.limit(), 0, footer.bodyChecksum());
+        Footer.verify("filter", footer.body(), 0, footer.body().limit(), 0, footer.bodyChecksum());
     }
 
     @Override
     public final boolean containsHash(long hash) {
-        int block = Hash.below(nBlocks, hash);
-        if (stride == Lanes.BLOCK_BYTES) {
-            return Lanes.contain(bytes, Lanes.BLOCK_BYTES * block, hash, k);
-        }
-        long missing = 0;
-        for (int lane = 0; lane < 8; lane++) {
-            missing |= Lanes.mask(hash, k, lane) & ~Lanes.get(bytes, offset(block, lane));
-        }
-        return missing == 0;
+        return Lanes.contain(bytes, Lanes.BLOCK_BYTES * Hash.below(nBlocks, hash), hash, k);
     }
 
-    /** Where a lane of a block is, both counted from 0. The blocks of a short filter overlap, and wrap around. */
-    private int offset(int block, int lane) {
-        int at = stride * block + 8 * lane;
-        return stride == Lanes.BLOCK_BYTES ? at : at % bytes.limit();
+    /** A copy of a short filter, whose blocks overlap, side by side: at most 4 kB. */
+    static ByteBuffer wholeBlocks(ByteBuffer lanes) {
+        int stride = Integer.lowestOneBit(lanes.limit());
+        ByteBuffer blocks = ByteBuffer.allocate(lanes.limit() / stride * Lanes.BLOCK_BYTES);
+        for (int at = 0; at < blocks.limit(); at += 8) {
+            Lanes.set(blocks, at, Lanes.get(lanes, shared(at, lanes.limit())));
+        }
+        return blocks;
     }
 
-    /** Sets the bits of a filter with as many blocks, or a multiple, which is then folded. Returns all bits, united. */
-    final long unite(BloomView other) {
-        int factor = other.nBlocks / nBlocks;
-        long all = 0;
-        for (int block = 0; block < other.nBlocks; block++) {
-            for (int lane = 0; lane < 8; lane++) {
-                long bits = Lanes.get(other.bytes, other.offset(block, lane));
-                int at = offset(block / factor, lane);
-                Lanes.set(bytes, at, Lanes.get(bytes, at) | bits);
-                all |= bits;
-            }
-        }
-        return all;
+    /** Where a lane of whole blocks is in a short filter of this length. Its blocks overlap, and wrap around. */
+    static int shared(int at, int length) {
+        return (at / Lanes.BLOCK_BYTES * Integer.lowestOneBit(length) + at % Lanes.BLOCK_BYTES) % length;
     }
 
     /** Number of distinct keys, if the bytes contain it. */

@@ -10,7 +10,7 @@ import java.nio.ByteBuffer;
  * and {@code "42"} is another. A {@code long} below 0 is the same key as the unsigned integer with its bits; pass an
  * unsigned {@code int} as {@link Integer#toUnsignedLong}. Java widens a {@code char} to an integer.
  *
- * <p>Methods whose names end in {@code Hash} or {@code Hashes} accept a key's hash, from {@link #hashKey}. Do not pass
+ * <p>Methods whose names end in {@code Hash} accept a key's hash, from {@link #hashKey}. Do not pass
  * a hash to a method that accepts integer keys, which would hash it again.
  *
  * <p>Any number of threads can look up keys while no thread changes the filter.
@@ -62,15 +62,6 @@ public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
         boolean[] found = new boolean[keys.length];
         for (int i = 0; i < keys.length; i++) {
             found[i] = contains(keys[i]);
-        }
-        return found;
-    }
-
-    /** Looks up many keys by their hashes. Returns for each whether it is possibly present. */
-    public final boolean[] containsHashes(long[] hashes) {
-        boolean[] found = new boolean[hashes.length];
-        for (int i = 0; i < hashes.length; i++) {
-            found[i] = containsHash(hashes[i]);
         }
         return found;
     }

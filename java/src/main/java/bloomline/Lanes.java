@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 final class Lanes {
     static final int BLOCK_BYTES = 64;
 
+    private static final long FIRST = 0x9E3779B97F4A7C15L;
     /** Faster than {@code ByteBuffer.getLong}, which is a virtual call if a program has buffers of several kinds. */
     private static final VarHandle LONG =
             MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
@@ -23,25 +24,40 @@ final class Lanes {
 
     /** The bits of a hash in one lane of its block. */
     static long mask(long hash, int k, int lane) {
-        long first = hash * 0x9E3779B97F4A7C15L;
+        long first = hash * FIRST;
         int probe = lane - (int) (first >>> 61) & 7;
         int shift = 13 + 6 * lane;
-        // Without a branch on the rotation, which no CPU could predict.
         long bits = (long) (probe - k >>> 31) << (first >>> shift);
-        if (k > 8) {
-            long second = (first ^ first >>> 32) * 0xD6E8FEB86659FD93L;
-            bits |= (long) (probe + 8 - k >>> 31) << (second >>> shift);
-        }
-        return bits;
+        return bits | (long) (probe + 8 - k >>> 31) << (second(first) >>> shift);
+    }
+
+    private static long second(long first) {
+        return (first ^ first >>> 32) * 0xD6E8FEB86659FD93L;
     }
 
     /** Returns whether the block at an offset has all bits of a hash. */
     static boolean contain(ByteBuffer bytes, int block, long hash, int k) {
-        long missing = 0;
-        for (int lane = 0; lane < 8; lane++) {
-            missing |= mask(hash, k, lane) & ~get(bytes, block + 8 * lane);
-        }
-        return missing == 0;
+        long first = hash * FIRST;
+        int rotation = (int) (first >>> 61);
+        return contain(bytes, block, first, rotation, Math.min(k, 8))
+                && (k <= 8 || contain(bytes, block, second(first), rotation, k - 8));
+    }
+
+    /**
+     * The bits that a word places in the k lanes from the rotation on. Without a branch on the rotation, which no CPU
+     * could predict, and without a loop, which HotSpot does not unroll: lookups took 1.4 times as long.
+     */
+    private static boolean contain(ByteBuffer bytes, int block, long word, int rotation, int k) {
+        long others = ~(((1L << k) - 1) * 0x101 << rotation >>> 8);
+        long found = (get(bytes, block) >>> (word >>> 13) | others)
+                & (get(bytes, block + 8) >>> (word >>> 19) | others >>> 1)
+                & (get(bytes, block + 16) >>> (word >>> 25) | others >>> 2)
+                & (get(bytes, block + 24) >>> (word >>> 31) | others >>> 3)
+                & (get(bytes, block + 32) >>> (word >>> 37) | others >>> 4)
+                & (get(bytes, block + 40) >>> (word >>> 43) | others >>> 5)
+                & (get(bytes, block + 48) >>> (word >>> 49) | others >>> 6)
+                & (get(bytes, block + 56) >>> (word >>> 55) | others >>> 7);
+        return (found & 1) != 0;
     }
 
     /** Sets all bits of a hash in the block at an offset. Returns whether one was not set. */

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
@@ -48,13 +49,12 @@ class FilterTest {
             assertArrayEquals(filter.toStandalone(), out.toByteArray(), message);
             for (Filter each : new Filter[] {filter, view, view.toFilter(), folded, united}) {
                 boolean[] found = each.containsKeys(keys);
-                assertArrayEquals(found, each.containsHashes(hashes), message);
                 for (int i = 0; i < keys.length; i++) {
-                    assertTrue(found[i] && each.contains(keys[i]), message);
+                    assertTrue(found[i] && each.contains(keys[i]) && each.containsHash(hashes[i]), message);
                 }
             }
             BloomFilter small = new BloomFilter(new Sizing(folded.nBlocks(), filter.k()), filter.seed());
-            small.insertHashes(hashes);
+            Arrays.stream(hashes).forEach(small::insertHash);
             assertArrayEquals(small.toStandalone(), folded.toStandalone(), message);
         }
     }

@@ -124,6 +124,21 @@ class GoldenTest {
         }
     }
 
+    /** By {@code xxh64} of tests/golden/make.py. No golden has exactly 32 bytes, from which the algorithm changes. */
+    @Test
+    void checksumsOfEveryLength() {
+        ByteBuffer bytes = ByteBuffer.allocate(72);
+        for (int i = 0; i < 72; i++) {
+            bytes.put(i, (byte) i);
+        }
+        assertEquals(0x3072f8c5cba43e9aL, Lanes.checksum(bytes, 0, 8, 7));
+        assertEquals(0x46d150e031cbf1e7L, Lanes.checksum(bytes, 0, 24, 7));
+        assertEquals(0xa5972d57c4aea230L, Lanes.checksum(bytes, 0, 32, 7));
+        assertEquals(0xfc9f7a1b24012cb5L, Lanes.checksum(bytes, 0, 40, 7));
+        assertEquals(0x3c65d1809a38a9bfL, Lanes.checksum(bytes, 0, 64, 7));
+        assertEquals(0x087fbfc4e5268acaL, Lanes.checksum(bytes, 0, 72, 7));
+    }
+
     @Test
     void everyFilterIsListed() throws IOException {
         List<String> names = new ArrayList<>(Support.names("modular-"));
