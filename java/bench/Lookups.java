@@ -2,7 +2,11 @@ import bloomline.BloomFilter;
 import bloomline.BloomView;
 import bloomline.Sizing;
 import com.google.common.hash.Funnels;
-import java.nio.ByteBuffer;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -17,8 +21,8 @@ import java.util.function.ToIntFunction;
  * <p>The class path needs the jars of bloomline, Guava, and Spark's spark-sketch and spark-common-utils.
  */
 class Lookups {
-    private static final List<String> CONTENDERS = List.of("bloomline", "view", "batch", "guava", "spark", "spark-v2");
-    private static final int FORKS = 3;
+    private static final List<String> CONTENDERS = List.of("bloomline", "mapped", "batch", "guava", "spark", "spark-v2");
+    private static final int FORKS = 5;
     private static final int ROUNDS = 6_000;
     private static final int QUERIES_PER_ROUND = 1 << 13;
     /** Too many for a CPU to learn the branches. */
@@ -48,7 +52,7 @@ class Lookups {
         }
     }
 
-    private static double nanoseconds(String contender, long bits, double present) {
+    private static double nanoseconds(String contender, long bits, double present) throws IOException {
         long[] keys = new Random(1).longs((long) (bits / BITS_PER_KEY)).toArray();
         Random random = new Random(2);
         long[] queries = random.longs(QUERIES).toArray();
@@ -59,9 +63,12 @@ class Lookups {
         ours.insertKeys(keys);
         ToIntFunction<long[]> round = switch (contender) {
             case "bloomline" -> round(ours::contains);
-            case "view" -> {
-                byte[] file = ours.toStandalone();
-                BloomView view = BloomView.fromStandalone(ByteBuffer.allocateDirect(file.length).put(file).flip());
+            case "mapped" -> {
+                Path path = Files.write(Files.createTempFile("lookups", ".bloom"), ours.toStandalone());
+                BloomView view;
+                try (FileChannel file = FileChannel.open(path, StandardOpenOption.DELETE_ON_CLOSE)) {
+                    view = BloomView.fromStandalone(file.map(FileChannel.MapMode.READ_ONLY, 0, file.size()));
+                }
                 yield round(view::contains);
             }
             case "batch" -> batch -> ours.containsKeys(batch).length;
