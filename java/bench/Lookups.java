@@ -64,6 +64,7 @@ class Lookups {
         ToIntFunction<long[]> round = switch (contender) {
             case "bloomline" -> round(ours::contains);
             case "mapped" -> {
+                // Slower than in a program without other filters, because HotSpot then compiles for one kind of buffer.
                 Path path = Files.write(Files.createTempFile("lookups", ".bloom"), ours.toStandalone());
                 BloomView view;
                 try (FileChannel file = FileChannel.open(path, StandardOpenOption.DELETE_ON_CLOSE)) {

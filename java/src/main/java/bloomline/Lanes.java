@@ -28,7 +28,7 @@ final class Lanes {
         int probe = lane - (int) (first >>> 61) & 7;
         int shift = 13 + 6 * lane;
         long bits = (long) (probe - k >>> 31) << (first >>> shift);
-        return bits | (long) (probe + 8 - k >>> 31) << (second(first) >>> shift);
+        return k <= 8 ? bits : bits | (long) (probe + 8 - k >>> 31) << (second(first) >>> shift);
     }
 
     private static long second(long first) {

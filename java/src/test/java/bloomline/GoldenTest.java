@@ -115,6 +115,15 @@ class GoldenTest {
                 assertEquals(hex(row[2 + lane]), Lanes.mask(hex(row[0]), one.k(), lane), row[0] + ", k = " + row[1]);
                 assertEquals(hex(row[2 + lane]), Lanes.get(one.bytes, 8 * lane), row[0] + ", k = " + row[1]);
             }
+            // Present with these bits, and absent without any one of them.
+            assertTrue(one.containsHash(hex(row[0])));
+            for (int bit = 0; bit < 512; bit++) {
+                long lane = Lanes.get(one.bytes, bit / 64 * 8);
+                Lanes.set(one.bytes, bit / 64 * 8, lane & ~(1L << bit));
+                boolean isUnset = Lanes.get(one.bytes, bit / 64 * 8) == lane;
+                assertEquals(isUnset, one.containsHash(hex(row[0])), row[0] + ", k = " + row[1] + ", bit " + bit);
+                Lanes.set(one.bytes, bit / 64 * 8, lane);
+            }
         }
         int[] counts = {1, 2, 3, 7, 100, 1000, 4097};
         for (String[] row : rows(GOLDEN.resolve("blocks.tsv"), 14)) {
