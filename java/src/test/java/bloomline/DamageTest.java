@@ -163,6 +163,21 @@ class DamageTest {
     }
 
     @Test
+    void bitsOfNoSlotAreIgnored() throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap(golden("bank-3-slots.bin"));
+        int at = bytes.limit() - FOOTER;
+        for (int row = 0; row < 512; row++) {
+            bytes.put(row, (byte) (bytes.get(row) | 0x80));
+        }
+        long hash = Lanes.checksum(bytes, 0, 512, 0);
+        Lanes.set(bytes, at + 32, Lanes.checksum(bytes, 576, at, hash));
+        Lanes.set(bytes, at + 48, Lanes.checksum(bytes, at, at + 48, 0));
+        Lanes.set(bytes, 512, hash + Lanes.get(bytes, at + 48));
+        FilterBank bank = FilterBank.fromStandalone(bytes);
+        assertEquals("{1, 2}", bank.findHash(bank.hashKey("boa")).toString());
+    }
+
+    @Test
     void randomBytes() {
         Random random = new Random(3);
         for (int i = 0; i < 20_000; i++) {
