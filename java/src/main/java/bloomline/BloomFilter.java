@@ -1,0 +1,137 @@
+package bloomline;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+
+/**
+ * A set of keys that never loses one, and reports absent keys as possibly present at a rate that you choose.
+ *
+ * <pre>{@code
+ * BloomFilter seen = new BloomFilter(1_000_000, 0.01); // 1.24 MB
+ * seen.insert("user4291");
+ * seen.contains("user4291"); // true: possibly present
+ * seen.contains("user4292"); // false: definitely absent
+ * Files.write(Path.of("seen.bloom"), seen.toStandalone());
+ * }</pre>
+ *
+ * <p>A filter is as large as a Java array can be: 2 GiB, for 1.7 billion keys at 1%. It is not safe to change it while
+ * another thread uses it: let each thread build a filter of one size, then unite them.
+ */
+public final class BloomFilter extends BloomView {
+    /** Before the first block. Large arrays mostly start at a cache line, of which their header needs 16 bytes. */
+    private static final int PADDING = 48;
+
+    private static ByteBuffer zeroed(int length) {
+        return ByteBuffer.allocate(PADDING + length).slice(PADDING, length);
+    }
+
+    /**
+     * An empty filter with a false-positive rate of at most {@code fpr} once it holds {@code expectedKeys} distinct
+     * keys. Its size is one that {@linkplain Sizing#foldable can be folded}.
+     *
+     * @throws IllegalArgumentException if {@code fpr} is not from 1.263e-8 to below 1, or the filter exceeds 2 GiB
+     */
+    public BloomFilter(long expectedKeys, double fpr) {
+        this(Sizing.forFpr(expectedKeys, fpr).foldable(), 0);
+    }
+
+    /** An empty filter of this size, whose keys are hashed with this seed. Filters of both alike can be united. */
+    public BloomFilter(Sizing sizing, long seed) {
+        super(zeroed(Lanes.BLOCK_BYTES * sizing.nBlocks()), sizing.k(), seed, 0);
+    }
+
+    /**
+     * Inserts a text. Returns {@code true} if it was surely new, and {@code false} if it was possibly present.
+     *
+     * @throws IllegalArgumentException if the text has a lone surrogate, which UTF-8 cannot encode
+     */
+    public boolean insert(CharSequence key) {
+        return insertHash(hashKey(key));
+    }
+
+    /** Inserts a byte string. Returns {@code true} if it was surely new. */
+    public boolean insert(byte[] key) {
+        return insertHash(hashKey(key));
+    }
+
+    /** Inserts the bytes from a buffer's position to its limit, which both stay. Returns whether it was surely new. */
+    public boolean insert(ByteBuffer key) {
+        return insertHash(hashKey(key));
+    }
+
+    /** Inserts an integer. Returns {@code true} if it was surely new. */
+    public boolean insert(long key) {
+        return insertHash(hashKey(key));
+    }
+
+    /** Inserts a key by its hash. Returns {@code true} if it was surely new. */
+    public boolean insertHash(long hash) {
+        keys = Footer.UNKNOWN_KEYS;
+        return Lanes.insert(bytes, Lanes.BLOCK_BYTES * Hash.below(nBlocks, hash), hash, k);
+    }
+
+    /** Inserts many integers. */
+    public void insertKeys(long[] keys) {
+        for (long key : keys) {
+            insert(key);
+        }
+    }
+
+    /**
+     * Inserts all keys of {@code other}. The bits are the same as if each key had been inserted here.
+     *
+     * @throws IllegalArgumentException if the filters differ in their number of blocks, k or seed
+     */
+    public void unionWith(BloomView other) {
+        if (other.nBlocks != nBlocks || other.k != k || other.seed() != seed()) {
+            throw new IllegalArgumentException("filters of another size or seed cannot be united: this is " + this
+                    + ", the other " + other + ": build both alike, or fold the larger one");
+        }
+        keys = Footer.UNKNOWN_KEYS;
+        unite(other);
+    }
+
+    /** Sets the bits of a filter with as many blocks, or a multiple, which is then folded. Returns all bits, united. */
+    long unite(BloomView other) {
+        int factor = other.nBlocks / nBlocks;
+        long all = 0;
+        for (int from = 0; from < other.bytes.limit(); from += 8) {
+            long bits = Lanes.get(other.bytes, from);
+            int at = from / Lanes.BLOCK_BYTES / factor * Lanes.BLOCK_BYTES + from % Lanes.BLOCK_BYTES;
+            Lanes.set(bytes, at, Lanes.get(bytes, at) | bits);
+            all |= bits;
+        }
+        return all;
+    }
+
+    /** Returns the standalone bytes, with checksums: a file for every language. */
+    public byte[] toStandalone() {
+        ByteBuffer lanes = fewestLanes();
+        ByteBuffer footer = Footer.write(lanes, keys, seed(), k);
+        return ByteBuffer.allocate(lanes.limit() + Footer.LENGTH).put(lanes).put(footer).array();
+    }
+
+    /** Writes the standalone bytes to a file or another stream, without copying the filter. */
+    public void writeStandalone(OutputStream out) throws IOException {
+        ByteBuffer lanes = fewestLanes();
+        out.write(lanes.array(), lanes.arrayOffset(), lanes.limit());
+        out.write(Footer.write(lanes, keys, seed(), k).array());
+    }
+
+    /** The fewest lanes that represent the filter: those of a short one, if blocks that share a lane agree in it. */
+    private ByteBuffer fewestLanes() {
+        int most = nBlocks % 2 == 0 ? 0 : Math.min(MOST_SHORT_LANES, 4 * nBlocks);
+        for (int count = nBlocks; count <= most; count *= 2) {
+            ByteBuffer lanes = ByteBuffer.allocate(8 * count);
+            for (int from = 0; from < bytes.limit(); from += 8) {
+                int at = shared(from, lanes.limit());
+                Lanes.set(lanes, at, Lanes.get(lanes, at) | Lanes.get(bytes, from));
+            }
+            if (wholeBlocks(lanes).equals(bytes)) {
+                return lanes;
+            }
+        }
+        return bytes.duplicate();
+    }
+}

@@ -1,0 +1,118 @@
+package bloomline;
+
+import java.nio.ByteBuffer;
+import java.util.OptionalLong;
+
+/**
+ * A filter read in place from its bytes, which must not change, or a {@link BloomFilter}.
+ *
+ * <pre>{@code
+ * BloomView words = BloomView.fromStandalone(ByteBuffer.wrap(Files.readAllBytes(Path.of("words.bloom"))));
+ * words.contains("ant"); // false: definitely absent
+ * }</pre>
+ */
+public sealed class BloomView extends Filter permits BloomFilter {
+    /** Above it, a number of lanes is a multiple of 8. */
+    static final int MOST_SHORT_LANES = 63;
+
+    long keys;
+    /** {@code null} for a filter in memory. */
+    private Footer footer;
+
+    BloomView(ByteBuffer blocks, int k, long seed, long keys) {
+        super(blocks, blocks.limit() / Lanes.BLOCK_BYTES, k, seed);
+        this.keys = keys;
+    }
+
+    /**
+     * Opens standalone bytes, from a buffer's position to its limit, and compares all of them with their checksums.
+     *
+     * @throws DecodeException if the bytes are cut, damaged, or of another kind or version
+     */
+    public static BloomView fromStandalone(ByteBuffer bytes) {
+        BloomView view = fromStandaloneUnverified(bytes);
+        view.verify();
+        return view;
+    }
+
+    /**
+     * Opens standalone bytes without reading the filter's bits, for mapped files that are too large to read. Checks the
+     * last 64 bytes.
+     *
+     * <p><b>Damaged bits lose keys.</b> Call {@link #verify} when there is time, or rely on a checksum of your own.
+     *
+     * @throws DecodeException if the bytes are cut, their last 64 are damaged, or they are of another kind or version
+     */
+    public static BloomView fromStandaloneUnverified(ByteBuffer bytes) {
+        Footer footer = Footer.read(bytes, Footer.Kind.BLOCKED);
+        int length = footer.body().limit();
+        boolean isWhole = length % Lanes.BLOCK_BYTES == 0;
+        boolean isOfLanes = isWhole || length / 8 <= MOST_SHORT_LANES && length % 8 == 0;
+        footer.checkSize(isOfLanes && length > 0 && length / 8 == footer.size(), "lanes of 8 bytes");
+        ByteBuffer blocks = isWhole ? footer.body() : wholeBlocks(footer.body());
+        BloomView view = new BloomView(blocks, footer.k(), footer.seed(), footer.keys());
+        view.footer = footer;
+        return view;
+    }
+
+    /**
+     * Compares the filter's bits with the checksum of its standalone bytes. Reads the whole filter.
+     *
+     * @throws DecodeException if the bits are damaged, so that lookups may lose keys
+     * @throws IllegalStateException if this is a filter in memory, which has no checksum
+     */
+    public void verify() {
+        if (footer == null) {
+            throw new IllegalStateException("a filter in memory has no checksum to compare with");
+        }
+        Footer.verify("filter", footer.body(), 0, footer.body().limit(), 0, footer.bodyChecksum());
+    }
+
+    @Override
+    public final boolean containsHash(long hash) {
+        return Lanes.contain(bytes, Lanes.BLOCK_BYTES * Hash.below(nBlocks, hash), hash, k);
+    }
+
+    /** A copy of a short filter, whose blocks overlap, side by side: at most 4 kB. */
+    static ByteBuffer wholeBlocks(ByteBuffer lanes) {
+        int stride = Integer.lowestOneBit(lanes.limit());
+        ByteBuffer blocks = ByteBuffer.allocate(lanes.limit() / stride * Lanes.BLOCK_BYTES);
+        for (int at = 0; at < blocks.limit(); at += 8) {
+            Lanes.set(blocks, at, Lanes.get(lanes, shared(at, lanes.limit())));
+        }
+        return blocks;
+    }
+
+    /** Where a lane of whole blocks is in a short filter of this length. Its blocks overlap, and wrap around. */
+    static int shared(int at, int length) {
+        return (at / Lanes.BLOCK_BYTES * Integer.lowestOneBit(length) + at % Lanes.BLOCK_BYTES) % length;
+    }
+
+    /** Number of distinct keys, if the bytes contain it. */
+    public final OptionalLong knownKeys() {
+        return keys == Footer.UNKNOWN_KEYS ? OptionalLong.empty() : OptionalLong.of(keys);
+    }
+
+    /** Copies the filter into one that you can change, of whole blocks. */
+    public final BloomFilter toFilter() {
+        return toFolded(1);
+    }
+
+    /**
+     * Copies the filter, with its number of blocks divided by {@code factor}. Bit for bit, the copy is the filter that
+     * would have been built with so many blocks. Its false-positive rate is higher.
+     *
+     * @throws IllegalArgumentException if {@code factor} does not divide the number of blocks
+     */
+    public final BloomFilter toFolded(int factor) {
+        if (factor < 1 || nBlocks % factor != 0) {
+            throw new IllegalArgumentException(String.format(
+                    "%1$d blocks cannot be folded by %2$d: use a factor that divides %1$d", nBlocks, factor));
+        }
+        BloomFilter folded = new BloomFilter(new Sizing(nBlocks / factor, k), seed());
+        long all = folded.unite(this);
+        // Forged bytes may say that there are no keys, beside bits that are set.
+        folded.keys = keys == 0 && all != 0 ? Footer.UNKNOWN_KEYS : keys;
+        return folded;
+    }
+}

@@ -1,0 +1,112 @@
+package bloomline;
+
+import java.nio.ByteBuffer;
+
+/**
+ * What all filters answer: whether a key is possibly present, or definitely absent.
+ *
+ * <p>A key is text, a byte string or an integer. Filters hash its bytes, by one rule in every language: text as UTF-8,
+ * an integer of any width as its value in eight bytes. So {@code 42}, {@code 42L} and Python's {@code 42} are one key,
+ * and {@code "42"} is another. A {@code long} below 0 is the same key as the unsigned integer with its bits; pass an
+ * unsigned {@code int} as {@link Integer#toUnsignedLong}. Java widens a {@code char} to an integer.
+ *
+ * <p>Methods whose names end in {@code Hash} accept a key's hash, from {@link #hashKey}. Do not pass
+ * a hash to a method that accepts integer keys, which would hash it again.
+ *
+ * <p>Any number of threads can look up keys while no thread changes the filter.
+ */
+public abstract sealed class Filter permits BloomView, FilterBank, ModularView {
+    final ByteBuffer bytes;
+    final int nBlocks;
+    final int k;
+    private final long seed;
+    private final long mixed;
+
+    Filter(ByteBuffer bytes, int nBlocks, int k, long seed) {
+        this.bytes = bytes;
+        this.nBlocks = nBlocks;
+        this.k = k;
+        this.seed = seed;
+        this.mixed = Hash.of(seed, 0x9E3779B97F4A7C15L);
+    }
+
+    /** Returns whether the key of a hash is possibly present. */
+    public abstract boolean containsHash(long hash);
+
+    /**
+     * Returns whether a text is possibly present.
+     *
+     * @throws IllegalArgumentException if the text has a lone surrogate, which UTF-8 cannot encode
+     */
+    public final boolean contains(CharSequence key) {
+        return containsHash(hashKey(key));
+    }
+
+    /** Returns whether a byte string is possibly present. */
+    public final boolean contains(byte[] key) {
+        return containsHash(hashKey(key));
+    }
+
+    /** Returns whether the bytes from a buffer's position to its limit, which both stay, are possibly present. */
+    public final boolean contains(ByteBuffer key) {
+        return containsHash(hashKey(key));
+    }
+
+    /** Returns whether an integer is possibly present. */
+    public final boolean contains(long key) {
+        return containsHash(hashKey(key));
+    }
+
+    /** Looks up many integers. Returns for each whether it is possibly present. */
+    public final boolean[] containsKeys(long[] keys) {
+        boolean[] found = new boolean[keys.length];
+        for (int i = 0; i < keys.length; i++) {
+            found[i] = contains(keys[i]);
+        }
+        return found;
+    }
+
+    /**
+     * The hash of a text under the filter's seed.
+     *
+     * @throws IllegalArgumentException if the text has a lone surrogate, which UTF-8 cannot encode
+     */
+    public final long hashKey(CharSequence key) {
+        return Hash.of(key, mixed);
+    }
+
+    /** The hash of a byte string under the filter's seed. */
+    public final long hashKey(byte[] key) {
+        return Hash.of(key, mixed);
+    }
+
+    /** The hash of the bytes from a buffer's position to its limit, which both stay. */
+    public final long hashKey(ByteBuffer key) {
+        return Hash.of(key, mixed);
+    }
+
+    /** The hash of an integer under the filter's seed. */
+    public final long hashKey(long key) {
+        return Hash.of(key, mixed);
+    }
+
+    /** Number of blocks of 64 bytes, of each module or of each filter in a bank. */
+    public final int nBlocks() {
+        return nBlocks;
+    }
+
+    /** Probes per key, 1 to 16: the bits that an insert sets and a lookup tests. */
+    public final int k() {
+        return k;
+    }
+
+    /** The seed that keys are hashed with, 0 unless the filter was made with another. */
+    public final long seed() {
+        return seed;
+    }
+
+    @Override
+    public String toString() {
+        return String.format("%s[nBlocks=%d, k=%d, seed=%#x]", getClass().getSimpleName(), nBlocks, k, seed);
+    }
+}

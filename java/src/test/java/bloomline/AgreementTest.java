@@ -1,0 +1,144 @@
+package bloomline;
+
+import static bloomline.Support.bloomline;
+import static bloomline.Support.lines;
+import static bloomline.Support.view;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The same answers and bytes as Rust, through the command line, whose path is in BLOOMLINE_CLI. */
+@EnabledIfEnvironmentVariable(named = "BLOOMLINE_CLI", matches = ".+")
+class AgreementTest {
+    @TempDir
+    Path folder;
+
+    private String path(String name) {
+        return folder.resolve(name).toString();
+    }
+
+    /** Texts of all planes, without newlines. Half of them are ASCII. */
+    private static List<String> texts(Random random, int count) {
+        int[] planes = {0x20, 0x7f, 0x800, 0xd800, 0xe000, 0x110000};
+        List<String> texts = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            StringBuilder text = new StringBuilder();
+            for (int length = random.nextInt(41); length > 0; length--) {
+                int plane = i % 2 == 0 ? 0 : random.nextInt(3) * 2;
+                text.appendCodePoint(random.nextInt(planes[plane], planes[plane + 1]));
+            }
+            texts.add(text.toString());
+        }
+        return texts;
+    }
+
+    private static <T> List<T> half(List<T> all) {
+        List<T> half = new ArrayList<>();
+        for (int i = 1; i < all.size(); i += 2) {
+            half.add(all.get(i));
+        }
+        return half;
+    }
+
+    @Test
+    void textsOfAllPlanes() throws Exception {
+        List<String> texts = texts(new Random(5), 300_000);
+        List<String> present = half(texts);
+        // A high rate, so that every other absent key tells whether the bits are the same.
+        bloomline(lines(present), "build", "-q", "-o", path("theirs"), "--keys", "150000", "--fpr", "30%");
+        BloomView theirs = BloomView.fromStandalone(Support.map(folder.resolve("theirs")));
+        List<String> found = texts.stream().filter(theirs::contains).toList();
+        assertTrue(found.size() > 165_000 && found.size() < 225_000, found.size() + " found");
+        assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found));
+
+        BloomFilter filter = new BloomFilter(150_000, 0.3);
+        present.forEach(filter::insert);
+        assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone());
+        Files.write(folder.resolve("ours"), filter.toStandalone());
+        assertArrayEquals(bloomline(lines(texts), "check", path("ours")), lines(found));
+    }
+
+    @Test
+    void integersOfAllWidths() throws Exception {
+        List<Long> integers = new Random(6).longs(300_000).map(bits -> bits >> (bits & 63)).boxed().toList();
+        bloomline(lines(half(integers)), "build", "-q", "--integers", "-o", path("theirs"), "--keys", "150000", "--fpr",
+                "30%");
+        BloomView theirs = view(Files.readAllBytes(folder.resolve("theirs")));
+        List<Long> found = integers.stream().filter(theirs::contains).toList();
+        assertArrayEquals(bloomline(lines(integers), "check", "--integers", path("theirs")), lines(found));
+
+        BloomFilter filter = new BloomFilter(150_000, 0.3);
+        filter.insertKeys(half(integers).stream().mapToLong(Long::longValue).toArray());
+        assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone());
+    }
+
+    @Test
+    void byteStrings() throws Exception {
+        Random random = new Random(7);
+        for (int length : new int[] {1, 3, 4, 7, 8, 15, 16, 17, 48, 49, 200}) {
+            byte[] all = new byte[5_000 * length];
+            random.nextBytes(all);
+            bloomline(all, "build", "-q", "--length", "" + length, "-o", path("theirs"), "--keys", "5000", "--fpr",
+                    "30%");
+            BloomFilter filter = new BloomFilter(5_000, 0.3);
+            for (int at = 0; at < all.length; at += length) {
+                filter.insert(ByteBuffer.wrap(all, at, length));
+            }
+            assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), length + " bytes");
+        }
+    }
+
+    @Test
+    void randomFilters() throws Exception {
+        Random random = new Random(8);
+        for (int round = 0; round < 40; round++) {
+            int expected = 1 + random.nextInt(1 << random.nextInt(1, 14));
+            double fpr = Math.pow(10, -8 * random.nextDouble()) * 0.99 + 1.3e-8;
+            List<String> texts = texts(random, random.nextInt(expected + 1));
+            bloomline(lines(texts), "build", "-q", "--allow-overfull", "--modules", "1", "-o", path("theirs"), "--keys",
+                    "" + expected, "--fpr", "" + fpr);
+            BloomFilter filter = new BloomFilter(expected, fpr);
+            texts.forEach(filter::insert);
+            String message = expected + " keys, " + fpr;
+            assertArrayEquals(Files.readAllBytes(folder.resolve("theirs")), filter.toStandalone(), message);
+        }
+    }
+
+    @Test
+    void modularFilters() throws Exception {
+        List<String> texts = texts(new Random(9), 100_000);
+        for (String rate : new String[] {"1%", "0.1%", "0.0001%"}) {
+            bloomline(lines(half(texts)), "build", "-q", "-o", path("theirs"), "--keys", "5000", "--fpr", rate,
+                    "--modules", "4", "--allow-overfull");
+            byte[] bytes = Files.readAllBytes(folder.resolve("theirs"));
+            ModularView theirs = ModularView.fromStandalone(ByteBuffer.wrap(bytes));
+            List<String> found = texts.stream().filter(theirs::contains).toList();
+            assertArrayEquals(bloomline(lines(texts), "check", path("theirs")), lines(found), rate);
+        }
+    }
+
+    @Test
+    void mergesAndFolds() throws Exception {
+        List<String> texts = texts(new Random(10), 3_000);
+        BloomFilter union = new BloomFilter(new Sizing(96, 7), 0);
+        for (int part = 0; part < 3; part++) {
+            BloomFilter filter = new BloomFilter(new Sizing(96, 7), 0);
+            texts.subList(1_000 * part, 1_000 * (part + 1)).forEach(filter::insert);
+            Files.write(folder.resolve("" + part), filter.toStandalone());
+            union.unionWith(filter);
+        }
+        bloomline(new byte[0], "merge", "-q", "-o", path("merged"), path("0"), path("1"), path("2"));
+        assertArrayEquals(Files.readAllBytes(folder.resolve("merged")), union.toStandalone());
+        bloomline(new byte[0], "fold", "-q", "-o", path("folded"), "--factor", "8", path("merged"));
+        assertArrayEquals(Files.readAllBytes(folder.resolve("folded")), union.toFolded(8).toStandalone());
+    }
+}

@@ -1,0 +1,167 @@
+package bloomline;
+
+import static bloomline.Support.SEED;
+import static bloomline.Support.view;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.OptionalLong;
+import java.util.Random;
+import java.util.concurrent.ThreadLocalRandom;
+import org.junit.jupiter.api.Test;
+
+class FilterTest {
+    private static BloomFilter random(Random random, int nBlocks, int k, long seed, int count) {
+        BloomFilter filter = new BloomFilter(new Sizing(nBlocks, k), seed);
+        filter.insertKeys(random.longs(count).toArray());
+        return filter;
+    }
+
+    @Test
+    void noKeyIsLost() throws IOException {
+        long seedOfTest = ThreadLocalRandom.current().nextLong();
+        Random random = new Random(seedOfTest);
+        for (int round = 0; round < 2_000; round++) {
+            String message = "random seed " + seedOfTest + ", round " + round;
+            int nBlocks = 1 + random.nextInt(round % 2 == 0 ? 9 : 200);
+            BloomFilter filter = new BloomFilter(new Sizing(nBlocks, 1 + random.nextInt(16)), random.nextLong());
+            long[] keys = random.longs(random.nextInt(400)).toArray();
+            long[] hashes = new long[keys.length];
+            for (int i = 0; i < keys.length; i++) {
+                hashes[i] = filter.hashKey(keys[i]);
+                assertEquals(!filter.contains(keys[i]), filter.insert(keys[i]), message);
+            }
+            BloomView view = view(filter.toStandalone());
+            BloomFilter folded = view.toFolded(divisor(random, nBlocks));
+            BloomFilter united = random(random, nBlocks, filter.k(), filter.seed(), 5);
+            united.unionWith(view);
+            ByteArrayOutputStream out = new ByteArrayOutputStream();
+            filter.writeStandalone(out);
+            assertArrayEquals(filter.toStandalone(), out.toByteArray(), message);
+            for (Filter each : new Filter[] {filter, view, view.toFilter(), folded, united}) {
+                boolean[] found = each.containsKeys(keys);
+                for (int i = 0; i < keys.length; i++) {
+                    assertTrue(found[i] && each.contains(keys[i]) && each.containsHash(hashes[i]), message);
+                }
+            }
+            BloomFilter small = new BloomFilter(new Sizing(folded.nBlocks(), filter.k()), filter.seed());
+            Arrays.stream(hashes).forEach(small::insertHash);
+            assertArrayEquals(small.toStandalone(), folded.toStandalone(), message);
+        }
+    }
+
+    private static int divisor(Random random, int number) {
+        int divisor = 1 + random.nextInt(number);
+        while (number % divisor != 0) {
+            divisor--;
+        }
+        return divisor;
+    }
+
+    @Test
+    void keysOfEveryType() {
+        BloomFilter filter = new BloomFilter(1_000, 0.0001);
+        assertTrue(filter.insert("café") && filter.insert(new byte[] {1, 2}) && filter.insert(42));
+        assertTrue(filter.insert(ByteBuffer.wrap(new byte[] {0, 7, 8, 0}, 1, 2)));
+        assertFalse(filter.insert(42L));
+        assertTrue(filter.contains(new StringBuilder("café")));
+        assertTrue(filter.contains("café".getBytes(StandardCharsets.UTF_8)) && filter.contains((byte) 42));
+        assertTrue(filter.contains(ByteBuffer.allocateDirect(2).put(0, new byte[] {1, 2})));
+        assertTrue(filter.contains(new byte[] {7, 8}) && filter.contains(Integer.valueOf(42)));
+        assertFalse(filter.contains("42") || filter.contains(43) || filter.contains(new byte[3]));
+        ByteBuffer key = ByteBuffer.wrap(new byte[] {0, 7, 8, 0}, 1, 2);
+        assertTrue(filter.contains(key));
+        assertEquals(1, key.position());
+    }
+
+    @Test
+    void loneSurrogatesAreErrors() {
+        BloomFilter filter = new BloomFilter(1_000, 0.01);
+        for (String text : new String[] {"\ud800", "a\udc00", "\udc00\ud800", "🐍?\ud83d", "?\ud83dx", "日\ud83d"}) {
+            assertThrows(IllegalArgumentException.class, () -> filter.insert(text));
+            String message = assertThrows(IllegalArgumentException.class, () -> filter.contains(text)).getMessage();
+            int at = 0;
+            while (Character.isSurrogatePair(text.charAt(at), at + 1 < text.length() ? text.charAt(at + 1) : 'x')
+                    || !Character.isSurrogate(text.charAt(at))) {
+                at += Character.charCount(text.codePointAt(at));
+            }
+            assertTrue(message.contains("lone surrogate at " + at + ","), message);
+        }
+        assertEquals(OptionalLong.of(0), filter.knownKeys());
+        filter.insert("🐍? why");
+        assertTrue(filter.contains("🐍? why"));
+    }
+
+    @Test
+    void everyCharacterIsItsUtf8() {
+        BloomFilter filter = new BloomFilter(1, 0.1);
+        for (int code = 0; code < 0x110000; code += 1 + code / 0x3000 * 7) {
+            if (code < 0xd800 || code >= 0xe000) {
+                String text = "?" + Character.toString(code);
+                assertEquals(filter.hashKey(text.getBytes(StandardCharsets.UTF_8)), filter.hashKey(text));
+            }
+        }
+    }
+
+    @Test
+    void sizesThatCannotBe() {
+        for (Runnable wrong : new Runnable[] {
+            () -> new Sizing(0, 6), () -> new Sizing(-1, 6), () -> new Sizing(33_554_431, 6), () -> new Sizing(1, 0),
+            () -> new Sizing(1, 17), () -> Sizing.forFpr(1, 1), () -> Sizing.forFpr(1, 0), () -> Sizing.forFpr(1, 1e-8),
+            () -> Sizing.forFpr(1, Double.NaN), () -> Sizing.forFpr(-1, 0.01), () -> Sizing.forBitsPerKey(1, 0),
+            () -> Sizing.forBitsPerKey(1, 64.1), () -> Sizing.forBitsPerKey(1, Double.NaN),
+            () -> Sizing.forBitsPerKey(Long.MAX_VALUE, 64), () -> Sizing.forFpr(2_000_000_000, 0.01),
+        }) {
+            assertThrows(IllegalArgumentException.class, wrong::run);
+        }
+    }
+
+    @Test
+    void filtersThatCannotBeCombined() {
+        BloomFilter filter = new BloomFilter(new Sizing(12, 6), 0);
+        for (BloomFilter other : new BloomFilter[] {
+            new BloomFilter(new Sizing(12, 7), 0), new BloomFilter(new Sizing(24, 6), 0),
+            new BloomFilter(new Sizing(6, 6), 0), new BloomFilter(new Sizing(12, 6), SEED),
+        }) {
+            other.insert("ant");
+            assertThrows(IllegalArgumentException.class, () -> filter.unionWith(other));
+        }
+        for (int factor : new int[] {0, -1, 5, 24}) {
+            assertThrows(IllegalArgumentException.class, () -> filter.toFolded(factor));
+        }
+        assertFalse(filter.contains("ant"));
+        assertEquals(OptionalLong.of(0), filter.knownKeys());
+    }
+
+    @Test
+    void theNumberOfKeysIsKnownOrUnknown() {
+        BloomFilter filter = new BloomFilter(new Sizing(12, 6), 0);
+        assertEquals(OptionalLong.of(0), filter.toFolded(3).knownKeys());
+        filter.insert("ant");
+        assertTrue(filter.knownKeys().isEmpty());
+        BloomFilter other = new BloomFilter(new Sizing(12, 6), 0);
+        other.unionWith(filter);
+        assertTrue(other.knownKeys().isEmpty());
+    }
+
+    @Test
+    void theSizesOfTheCommandLine() throws IOException {
+        for (String[] row : Support.rows(Path.of("src/test/resources/sizes.tsv"), 177)) {
+            long keys = Long.parseLong(row[0]);
+            double value = Double.parseDouble(row[2]);
+            Sizing sizing = row[1].equals("fpr") ? Sizing.forFpr(keys, value) : Sizing.forBitsPerKey(keys, value);
+            Sizing expected = new Sizing(Integer.parseInt(row[3]), Integer.parseInt(row[4]));
+            assertEquals(expected, sizing.foldable(), String.join(" ", row));
+        }
+        assertEquals(new Sizing(97_200, 6), Sizing.forBitsPerKey(5_000_000, 9.9335).foldable());
+    }
+}
