@@ -4,7 +4,7 @@
 use core::fmt;
 
 /// A number, displayed with up to six significant digits. Not by `core`, whose code for floats would be a fifth of
-/// bloomline in WebAssembly (9 of 45 kB compressed).
+/// bloomline in WebAssembly (9 of 46 kB compressed).
 pub(crate) struct Digits(pub(crate) f64);
 
 impl fmt::Display for Digits {

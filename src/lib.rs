@@ -154,7 +154,7 @@
 //!
 //! - You delete keys: rebuild the filter, or use a [`CountingBloomFilter`](variants::CountingBloomFilter).
 //! - You need exact answers or a list of the keys: keep a set.
-//! - The false-positive rate is 0.1% or below: a [`ModularBloomFilter`](variants::ModularBloomFilter) needs 6% less
+//! - The false-positive rate is 0.1% or below: a [`ModularBloomFilter`](variants::ModularBloomFilter) needs 7% less
 //!   memory at 0.1%, and 12% less at 0.01%.
 //! - Attackers choose the keys: no key is lost, but they can raise the false-positive rate, whatever the seed.
 //!

@@ -16,7 +16,7 @@ use crate::error::{Error, or_record};
 /// Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
 /// of threads may use a policy at once.
 ///
-/// At false-positive rates of 0.1 % and below (15.7 bits per key), larger filters have two modules. A policy and
+/// At false-positive rates of 0.1 % and below (15.73 bits per key), larger filters have two modules. A policy and
 /// `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
 pub struct Policy {
     policy: FilterPolicy,

@@ -240,7 +240,7 @@ function setBits(bytes, blocks) {
 }
 
 /** Bits per key, of 2,000 keys, that give each k from 1 to 16. */
-const EVERY_K = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 15, 17, 20, 23, 26, 30, 34, 40];
+const EVERY_K = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 16, 17, 20, 23, 26, 30, 34, 40];
 
 /** What the drawing shows of each key, before and after it is inserted into an empty filter. */
 function drawn(page, keys, type) {

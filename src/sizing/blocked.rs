@@ -196,7 +196,7 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
 
 /// The bits per key at which the best k reaches a false-positive rate of `fpr`.
 ///
-/// Evaluates the model about twenty times, which is far less than a millisecond for an FPR of 1%, and a few
+/// Evaluates the model twenty to fifty times, which is far less than a millisecond for an FPR of 1%, and a few
 /// milliseconds for the lowest FPR. Does not allocate.
 ///
 /// # Errors

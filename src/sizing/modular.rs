@@ -17,13 +17,13 @@ pub(crate) const MOST_MODULES: usize = 16;
 
 /// The false-positive rate at and below which [`FilterPolicy`](crate::sstable::FilterPolicy) and
 /// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) use two modules, and so does the command line: 0.1%.
-/// Above it, modules save less than 6% of the bits, and a present key costs another cache line all the same.
+/// Above it, modules save less than 7% of the bits, and a present key costs another cache line all the same.
 pub const MODULAR_FPR: f64 = 0.001;
 
 /// The bits per key of one module at this rate. Computing them would take longer than making a policy.
 pub(crate) const MODULAR_BITS: f64 = 15.724_606;
 
-/// The number of modules there. A third would save 2% to 6% more, and cost each present key another cache line.
+/// The number of modules there. A third would save at most 6% more, and cost each present key another cache line.
 pub(crate) const MODULES: usize = 2;
 
 /// The lowest false-positive rates of one to four modules: what [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY) gives.

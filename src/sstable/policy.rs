@@ -19,9 +19,9 @@ use crate::view::BloomView;
 /// Filters are [compact bytes](crate::format) with seed 0. They are self-describing, so a policy with any bits per key
 /// reads the filters of any other. A policy can be shared between threads.
 ///
-/// At false-positive rates of 0.1% and below, which is 15.7 bits per key and above, filters have two
+/// At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, filters have two
 /// [modules](crate::variants::ModularBloomFilter), unless they are so small that whole blocks would waste more than two
-/// modules save. They save 6% of the bits at 0.1% and 10% at 0.01%, and an absent key still costs one cache line.
+/// modules save. They save 7% of the bits at 0.1% and 10% at 0.01%, and an absent key still costs one cache line.
 /// [`BloomView::from_compact`] opens a filter of one module, and [`ModularView::from_compact`] one of two.
 ///
 /// # Examples

@@ -375,8 +375,9 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
     let n_modules = n_filters * filter.n_modules();
     // The blocks, the padding that aligns them to a cache line, and the lists of filters and of their keys, which have room
     // for four at least.
+    let of_module = 80 + 2 * size_of::<BloomFilter>();
     assert!(
-        allocated < filter.byte_len() + 208 * n_modules.max(4),
+        allocated < filter.byte_len() + of_module * n_modules.max(4),
         "{allocated} bytes for {}",
         filter.byte_len()
     );

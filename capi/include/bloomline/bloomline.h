@@ -130,7 +130,7 @@ typedef struct bloomline_filter_t bloomline_filter_t;
  * Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
  * of threads may use a policy at once.
  *
- * At false-positive rates of 0.1 % and below (15.7 bits per key), larger filters have two modules. A policy and
+ * At false-positive rates of 0.1 % and below (15.73 bits per key), larger filters have two modules. A policy and
  * `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
  */
 typedef struct bloomline_policy_t bloomline_policy_t;

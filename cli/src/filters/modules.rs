@@ -12,7 +12,7 @@ const DEFAULT_MODULES: usize = 2;
 
 #[derive(Args)]
 pub struct Modules {
-    /// Use at most N modules, 1 to 4 [default: 2 up to 0.1%, or from 15.6 bits; else 1]
+    /// Use at most N modules, 1 to 4 [default: 2 up to 0.1%, or from 15.73 bits; else 1]
     #[arg(id = "modules", long = "modules", value_name = "N", value_parser = numbers::count, allow_negative_numbers = true)]
     most: Option<usize>,
 }

@@ -369,6 +369,8 @@ impl ScalableBloomFilter {
         let room = self.newest.capacity.saturating_sub(self.newest.keys);
         let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
         let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
+        // Few are faster one by one.
+        let n = if n < LAG { 0 } else { n };
         let mut ahead = kernel::with_later(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
