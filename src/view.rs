@@ -169,9 +169,9 @@ impl<'a> BloomView<'a> {
     /// Finds which of many filters possibly contain a key by its hash, and returns their indices, lowest first. A filter
     /// that is not found definitely lacks the key.
     ///
-    /// For the filters of all tables that a get asks. Faster than a loop over
-    /// [`contains_hash`](Self::contains_hash) for filters of equal k, whose common mask is made once. All filters must
-    /// have the seed that the key was hashed with.
+    /// For the filters of all tables that a get asks. From four filters on, it is faster than a loop over
+    /// [`contains_hash`](Self::contains_hash) if they have one k, because their mask is made once. All filters must have
+    /// the seed that the key was hashed with.
     ///
     /// # Examples
     ///
