@@ -916,7 +916,8 @@ bloomline_status_t bloomline_fpr(double bits_per_key, uint32_t k, double *out);
  * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
  * then unchanged.
  */
-bloomline_status_t bloomline_best_k(double bits_per_key, uint32_t *out);
+bloomline_status_t bloomline_best_k(double bits_per_key,
+                                    uint32_t *out);
 
 /**
  * Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
