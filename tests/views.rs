@@ -44,7 +44,7 @@ fn many_filters_answer_as_one_by_one() {
         views.rotate_left(20);
         let views: Vec<_> = views.into_iter().map(|view| view.with_kernel(kernel)).collect();
         for i in 0..if cfg!(miri) { 10 } else { 4_000 } {
-            let hash = mix((i % 70) << 32 | i / 70);
+            let hash = mix(((i % 70) << 32) | (i / 70));
             let first = mix(i) as usize % views.len();
             let some = &views[first..first + mix(i + 1) as usize % (views.len() - first)];
             let expected = (0..some.len()).filter(|&i| some[i].contains_hash(hash));
