@@ -228,7 +228,8 @@ Written by `cargo bench -p bloomline-comparison --bench bank -- --save` on {}; C
 \"bloomline\" is `BloomView::which_contain`, and \"prefetched\" is the same after `prefetch` in all filters. A batch is
 `find_batch`, which prefetches the rows of later keys in banks of 4 MiB or more. In smaller banks, prefetching costs more
 than it saves. From 4 to 8 MiB it costs a little while the shared cache holds the bank, and saves more than half of the
-time when other work has displaced it.
+time when other work has displaced it. At 32 filters of 64 KiB, it takes up to 1.4 times as long as `find`, and we do not
+know why.
 
 ## Making and changing a bank
 
