@@ -239,7 +239,7 @@ function setBits(bytes, blocks) {
   return found;
 }
 
-/** Bits per key, of 2,000 keys, that give each k from 1 to 16. */
+/** Bits per key, of 1,600 keys, that give each k from 1 to 16. */
 const EVERY_K = [0.9, 2.5, 4, 6, 8, 9.5, 11, 13, 16, 17, 20, 23, 26, 30, 34, 40];
 
 /** What the drawing shows of each key, before and after it is inserted into an empty filter. */
@@ -277,7 +277,7 @@ test("the drawing's bits are those that an insert sets", async (t) => {
   const page = await open(t);
   const seen = new Set();
   for (const hash of ["#keys=10&bits=0.9", "#keys=1&bits=1", "#keys=7&fpr=0.4", "#keys=200000&bits=12",
-    ...EVERY_K.map((bits) => `#keys=2000&bits=${bits}`)]) {
+    ...EVERY_K.map((bits) => `#keys=1600&bits=${bits}`)]) {
     await navigate(page, hash);
     const parameters = new URLSearchParams(hash.slice(1));
     const [expectedKeys, bits, fpr] = ["keys", "bits", "fpr"].map((name) => Number(parameters.get(name)));
@@ -703,8 +703,8 @@ test("the drawing's texts fit, for each k and a long key", async (t) => {
     const page = await open(t, "", { viewport: { width, height: 800 } });
     await page.fill("#key", "long ".repeat(20));
     for (const bits of EVERY_K) {
-      await navigate(page, `#keys=2000&bits=${bits}`);
-      const { k } = sizing({ expectedKeys: 2000, bitsPerKey: bits });
+      await navigate(page, `#keys=1600&bits=${bits}`);
+      const { k } = sizing({ expectedKeys: 1600, bitsPerKey: bits });
       await page.waitForFunction((k) => document.querySelectorAll("#probes tbody tr").length === k, k);
       assert.deepEqual(await page.evaluate(overflowing), [], `${width} px, k = ${k}`);
     }
