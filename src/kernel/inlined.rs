@@ -185,8 +185,8 @@ macro_rules! lines {
         vptest ymm0, ymm0
         setne {answer:l}"
     };
-    // `{answer}` = a bit for each block, the last one's lowest, whether all bits of the mask are set. The last test of
-    // each block leaves it in the carry flag.
+    // `{answer}` = a bit for each block, the last one's lowest, whether all bits of the mask are set. It is in the
+    // carry flag before `adc`.
     (test_avx512) => {
         concat!(
             "xor {answer:e}, {answer:e}",

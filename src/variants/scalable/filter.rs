@@ -347,30 +347,38 @@ impl ScalableBloomFilter {
     }
 
     fn add_batch(&mut self, mut hashes: &[u64], mut each: impl FnMut(bool)) -> Result<(), OutOfMemory> {
-        let mut is_new = [0; CHUNK];
-        while let Some((hash, later)) = kernel::with_later(hashes).next() {
-            let n_added = if self.seconds.is_empty() { 0 } else { self.add_chunk(hashes, &mut is_new) };
-            is_new[..n_added].iter().for_each(|&is_new| each(is_new != 0));
-            if n_added == 0 {
+        while !hashes.is_empty() {
+            let n_added = if self.seconds.is_empty() { 0 } else { self.add_chunk(hashes, &mut each) };
+            let one_by_one = match n_added {
+                0 if self.seconds.is_empty() => hashes.len(),
+                0 => hashes.len().min(LAG),
+                _ => 0,
+            };
+            let (now, rest) = hashes[n_added..].split_at(one_by_one);
+            for (hash, later) in kernel::with_later(now) {
                 later.into_iter().for_each(|later| self.prefetch_large(later));
                 each(self.add(hash)?);
             }
-            hashes = &hashes[n_added.max(1)..];
+            hashes = rest;
         }
         Ok(())
     }
 
-    /// Inserts the first hashes into filters with second modules, as many as the newest surely has room for. Returns how
-    /// many, at most [`CHUNK`], and sets `is_new` to 1 for the new ones, else to 0.
+    /// Inserts the first hashes into filters with second modules, as many as the newest surely has room for, at most
+    /// [`CHUNK`]. Then passes to `each` whether each was new. Returns how many they are, or 0 if they are few, which is
+    /// faster one by one.
     ///
     /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So a key of
     /// the keys in between may be missed, and is found by its insert.
-    fn add_chunk(&mut self, hashes: &[u64], is_new: &mut [u64; CHUNK]) -> usize {
+    fn add_chunk(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> usize {
         let room = self.newest.capacity.saturating_sub(self.newest.keys);
         let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
         let n = hashes.len().min(usize::try_from(room).unwrap_or(most)).min(most);
-        // Few are faster one by one.
-        let n = if n < LAG { 0 } else { n };
+        if n < 4 * LAG {
+            return 0;
+        }
+        // What the first modules answer, then 1 for a new key and 0 for the others.
+        let mut is_new = [0; CHUNK];
         let mut ahead = kernel::with_later(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
@@ -387,6 +395,7 @@ impl ScalableBloomFilter {
                 self.newest.keys += is_new[at];
             }
         }
+        is_new[..n].iter().map(|&is_new| is_new != 0).for_each(each);
         n
     }
 
