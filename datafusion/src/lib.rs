@@ -76,6 +76,8 @@ mod arguments;
 mod contains;
 mod filters;
 mod inspect;
+#[cfg(feature = "join-filters")]
+mod join_filters;
 mod keys;
 mod reference;
 mod registered;
@@ -86,6 +88,12 @@ use bloomline::BloomFilter;
 use datafusion_common::{Result, plan_err};
 use datafusion_expr::registry::FunctionRegistry;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
+
+#[cfg(feature = "join-filters")]
+pub use join_filters::{
+    BloomlineOptions, JoinFilterBuildExec, JoinFilterCodec, JoinFilterExec, JoinFilterOptions,
+    register_join_filters, with_join_filters,
+};
 
 use aggregates::{Build, InWindow, Planner, Union};
 use contains::Contains;
@@ -133,6 +141,23 @@ pub fn register_filter(
     match names(registry) {
         Some(names) => names.insert("register_filter", name.into(), filter.into()),
         None => plan_err!("register_filter: call register_all on this registry first"),
+    }
+}
+
+/// Has errors about registered filters say which process lacks one, and how it gets one: `"executor host:50051"`,
+/// `"start it with --filter NAME=FILE"`. Call [`register_all`] first.
+///
+/// # Errors
+///
+/// If the registry lacks this crate's functions.
+pub fn name_process(
+    registry: &dyn FunctionRegistry,
+    process: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Result<()> {
+    match names(registry) {
+        Some(names) => Ok(names.name_process(process.into(), remedy.into())),
+        None => plan_err!("name_process: call register_all on this registry first"),
     }
 }
 

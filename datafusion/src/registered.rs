@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use arrow::array::{ArrayRef, AsArray, StringArray, StructArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
@@ -34,7 +34,14 @@ impl Hash for Registered {
 
 /// The filters of a session, which all clones of the session's functions share.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Arc<RwLock<BTreeMap<String, Registered>>>);
+pub struct Names(Arc<RwLock<Registry>>);
+
+#[derive(Debug, Default)]
+struct Registry {
+    filters: BTreeMap<String, Registered>,
+    /// What errors call this process, and how it gets filters.
+    process: Option<(String, String)>,
+}
 
 impl PartialEq for Names {
     fn eq(&self, other: &Self) -> bool {
@@ -54,18 +61,32 @@ impl Names {
     /// Registers a filter, in place of the one that had the name.
     pub fn insert(&self, function: &str, name: String, filter: Arc<BloomFilter>) -> Result<()> {
         let hash = hash_key(filters::standalone(function, &filter)?, 0);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name, Registered { filter, hash });
+        self.write().filters.insert(name, Registered { filter, hash });
         Ok(())
+    }
+
+    /// Has errors name this process and what gives it filters.
+    pub fn name_process(&self, process: String, remedy: String) {
+        self.write().process = Some((process, remedy));
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Registry> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the filter that a plan refers to.
     pub fn find(&self, function: &str, reference: &NameOf<'_>) -> Result<Registered> {
         let NameOf { name, hash } = *reference;
-        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let registry = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let (process, remedy) = match &registry.process {
+            Some((process, remedy)) => (&process[..], &remedy[..]),
+            None => ("this process", "call register_filter"),
+        };
+        let names = &registry.filters;
         match names.get(name) {
             Some(found) if hash.is_none_or(|hash| hash == found.hash) => Ok(found.clone()),
             Some(_) => exec_err!(
-                "{function}: the filter {} in this process is not the one that the query was planned with: \
+                "{function}: the filter {} in {process} is not the one that the query was planned with: \
                  register the same filter in all processes, or run the query again",
                 quoted(name)
             ),
@@ -77,8 +98,7 @@ impl Names {
                     _ => {}
                 }
                 exec_err!(
-                    "{function}: no filter is registered as {} in this process (registered: {}): \
-                     call register_filter",
+                    "{function}: no filter is registered as {} in {process} (registered: {}): {remedy}",
                     quoted(name),
                     known.join(", ")
                 )

@@ -4,6 +4,10 @@ mod common;
 mod damage;
 mod files;
 mod golden;
+#[cfg(feature = "join-filters")]
+mod join_filters;
+#[cfg(feature = "join-filters")]
+mod join_rule;
 mod limits;
 mod partitions;
 mod proto;

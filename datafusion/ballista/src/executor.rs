@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 16 << 20)]
     max_message_size: u32,
     /// Seconds between heartbeats
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 5)]
     heartbeat: u64,
     #[command(flatten)]
     filters: FilterFiles,
@@ -47,7 +47,8 @@ pub struct Arguments {
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let functions = functions();
-    arguments.filters.read()?.register(&functions)?;
+    let host = arguments.external_host.as_deref().unwrap_or(&arguments.bind_host);
+    arguments.filters.read()?.register(&functions, &format!("the executor at {host}:{}", arguments.port))?;
     let config = ExecutorProcessConfig {
         scheduler_host: arguments.scheduler_host,
         scheduler_port: arguments.scheduler_port,
@@ -62,6 +63,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         grpc_max_encoding_message_size: arguments.max_message_size,
         executor_heartbeat_interval_seconds: arguments.heartbeat,
         override_function_registry: Some(Arc::new(functions)),
+        override_physical_codec: Some(crate::codec()),
         ..ExecutorProcessConfig::default()
     };
     Ok(start_executor_process(Arc::new(config)).await?)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use bloomline::BloomFilter;
-use bloomline_datafusion::register_filter;
+use bloomline_datafusion::{name_process, register_filter};
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 
@@ -38,8 +38,9 @@ impl FilterFiles {
 }
 
 impl Filters {
-    /// Registers the filters, after bloomline's functions.
-    pub fn register(&self, registry: &dyn FunctionRegistry) -> Result<()> {
+    /// Registers the filters, after bloomline's functions. Errors say which process lacks one.
+    pub fn register(&self, registry: &dyn FunctionRegistry, process: &str) -> Result<()> {
+        name_process(registry, process, "start it with --filter NAME=FILE")?;
         self.0.iter().try_for_each(|(name, filter)| register_filter(registry, name, Arc::clone(filter)))
     }
 }

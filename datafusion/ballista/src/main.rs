@@ -1,15 +1,18 @@
 //! Bloomline's SQL functions on a Ballista cluster: scheduler, executor and client in one program.
 //!
 //! All three need the functions under the same names: the client and the scheduler plan with them, the executors run
-//! them. Plans carry names only, so no codec is needed.
+//! them. Plans carry names only. The operators of joins that filter themselves need a codec.
 
 mod executor;
 mod filters;
 mod query;
 mod scheduler;
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use bloomline_datafusion::JoinFilterCodec;
 use clap::Parser;
 
 /// Runs bloomline's SQL functions on a Ballista cluster.
@@ -37,6 +40,11 @@ fn main() -> anyhow::Result<()> {
         })
         .await?
     })
+}
+
+/// What encodes the operators of plans, on the scheduler and on executors.
+fn codec() -> Arc<JoinFilterCodec> {
+    Arc::new(JoinFilterCodec::new(Arc::new(BallistaPhysicalExtensionCodec::default())))
 }
 
 /// Ballista reports lost executors and failed tasks by the crate `log` only.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use bloomline_datafusion::BloomlineOptions;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -39,7 +40,7 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let mut config = SessionConfig::new_with_ballista();
+    let mut config = SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default());
     for (key, value) in &arguments.set {
         config.options_mut().set(key, value)?;
     }
@@ -47,7 +48,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut context = SessionContext::remote_with_state(&arguments.scheduler, state).await?;
     // Not on the state before: `remote_with_state` replaces the functions of the state by Ballista's.
     bloomline_datafusion::register_all(&mut context)?;
-    arguments.filters.read()?.register(&context)?;
+    arguments.filters.read()?.register(&context, "the client")?;
     for (name, path) in &arguments.table {
         context.register_parquet(name, path, ParquetReadOptions::default()).await?;
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use ballista_core::extension::SessionConfigExt;
 use ballista_core::utils::default_session_builder;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
+use bloomline_datafusion::{BloomlineOptions, with_join_filters};
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionConfig;
 
@@ -28,7 +30,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 16 << 20)]
     max_message_size: u32,
     /// Seconds without a heartbeat after which an executor is lost and its tasks run elsewhere
-    #[arg(long, default_value_t = 180)]
+    #[arg(long, default_value_t = 20)]
     executor_timeout: u64,
     #[command(flatten)]
     filters: FilterFiles,
@@ -49,6 +51,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         // Lost executors are looked for as often as that is worth it.
         expire_dead_executor_interval_seconds: (arguments.executor_timeout / 4).clamp(1, 15),
         no_executors_grace_period_seconds: arguments.executor_timeout,
+        override_config_producer: Some(Arc::new(|| {
+            SessionConfig::new_with_ballista().with_option_extension(BloomlineOptions::default())
+        })),
+        override_physical_codec: Some(crate::codec()),
         override_session_builder: Some(Arc::new(move |config| session(config, &filters))),
         ..SchedulerConfig::default()
     };
@@ -56,10 +62,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(start_server(cluster, address, Arc::new(config)).await?)
 }
 
-/// The session that plans a query: Ballista's functions, and bloomline's with the filters.
+/// The session that plans a query: Ballista's functions, and bloomline's with the filters. Its joins filter themselves.
 fn session(config: SessionConfig, filters: &Filters) -> datafusion::error::Result<SessionState> {
     let mut state = default_session_builder(config)?;
     bloomline_datafusion::register_all(&mut state)?;
-    filters.register(&state)?;
-    Ok(state)
+    filters.register(&state, "the scheduler")?;
+    Ok(with_join_filters(state))
 }

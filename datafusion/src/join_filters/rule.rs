@@ -1,0 +1,303 @@
+//! The rule: which joins get a filter, of which side, and where.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_expr::PhysicalExprRef;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::Statistics;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{Result, ScalarValue};
+
+use super::build::{JoinFilterBuildExec, stored_type};
+use super::options::JoinFilterOptions;
+use super::probe::JoinFilterExec;
+use super::trace::{Join, Plan, descend, reads_one_table, source_column};
+
+/// What a row costs, in nanoseconds of one core, on an AMD EPYC (Zen 4): to be read, to be hashed or looked up, and to
+/// be shuffled and joined. Only their ratios matter.
+const SCANNED: f64 = 30.0;
+const HASHED: f64 = 10.0;
+const SHUFFLED: f64 = 150.0;
+
+/// Puts a [`JoinFilterExec`] in front of joins. It must see the plan before rows are repartitioned.
+#[derive(Debug)]
+pub struct JoinFilters;
+
+impl PhysicalOptimizerRule for JoinFilters {
+    fn name(&self) -> &str {
+        "bloomline_join_filters"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        let options = JoinFilterOptions::of(config);
+        // In one process, DataFusion's joins filter the scan of their larger side themselves, and shuffle nothing.
+        let has_own = config.optimizer.enable_join_dynamic_filter_pushdown
+            && config.optimizer.enable_dynamic_filter_pushdown;
+        if !options.enabled || has_own && !options.force {
+            return Ok(plan);
+        }
+        let rule = Rule { broadcast: Broadcast::of(config), options };
+        // From the leaves up: a side that is filtered already makes a better filter of the next one.
+        Ok(plan.transform_up(|plan| rule.filter_sides(plan))?.data)
+    }
+}
+
+struct Rule {
+    options: JoinFilterOptions,
+    broadcast: Broadcast,
+}
+
+/// The keys of a join's side, where they come from.
+struct Side {
+    /// The children on the way down from the join's input.
+    path: Vec<usize>,
+    columns: Vec<usize>,
+    /// What is at its end.
+    plan: Plan,
+    is_shuffled: bool,
+}
+
+/// A filter of one side for the other.
+struct Choice {
+    to: usize,
+    side: Side,
+    filtered: Plan,
+    gain: f64,
+}
+
+impl Rule {
+    fn filter_sides(&self, plan: Plan) -> Result<Transformed<Plan>> {
+        let Some(choice) = self.choose(&plan)? else { return Ok(Transformed::no(plan)) };
+        let Choice { to, side, filtered, .. } = choice;
+        let path: Vec<usize> = std::iter::once(to).chain(side.path).collect();
+        Ok(Transformed::yes(replace(&plan, &path, filtered)?))
+    }
+
+    /// The filter that saves most, if one pays.
+    fn choose(&self, plan: &Plan) -> Result<Option<Choice>> {
+        let Some(join) = Join::of(plan) else { return Ok(None) };
+        let mut best: Option<Choice> = None;
+        for keys in self.candidates(&join) {
+            for to in [0, 1] {
+                if let Some(choice) = self.evaluate(plan, &join, &keys, to)?
+                    && best.as_ref().is_none_or(|best| choice.gain > best.gain)
+                {
+                    best = Some(choice);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// Sets of keys to look up: each alone, and all together. Of each key its columns on both sides.
+    fn candidates(&self, join: &Join) -> Vec<Vec<[usize; 2]>> {
+        let columns = |(left, right): &(PhysicalExprRef, PhysicalExprRef)| {
+            let [left_type, right_type] =
+                [(left, 0), (right, 1)].map(|(key, side)| key.data_type(&join.sides[side].schema()).ok());
+            let key = [source_column(left, join.sides[0])?, source_column(right, join.sides[1])?];
+            (left_type == right_type).then_some(key)
+        };
+        let keys: Vec<[usize; 2]> = join.on.iter().filter_map(columns).collect();
+        let mut sets: Vec<_> = keys.iter().map(|&key| vec![key]).collect();
+        if keys.len() > 1 {
+            sets.push(keys);
+        }
+        sets
+    }
+
+    /// A filter of the side that is not `to`, for the rows of side `to`.
+    fn evaluate(&self, plan: &Plan, join: &Join, keys: &[[usize; 2]], to: usize) -> Result<Option<Choice>> {
+        let from = 1 - to;
+        if !join.may_drop(to) {
+            return Ok(None);
+        }
+        let columns = |side: usize| keys.iter().map(|key| key[side]).collect::<Vec<_>>();
+        let source = self.trace(join.sides[from], columns(from))?;
+        if !reads_one_table(&source.plan) || nested_filters(&source.plan) > 1 {
+            return Ok(None);
+        }
+        let side = self.trace(join.sides[to], columns(to))?;
+        let is_hashable = |side: &Side| {
+            let schema = side.plan.schema();
+            side.columns.iter().all(|&i| stored_type(schema.field(i).data_type()).is_some())
+        };
+        if !is_hashable(&source) || !is_hashable(&side) {
+            return Ok(None);
+        }
+
+        let (share, gain) = match self.forecast(plan, &source, &side)? {
+            Some(forecast) => forecast,
+            None if self.options.force => (1.0, 0.0),
+            None => return Ok(None),
+        };
+        let max_keys = self.options.max_keys();
+        let build = Arc::new(JoinFilterBuildExec::new(source.plan, source.columns, max_keys));
+        let columns = side.columns.clone();
+        let filtered =
+            JoinFilterExec::new(Arc::clone(&side.plan), build, columns, share, self.options.clone());
+        Ok(Some(Choice { to, side, filtered: Arc::new(filtered), gain }))
+    }
+
+    /// Follows keys down from a join's input to the scan of their table, as far as it goes.
+    fn trace(&self, input: &Plan, columns: Vec<usize>) -> Result<Side> {
+        let mut side = Side { path: Vec::new(), columns, plan: Arc::clone(input), is_shuffled: false };
+        while !reads_one_table(&side.plan) {
+            let Some((child, columns)) = descend(&side.plan, &side.columns) else { break };
+            side.is_shuffled |= side.plan.is::<AggregateExec>() || self.broadcast.shuffles(&side.plan)?;
+            let below = Arc::clone(side.plan.children()[child]);
+            side.path.push(child);
+            side = Side { columns, plan: below, ..side };
+        }
+        Ok(side)
+    }
+
+    /// The share of rows that a filter keeps, and the time that it saves, if it pays by what is known.
+    fn forecast(&self, join: &Plan, source: &Side, side: &Side) -> Result<Option<(f64, f64)>> {
+        if !self.options.force && !side.is_shuffled && !self.broadcast.shuffles(join)? {
+            return Ok(None);
+        }
+        let (Some(keys), Some(scanned), Some(rows)) =
+            (rows(&source.plan)?, scanned(&source.plan)?, rows(&side.plan)?)
+        else {
+            return Ok(None);
+        };
+        let Some(distinct) = [distinct(source)?, distinct(side)?].into_iter().flatten().reduce(f64::min)
+        else {
+            return Ok(None);
+        };
+        let share = (keys / distinct.max(1.0)).min(1.0);
+        let dropped = rows * (1.0 - share);
+        let gain = dropped * SHUFFLED - (scanned * SCANNED + (keys + rows) * HASHED);
+        let pays = keys <= self.options.max_keys() as f64
+            && share <= self.options.expected_share
+            && dropped >= self.options.min_dropped_rows as f64
+            && gain > 0.0;
+        Ok((pays || self.options.force).then_some((share, gain)))
+    }
+}
+
+/// The plan with another one at the end of a path.
+fn replace(plan: &Plan, path: &[usize], with: Plan) -> Result<Plan> {
+    let Some((&child, path)) = path.split_first() else { return Ok(with) };
+    let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
+    children[child] = replace(&children[child], path, with)?;
+    Arc::clone(plan)
+        .replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// Filters that are built to build a filter of this side.
+fn nested_filters(plan: &Plan) -> usize {
+    let below = plan.children().into_iter().map(nested_filters).max().unwrap_or(0);
+    below + usize::from(plan.is::<JoinFilterExec>())
+}
+
+fn statistics(plan: &Plan) -> Result<Arc<Statistics>> {
+    StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())
+}
+
+/// Rows that a plan is expected to return.
+fn rows(plan: &Plan) -> Result<Option<f64>> {
+    if let Some(filter) = plan.downcast_ref::<JoinFilterExec>() {
+        return Ok(rows(plan.children()[0])?.map(|rows| rows * filter.expected_share));
+    }
+    Ok(statistics(plan)?.num_rows.get_value().map(|&rows| rows as f64))
+}
+
+/// Rows that the scans below a plan read.
+fn scanned(plan: &Plan) -> Result<Option<f64>> {
+    if plan.children().is_empty() {
+        return rows(plan);
+    }
+    plan.children()
+        .into_iter()
+        .try_fold(Some(0.0), |sum, child| Ok(sum.zip(scanned(child)?).map(|(sum, rows)| sum + rows)))
+}
+
+/// At most how many distinct keys there are before a side's rows are filtered.
+fn distinct(side: &Side) -> Result<Option<f64>> {
+    let (mut plan, mut columns) = (Arc::clone(&side.plan), side.columns.clone());
+    while let Some((child, below)) = descend(&plan, &columns) {
+        columns = below;
+        plan = Arc::clone(plan.children()[child]);
+    }
+    let statistics = statistics(&plan)?;
+    let rows = statistics.num_rows.get_value().map(|&rows| rows as f64);
+    let &[column] = &columns[..] else { return Ok(rows) };
+    let column = &statistics.column_statistics[column];
+    let range = || {
+        let bound = |value: Option<&ScalarValue>| match value?.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(value)) => value,
+            _ => None,
+        };
+        let (least, most) = (bound(column.min_value.get_value())?, bound(column.max_value.get_value())?);
+        Some(most as f64 - least as f64 + 1.0)
+    };
+    let distinct = column.distinct_count.get_value().map(|&count| count as f64).or_else(range);
+    Ok(match (distinct, rows) {
+        (Some(distinct), Some(rows)) => Some(distinct.min(rows)),
+        (distinct, rows) => distinct.or(rows),
+    })
+}
+
+/// The sizes below which a join's smaller side is sent to all tasks, so that the larger one is not shuffled.
+struct Broadcast {
+    bytes: f64,
+    rows: f64,
+}
+
+impl Broadcast {
+    fn of(config: &ConfigOptions) -> Self {
+        let optimizer = &config.optimizer;
+        let mut broadcast = Self {
+            bytes: optimizer.hash_join_single_partition_threshold as f64,
+            rows: optimizer.hash_join_single_partition_threshold_rows as f64,
+        };
+        for entry in config.entries() {
+            let limit = match &entry.key[..] {
+                "ballista.optimizer.broadcast_join_threshold_bytes" => &mut broadcast.bytes,
+                "ballista.optimizer.broadcast_join_threshold_rows" => &mut broadcast.rows,
+                _ => continue,
+            };
+            if let Some(value) = entry.value.and_then(|value| value.parse().ok()) {
+                *limit = value;
+            }
+        }
+        broadcast
+    }
+
+    /// Whether a join shuffles its sides, as far as it can be foretold.
+    fn shuffles(&self, plan: &Plan) -> Result<bool> {
+        let Some(join) = Join::of(plan) else { return Ok(false) };
+        for side in join.sides {
+            if self.is_small(side)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_small(&self, side: &Plan) -> Result<bool> {
+        let statistics = statistics(side)?;
+        let rows = statistics.num_rows.get_value().map(|&rows| rows as f64);
+        let bytes = statistics.total_byte_size.get_value().map(|&bytes| bytes as f64);
+        Ok(match (bytes, rows) {
+            (Some(bytes), _) => bytes < self.bytes,
+            (None, Some(rows)) => rows < self.rows && rows * width(&side.schema()) < self.bytes,
+            (None, None) => false,
+        })
+    }
+}
+
+/// About how many bytes a row has.
+fn width(schema: &Schema) -> f64 {
+    schema.fields().iter().map(|field| field.data_type().primitive_width().unwrap_or(32) as f64).sum()
+}
