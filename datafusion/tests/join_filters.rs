@@ -39,21 +39,22 @@ impl Random {
 
 /// A table whose keys are in columns of several types, with nulls, duplicates and a hot key. `v` numbers the rows.
 fn table(random: &mut Random, types: [DataType; 5]) -> Arc<MemTable> {
-    let rows = random.of(&[0, 1, 5, 30, 30, 100, 400]);
-    let (first, keys) = (random.of(&[0, 0, 0, 50]), random.of(&[1, 5, 50, 50, 1000]));
-    let (nulls, hot) = (random.of(&[0, 0, 10, 50]), random.of(&[0, 0, 60]));
+    let rows = random.of(&[0, 1, 5, 30, 30, 60, 60, 100, 200]);
+    let (first, keys) = (random.of(&[0, 0, -3, 40]), random.of(&[5, 40, 80, 1000]));
+    let (nulls, hot) = (random.of(&[0, 0, 10, 50]), random.of(&[0, 0, 30]));
     let mut columns = Vec::new();
     for (name, data_type) in ["i", "l", "t", "d", "m"].into_iter().zip(types) {
         let nulls = if random.below(20) == 0 { 100 } else { nulls };
         let key = |_| match (random.below(100) < nulls, random.below(100) < hot) {
             (true, _) => None,
             (_, true) => Some(3),
-            _ => Some((first + random.below(keys)) as i32),
+            _ => Some(first + random.below(keys) as i32),
         };
         let column: ArrayRef = Arc::new((0..rows).map(key).collect::<Int32Array>());
         columns.push((name, cast(&column, &data_type).unwrap(), true));
     }
-    columns.push(("v", Arc::new(Int64Array::from_iter_values(0..rows)), false));
+    // Nullable, because outer merge joins with a residual condition fail otherwise in DataFusion 55.2.
+    columns.push(("v", Arc::new(Int64Array::from_iter_values(0..rows)), true));
     let rows = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
 
     let mut partitions = vec![Vec::new(); random.of(&[1, 1, 3])];
@@ -74,28 +75,32 @@ fn tables(random: &mut Random) -> [(&'static str, Arc<MemTable>); 3] {
     [
         ("a", table(random, [Int32, Int64, Utf8, Date32, Decimal128(10, 2)])),
         ("b", table(random, [Int64, Int32, Utf8View, Date32, Decimal128(10, 2)])),
-        ("c", table(random, [Int32, Int16, dictionary, Date32, Decimal128(12, 0)])),
+        ("c", table(random, [UInt32, Int16, dictionary, Date32, Float64])),
     ]
 }
 
 /// A table, or a subquery whose result would change if rows were dropped inside of it.
 fn source(random: &mut Random, table: &str, alias: &str) -> String {
     let filter = filter(random, table);
-    let subquery = match random.below(16) {
-        0..=6 => return format!("{table} AS {alias}"),
-        7..=9 => format!("SELECT * FROM {table} WHERE {filter}"),
-        10 => format!("SELECT * FROM {table} ORDER BY v DESC LIMIT 7"),
-        11 => format!("SELECT DISTINCT * FROM {table}"),
-        12 => format!(
+    let subquery = match random.below(15) {
+        0..=4 => return format!("{table} AS {alias}"),
+        5 | 6 => format!("SELECT * FROM {table} WHERE {filter}"),
+        7 | 8 => format!("SELECT * FROM {table} ORDER BY v DESC LIMIT 7"),
+        9 => format!("SELECT DISTINCT * FROM {table}"),
+        10 => format!(
             "SELECT i, count(*) AS l, min(t) AS t, max(d) AS d, max(m) AS m, min(v) AS v FROM {table} GROUP BY i"
         ),
-        13 => format!(
+        11 => format!(
             "SELECT min(i) AS i, l, t, max(d) AS d, max(m) AS m, min(v) AS v FROM {table} GROUP BY l, t"
         ),
-        14 => {
-            format!("SELECT i, l, t, d, m, row_number() OVER (PARTITION BY l ORDER BY v) AS v FROM {table}")
+        12 => {
+            format!("SELECT i, l, t, d, m, sum(v) OVER (PARTITION BY l) AS v FROM {table}")
         }
-        _ => format!("SELECT * FROM {table} UNION ALL SELECT * FROM {table} WHERE {filter}"),
+        13 => format!("SELECT * FROM {table} UNION ALL SELECT * FROM {table} WHERE {filter}"),
+        _ => {
+            let (kind, other) = (random.part("; LEFT; LEFT SEMI; LEFT ANTI"), random.part("a; b; c"));
+            format!("SELECT {table}.* FROM {table} {kind} JOIN {other} AS o ON {}", on(random, table, "o"))
+        }
     };
     format!("({subquery}) AS {alias}")
 }
@@ -109,8 +114,8 @@ fn filter(random: &mut Random, table: &str) -> String {
 /// A condition with at least one equality, where `x` and `y` stand for the tables.
 fn on(random: &mut Random, x: &str, y: &str) -> String {
     let equalities = "x.i = y.i; x.l = y.l; x.t = y.t; x.d = y.d; x.m = y.m; x.i = y.i; x.l = y.l; x.t = y.t; x.i = y.l;
-        x.m = y.i; x.i + 1 = y.l; x.i % 3 = y.l % 4; coalesce(x.i, 7) = y.l; x.i IS NOT DISTINCT FROM y.i;
-        x.t IS NOT DISTINCT FROM y.t; CAST(x.t AS INT) = y.i; CAST(x.l AS VARCHAR) = y.t; CAST(x.i AS SMALLINT) = y.l;
+        x.m = y.i; x.i + 1 = y.l; x.i % 3 = y.l % 4; coalesce(x.i, 7) = y.l; (x.i IS NOT DISTINCT FROM y.i);
+        (x.t IS NOT DISTINCT FROM y.t); CAST(x.t AS INT) = y.i; CAST(x.l AS VARCHAR) = y.t; CAST(x.i AS SMALLINT) = y.l;
         CAST(x.m AS BIGINT) = CAST(y.l AS BIGINT)";
     let residuals = "x.v < y.v; x.l <> y.l; (x.v + y.v) % 2 = 0; x.i IS NOT NULL; y.l > 3; x.v > 5";
     let mut condition = random.part(equalities).to_owned();
@@ -125,7 +130,7 @@ fn on(random: &mut Random, x: &str, y: &str) -> String {
 
 /// A predicate on `x` that reads another table in a subquery.
 fn subquery(random: &mut Random, x: &str) -> String {
-    let other = random.of(&["a", "b", "c"]);
+    let other = random.part("a; b; c");
     let (rows, on, key) = (source(random, other, "s"), on(random, x, "s"), random.part("i; l; t; d; m"));
     let not = random.of(&["", "NOT "]);
     match random.below(8) {
@@ -139,20 +144,23 @@ fn subquery(random: &mut Random, x: &str) -> String {
 
 /// A query that joins two or three tables.
 fn query(random: &mut Random) -> String {
-    let kinds = "; ; ; LEFT; RIGHT; FULL; LEFT SEMI; LEFT ANTI; RIGHT SEMI; RIGHT ANTI";
+    let kinds = "; ; ; CROSS; LEFT; RIGHT; FULL; LEFT SEMI; LEFT ANTI; RIGHT SEMI; RIGHT ANTI";
     let mut from = source(random, "a", "a");
     let mut visible = vec!["a"];
     for (joined, table) in ["b", "c"].into_iter().enumerate() {
         if random.below(3) == 0 {
             continue;
         }
-        let (kind, with) = (random.part(kinds), random.of(&visible));
+        let (kind, with, rows) = (random.part(kinds), random.of(&visible), source(random, table, table));
         let condition = match random.below(6) {
             // Of three tables, `USING` would be ambiguous.
             0 if joined == 0 => format!("USING ({})", random.part("i; t; i, d; l, m")),
             _ => format!("ON {}", on(random, with, table)),
         };
-        from = format!("{from} {kind} JOIN {} {condition}", source(random, table, table));
+        from = match kind {
+            "CROSS" => format!("{from} CROSS JOIN (SELECT * FROM {table} WHERE v < 3) AS {table}"),
+            _ => format!("{from} {kind} JOIN {rows} {condition}"),
+        };
         match kind {
             "LEFT SEMI" | "LEFT ANTI" => {}
             "RIGHT SEMI" | "RIGHT ANTI" => visible = vec![table],
@@ -210,7 +218,7 @@ fn filters_change_no_result() {
         .build()
         .unwrap();
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().expect(name));
-    let (first, queries): (u64, u64) = (number("JOIN_SEED", 0), number("JOIN_QUERIES", 300));
+    let (first, queries): (u64, u64) = (number("JOIN_SEED", 0), number("JOIN_QUERIES", 400));
     let run = runtime.spawn(compare(first..first + queries));
     let [answered, joins, filtered, dropping] = runtime.block_on(run).unwrap();
     println!(
@@ -262,8 +270,9 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
                     *count += u64::from(add);
                 }
             }
-            (Err(_), Err(_)) => {}
-            (without, with) => panic!("{query}\nwithout: {without:?}\nwith: {with:?}"),
+            // Nothing is learnt where DataFusion itself fails.
+            (Err(_), _) => {}
+            (_, Err(error)) => panic!("{query}\n{error}"),
         }
     }
     counts

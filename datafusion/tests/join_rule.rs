@@ -11,7 +11,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
-use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
+use datafusion_proto::physical_plan::{ComposedPhysicalExtensionCodec, DefaultPhysicalExtensionCodec};
 
 /// A session with the tables `small (sk, sv)`, of `small` rows, and `large (lk, lv)`, of 2000. The rule acts wherever
 /// it may.
@@ -91,8 +91,11 @@ async fn the_sides_of_each_kind_of_join() {
         ("small JOIN (SELECT lk FROM large LIMIT 999) ON sk = lk", Some("lk")),
         // Through an aggregate by the key, and a wider type.
         ("small JOIN (SELECT lk, count(*) AS n FROM large GROUP BY lk) ON sk = lk", Some("lk")),
-        ("small JOIN (SELECT CAST(lk AS INT) AS narrow FROM large) ON sk = narrow", Some("lk")),
-        ("small JOIN (SELECT lv, max(lk) AS most FROM large GROUP BY lv) ON sk = most", Some("most")),
+        (
+            "small JOIN (SELECT CAST(lk AS INT) AS narrow FROM large) ON sk = narrow",
+            Some("CAST(narrow AS Int64)"),
+        ),
+        ("small JOIN (SELECT lv, max(lk) AS most FROM large GROUP BY lv) ON sk = most", Some("max(large.lk)")),
         ("small JOIN large ON sk = lk AND sv = lv", Some("lk")),
     ] {
         let sql = format!("SELECT * FROM {join}");
@@ -210,6 +213,11 @@ async fn it_acts_where_it_pays() {
         let plan = explain(&context, sql).await;
         assert_eq!(filtered(&plan), expected, "{setting}: {why}\n{plan}");
     }
+    // Under its whole name, by which Ballista passes it on.
+    let config = context.copied_config();
+    assert!(config.options().entries().iter().any(
+        |entry| entry.key == "bloomline.join_filters.enabled" && entry.value.as_deref() == Some("false")
+    ));
     let error = rows(&context, "SET bloomline.join_filters.min_rows = 1").await.unwrap_err().to_string();
     assert!(error.contains("min_rows"), "{error}");
 }
@@ -218,7 +226,10 @@ async fn it_acts_where_it_pays() {
 #[tokio::test]
 async fn plans_travel_with_the_codec() {
     let context = tables(100).await;
-    let codec = JoinFilterCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}));
+    let codec = ComposedPhysicalExtensionCodec::new(vec![
+        Arc::new(DefaultPhysicalExtensionCodec {}),
+        Arc::new(JoinFilterCodec),
+    ]);
     let plan = context.sql(JOIN).await.unwrap().create_physical_plan().await.unwrap();
     let text = displayable(plan.as_ref()).indent(true).to_string();
     let bytes = physical_plan_to_bytes_with_extension_codec(Arc::clone(&plan), &codec).unwrap();
@@ -230,11 +241,15 @@ async fn plans_travel_with_the_codec() {
         pretty_format_batches(&collect(plan, Arc::clone(&task)).await.unwrap()).unwrap().to_string()
     );
 
-    let name = b"bloomline JoinFilterBuildExec 1\n";
-    let start = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len();
-    let mut other_column = bytes.to_vec();
-    other_column[start + 8] = 2;
-    let error =
-        physical_plan_from_bytes_with_extension_codec(&other_column, &task, &codec).unwrap_err().to_string();
-    assert!(error.contains("column 2 of an input of"), "{error}");
+    let whole = b"bloomline-join-filter-build-1 ";
+    let start = bytes.windows(whole.len()).position(|window| window == whole).unwrap();
+    let numbers =
+        bytes[start + whole.len()..].iter().take_while(|&&byte| byte == b' ' || byte.is_ascii_digit());
+    let column = start + whole.len() + numbers.count() - 1;
+    for (damage, expected) in [(b'9', "a join filter of column 9 has an input of"), (b'x', "in place of a number")] {
+        let mut damaged = bytes.to_vec();
+        damaged[column] = damage;
+        let error = physical_plan_from_bytes_with_extension_codec(&damaged, &task, &codec).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

@@ -1,33 +1,75 @@
-//! A join of TPC-H with a selective side, with and without a filter of that side: `cargo bench -p bloomline-ballista`.
+//! Joins with and without the filters that bloomline's rule adds to them: `cargo bench -p bloomline-ballista`.
 //!
-//! Prints Markdown. `SCALE` is TPC-H's scale factor (1), `ROUNDS` how often each query runs (5).
+//! Prints Markdown. The settings are environment variables:
+//!
+//! - `DATA`: `tpch` (the default), or `made`, which has what TPC-H lacks
+//! - `SCALE`: TPC-H's scale factor (1)
+//! - `ROUNDS`: how often each query runs after a warm-up (5)
+//! - `ENGINES`: some of `local` (one process), `default` (two executors of one core each) and `shuffled` (the same
+//!   executors, without broadcasts, as if each side of a join were too large for one)
+//! - `QUERIES`: the names of some queries, such as `3,5`
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
-use bloomline::BloomFilter;
-use datafusion::arrow::array::{ArrayRef, AsArray, BinaryArray};
-use datafusion::arrow::datatypes::Int64Type;
-use datafusion::arrow::record_batch::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use bloomline_datafusion::{BloomlineOptions, with_join_filters};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchReader};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tempfile::TempDir;
-use tpchgen::generators::{LineItemGenerator, OrderGenerator};
-use tpchgen_arrow::{LineItemArrow, OrderArrow};
+use tpchgen::generators::*;
+use tpchgen::q_and_a::queries;
+use tpchgen_arrow::*;
 
-/// Files of each table, so that both executors read some.
-const FILES: i32 = 4;
 const PORT: u16 = 50150;
 
-/// About 1 % of all orders.
-const SELECTED: &str = "o_orderdate >= DATE '1995-01-01' AND o_orderdate < DATE '1995-01-25'";
+/// The queries of TPC-H that join, and the specification's validation parameters.
+const TPCH: &str = "2|15|BRASS|EUROPE; 3|BUILDING|1995-03-15; 4|1993-07-01; 5|ASIA|1994-01-01; 7|FRANCE|GERMANY;
+    8|BRAZIL|AMERICA|ECONOMY ANODIZED STEEL; 9|green; 10|1993-10-01; 11|GERMANY|0.0001; 12|MAIL|SHIP|1994-01-01;
+    13|special|requests; 14|1995-09-01; 15|1996-01-01; 16|Brand#45|MEDIUM POLISHED|49|14|23|45|19|3|36|9;
+    17|Brand#23|MED BOX; 18|300; 19|Brand#12|Brand#23|Brand#34|1|10|20; 20|forest|1994-01-01|CANADA; 21|SAUDI ARABIA;
+    22|13|31|23|29|30|18|17";
+
+const MADE_TABLES: [(&str, &str); 3] = [
+    (
+        "facts",
+        "SELECT spread, CASE WHEN i % 10 < 7 THEN 0 ELSE spread END AS skewed,
+         CASE WHEN i % 3 = 0 THEN spread END AS holed, 'word ' || spread AS word, 'payload ' || i AS payload
+         FROM (SELECT value AS i, value * 7919 % 400000 AS spread FROM range(0, 4000000))",
+    ),
+    ("keys", "SELECT value AS key, value % 50 AS part, 'word ' || value AS name FROM range(0, 400000)"),
+    ("tiny", "SELECT value % 7 AS key, value AS part, 'payload' AS payload FROM range(0, 20)"),
+];
+
+/// Queries, of which `SELECT count(*), max(payload) FROM` is left out. `part = 3` selects 2% of the keys.
+const MADE: [(&str, &str); 12] = [
+    ("hot key absent", "facts JOIN keys ON skewed = key WHERE part = 3"),
+    ("hot key present", "facts JOIN keys ON skewed = key WHERE part = 0"),
+    ("nulls", "facts JOIN keys ON holed = key WHERE part = 3"),
+    ("text", "facts JOIN keys ON word = name WHERE part = 3"),
+    ("two keys", "facts JOIN keys ON spread = key AND word = name WHERE part = 3"),
+    ("keeps all", "facts JOIN keys ON spread = key"),
+    // DataFusion cannot tell how many keys these conditions select.
+    ("keeps all, unforeseen", "facts JOIN keys ON spread = key WHERE part * part >= 0"),
+    ("keeps none, unforeseen", "facts JOIN keys ON spread = key WHERE part * 2 = 1"),
+    ("not in", "facts WHERE spread NOT IN (SELECT key FROM keys WHERE part = 3)"),
+    ("keys of groups", "facts WHERE spread IN (SELECT key FROM keys GROUP BY key HAVING sum(part) = 3)"),
+    (
+        "groups",
+        "(SELECT spread, max(payload) AS payload FROM facts GROUP BY spread) JOIN keys ON spread = key
+         WHERE part = 3",
+    ),
+    (
+        "tiny",
+        "(SELECT a.payload FROM tiny a JOIN tiny b USING (key) JOIN tiny c USING (key) WHERE c.part = 3)",
+    ),
+];
 
 fn main() -> Result<()> {
     let runtime =
@@ -35,144 +77,214 @@ fn main() -> Result<()> {
     runtime.block_on(async { tokio::spawn(run()).await? })
 }
 
+fn setting(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+}
+
 async fn run() -> Result<()> {
-    let scale: f64 = std::env::var("SCALE").map_or(Ok(1.0), |scale| scale.parse())?;
-    let rounds: usize = std::env::var("ROUNDS").map_or(Ok(5), |rounds| rounds.parse())?;
+    let scale: f64 = setting("SCALE", "1").parse()?;
+    let rounds: usize = setting("ROUNDS", "5").parse()?;
     let folder = TempDir::new()?;
-    for part in 1..=FILES {
-        let lines = LineItemArrow::new(LineItemGenerator::new(scale, part, FILES));
-        write(lines, &folder.path().join("lineitem"), part)?;
-        write(OrderArrow::new(OrderGenerator::new(scale, part, FILES)), &folder.path().join("orders"), part)?;
-    }
-
-    let orders = (1_500_000.0 * scale) as u64;
-    let filter = write_filter(folder.path(), orders)?;
-    let without = format!(
-        "SELECT l_shipmode, count(*), sum(l_extendedprice) FROM lineitem JOIN orders ON l_orderkey = o_orderkey
-         WHERE {SELECTED} GROUP BY l_shipmode ORDER BY l_shipmode"
-    );
-    let contains = format!(
-        "bloom_contains((SELECT bloom_filter(o_orderkey, {}, 0.01) FROM orders WHERE {SELECTED}), l_orderkey)",
-        orders / 100
-    );
-    // In a subquery: beside the join, Ballista would apply it to the join's result.
-    let probed = format!("FROM (SELECT * FROM lineitem WHERE {contains}) AS lineitem JOIN");
-    let with = without.replace("FROM lineitem JOIN", &probed);
-
-    let mut local = SessionContext::new();
-    bloomline_datafusion::register_all(&mut local)?;
-    register(&local, folder.path()).await?;
-    let rows = count(&local, "SELECT count(*) FROM lineitem").await?;
-    for (what, sql) in [
-        ("rows of lineitem", "SELECT count(*) FROM lineitem".into()),
-        ("rows of lineitem that pass the filter", format!("SELECT count(*) FROM lineitem WHERE {contains}")),
-        ("rows of orders that are selected", format!("SELECT count(*) FROM orders WHERE {SELECTED}")),
-    ] {
-        println!("{what}: {}", count(&local, &sql).await?);
+    let mut queries: Vec<(String, String)> = match &*setting("DATA", "tpch") {
+        "tpch" => {
+            write_tpch(scale, folder.path())?;
+            TPCH.split(';').map(|query| tpch(query, scale)).collect()
+        }
+        "made" => {
+            write_made(folder.path()).await?;
+            let sql = |from| format!("SELECT count(*), max(payload) FROM {from}");
+            MADE.iter().map(|(name, from)| (name.to_string(), sql(from))).collect()
+        }
+        other => bail!("DATA is {other}, and has to be tpch or made"),
+    };
+    if let Ok(selected) = std::env::var("QUERIES") {
+        queries.retain(|(name, _)| selected.split(',').any(|selected| selected == name));
     }
 
     let cluster = Cluster::start()?;
-    let remote = connect(folder.path(), true).await?;
-    // As for a selected side that is too large to be sent to each task.
-    let partitioned = connect(folder.path(), false).await?;
-
-    println!("\n| engine | filter | seconds | bytes shuffled |\n|---|---|---:|---:|");
-    for (engine, context) in [
-        ("one process", &local),
-        ("two executors, the small side broadcast", &remote),
-        ("two executors, both sides shuffled", &partitioned),
-    ] {
-        let mut times = [Vec::new(), Vec::new()];
-        let mut shuffled = [0, 0];
-        let mut results = [String::new(), String::new()];
-        for _ in 0..=rounds {
-            for (i, sql) in [&without, &with].into_iter().enumerate() {
-                let before = cluster.bytes()?;
-                let start = Instant::now();
-                let result = context.sql(sql).await?.collect().await?;
-                times[i].push(start.elapsed().as_secs_f64());
-                shuffled[i] = cluster.bytes()? - before;
-                results[i] = pretty_format_batches(&result)?.to_string();
-            }
-        }
-        ensure!(results[0] == results[1], "the filter changed the result:\n{}\n{}", results[0], results[1]);
-        for (i, filter) in ["without", "with"].into_iter().enumerate() {
-            println!("| {engine} | {filter} | {:.2} | {} |", median(&times[i][1..]), shuffled[i]);
-        }
-        let ratios: Vec<f64> =
-            times[1][1..].iter().zip(&times[0][1..]).map(|(with, without)| with / without).collect();
+    for engine in setting("ENGINES", "local,default,shuffled").split(',') {
+        let contexts =
+            [connect(engine, folder.path(), false).await?, connect(engine, folder.path(), true).await?];
         println!(
-            "| {engine} | ratio | {:.2} | {:.4} |",
-            median(&ratios),
-            shuffled[1] as f64 / shuffled[0].max(1) as f64
+            "\n| {engine} | s without | s with | ratio | bytes shuffled without | with | filters | rows dropped |"
         );
-    }
-
-    println!(
-        "\n| a filter of 1 MiB reaches {rows} rows by | one process, s | two executors, s |\n|---|---:|---:|"
-    );
-    let literal: String = filter.iter().map(|byte| format!("{byte:02x}")).collect();
-    let ways = [
-        ("literal", format!("SELECT count(*) FROM lineitem WHERE bloom_contains(x'{literal}', l_orderkey)")),
-        (
-            "scalar subquery",
-            "SELECT count(*) FROM lineitem WHERE bloom_contains((SELECT filter FROM filters), l_orderkey)"
-                .into(),
-        ),
-        (
-            "cross join",
-            "SELECT count(*) FROM lineitem, filters WHERE bloom_contains(filter, l_orderkey)".into(),
-        ),
-    ];
-    let mut times = vec![[Vec::new(), Vec::new()]; ways.len()];
-    let mut counts = Vec::new();
-    for _ in 0..=rounds {
-        for (times, (_, sql)) in times.iter_mut().zip(&ways) {
-            for (times, context) in times.iter_mut().zip([&local, &remote]) {
-                let start = Instant::now();
-                counts.push(count(context, sql).await?);
-                times.push(start.elapsed().as_secs_f64());
-            }
+        println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+        let mut measured = Vec::new();
+        for (name, sql) in &queries {
+            let row = measure(&contexts, name, sql, rounds, &cluster).await;
+            let row = row.with_context(|| format!("{engine}, {name}"))?;
+            row.print();
+            measured.push(row);
         }
-    }
-    ensure!(counts.iter().all(|count| *count == counts[0]), "the ways differ: {counts:?}");
-    for ((name, _), [local, remote]) in ways.iter().zip(&times) {
-        println!("| {name} | {:.2} | {:.2} |", median(&local[1..]), median(&remote[1..]));
+        Row::total("all", &measured).print();
+        measured.retain(|row| row.filters > 0);
+        if let Some(worst) = measured.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio)) {
+            Row::total("all with filters", &measured).print();
+            println!("\nWorst ratio with filters: {:.2} ({}).", worst.ratio, worst.name);
+        }
     }
     Ok(())
 }
 
-async fn connect(folder: &Path, broadcasts: bool) -> Result<SessionContext> {
-    let mut config = SessionConfig::new_with_ballista();
-    if !broadcasts {
+/// What a query needs without and with filters, how many operators filter, and how many rows they drop.
+#[derive(Default)]
+struct Row {
+    name: String,
+    seconds: [f64; 2],
+    ratio: f64,
+    bytes: [u64; 2],
+    filters: usize,
+    dropped: f64,
+}
+
+impl Row {
+    fn total(name: &str, rows: &[Row]) -> Self {
+        let mut total = Self { name: name.to_owned(), ..Self::default() };
+        for row in rows {
+            for i in 0..2 {
+                total.seconds[i] += row.seconds[i];
+                total.bytes[i] += row.bytes[i];
+            }
+            total.filters += row.filters;
+            total.dropped += row.dropped;
+        }
+        total.ratio = total.seconds[1] / total.seconds[0];
+        total
+    }
+
+    fn print(&self) {
+        let Self { name, seconds: [without, with], ratio, bytes, filters, dropped } = self;
+        let [bytes_without, bytes_with] = bytes;
+        println!(
+            "| {name} | {without:.3} | {with:.3} | {ratio:.2} | {bytes_without} | {bytes_with} | {filters} | {dropped:.0} |"
+        );
+    }
+}
+
+async fn measure(
+    contexts: &[SessionContext; 2],
+    name: &str,
+    sql: &str,
+    rounds: usize,
+    cluster: &Cluster,
+) -> Result<Row> {
+    let mut row = Row { name: name.to_owned(), ..Row::default() };
+    let mut seconds = [Vec::new(), Vec::new()];
+    for round in 0..=rounds {
+        let mut results = [String::new(), String::new()];
+        // The first is the second in the next round, so that neither gains by its place.
+        for i in [round % 2, 1 - round % 2] {
+            let start = Instant::now();
+            let result = contexts[i].sql(sql).await?.collect().await?;
+            seconds[i].push(start.elapsed().as_secs_f64());
+            row.bytes[i] = cluster.take_bytes();
+            results[i] = text(&result, sql.contains("order by"))?;
+        }
+        ensure!(results[0] == results[1], "filters changed the result:\n{}\n{}", results[0], results[1]);
+    }
+    let seconds = seconds.map(|seconds| seconds[1..].to_vec());
+    row.ratio = median(seconds[0].iter().zip(&seconds[1]).map(|(without, with)| with / without).collect());
+    row.seconds = seconds.map(median);
+
+    let plan = contexts[1].sql(&format!("EXPLAIN ANALYZE {sql}")).await?.collect().await?;
+    cluster.take_bytes();
+    for line in text(&plan, true)?.lines().filter(|line| line.contains("JoinFilterExec")) {
+        row.filters += 1;
+        row.dropped += metric(line, "rows_dropped")?;
+    }
+    Ok(row)
+}
+
+/// A result as text. Floats need no tolerance: they are computed from sums of decimals, which have no order.
+fn text(batches: &[RecordBatch], ordered: bool) -> Result<String> {
+    let text = pretty_format_batches(batches)?.to_string();
+    let mut lines: Vec<_> = text.lines().collect();
+    if !ordered {
+        lines.sort_unstable();
+    }
+    Ok(lines.join("\n"))
+}
+
+/// A metric of an operator, which `EXPLAIN ANALYZE` prints as `12` or `3.45 K`.
+fn metric(line: &str, name: &str) -> Result<f64> {
+    let Some((_, value)) = line.split_once(&format!("{name}=")) else { return Ok(0.0) };
+    let value = value.split([',', ']']).next().unwrap_or(value);
+    let (number, unit) = value.split_once(' ').unwrap_or((value, ""));
+    let unit = [("", 1.0), ("K", 1e3), ("M", 1e6), ("B", 1e9)].into_iter().find(|(name, _)| *name == unit);
+    Ok(number.parse::<f64>()? * unit.context("an unknown unit")?.1)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+async fn connect(engine: &str, folder: &Path, filters: bool) -> Result<SessionContext> {
+    let config = match engine {
+        "local" => SessionConfig::new(),
+        "default" | "shuffled" => SessionConfig::new_with_ballista(),
+        _ => bail!("ENGINES has {engine}, and may have local, default and shuffled"),
+    };
+    let mut config = config.with_option_extension(BloomlineOptions::default());
+    config.options_mut().set("bloomline.join_filters.enabled", &filters.to_string())?;
+    if engine == "shuffled" {
         config.options_mut().set("ballista.optimizer.broadcast_join_threshold_bytes", "0")?;
         config.options_mut().set("ballista.optimizer.broadcast_join_threshold_rows", "0")?;
     }
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    let mut context = SessionContext::remote_with_state(&format!("df://localhost:{PORT}"), state).await?;
-    bloomline_datafusion::register_all(&mut context)?;
-    register(&context, folder).await?;
+    let context = match engine {
+        "local" => SessionContext::new_with_state(with_join_filters(state)),
+        _ => SessionContext::remote_with_state(&format!("df://localhost:{PORT}"), state).await?,
+    };
+    for table in fs::read_dir(folder)? {
+        let (name, path) = table.map(|table| (table.file_name(), table.path()))?;
+        let (name, path) = name.to_str().zip(path.to_str()).context("a path in UTF-8")?;
+        context.register_parquet(name, path, ParquetReadOptions::default()).await?;
+    }
     Ok(context)
 }
 
-async fn count(context: &SessionContext, sql: &str) -> Result<i64> {
-    let result = context.sql(sql).await?.collect().await?;
-    let counts = result.iter().find(|batch| batch.num_rows() > 0).context("no rows")?;
-    Ok(counts.column(0).as_primitive::<Int64Type>().value(0))
+/// The name and the text of a query of TPC-H.
+fn tpch(query: &str, scale: f64) -> (String, String) {
+    let parameters: Vec<_> = query.trim().split('|').collect();
+    // `:s` numbers a stream in the name of the view of query 15, which becomes a common table expression.
+    let mut sql = queries::query(parameters[0].parse().unwrap()).unwrap().replace(":s", "");
+    if sql.contains("create view") {
+        sql = sql.replacen("create view", "with", 1).replacen(" as\n", " as (\n", 1).replacen(';', ")", 1);
+    }
+    // `:10` before `:1`.
+    for (i, value) in parameters.iter().enumerate().skip(1).rev() {
+        sql = sql.replace(&format!(":{i}"), value);
+    }
+    // The fraction of query 11 is divided by the scale factor.
+    sql = sql.replace("0.0001", &(0.0001 / scale).to_string());
+    let limit = match parameters[0] {
+        "3" => "limit 10",
+        "10" => "limit 20",
+        "2" | "18" | "21" => "limit 100",
+        _ => "",
+    };
+    (parameters[0].to_owned(), format!("{} {limit}", sql.split(';').next().unwrap()))
 }
 
-/// Writes a table of one filter of 1 MiB, which has every sixteenth order. Returns the filter's bytes.
-fn write_filter(folder: &Path, orders: u64) -> Result<Vec<u8>> {
-    let mut filter = BloomFilter::with_blocks(1 << 14, 6)?;
-    for key in (0..4 * orders).step_by(16) {
-        filter.insert(key);
+fn write_tpch(scale: f64, folder: &Path) -> Result<()> {
+    macro_rules! write_table {
+        ($name:literal, $files:literal, $arrow:ident, $generator:ident) => {
+            for part in 1..=$files {
+                write($arrow::new($generator::new(scale, part, $files)), &folder.join($name), part)?;
+            }
+        };
     }
-    let bytes = filter.to_standalone();
-    let column = BinaryArray::from_iter_values([&bytes]);
-    let batch = RecordBatch::try_from_iter([("filter", Arc::new(column) as ArrayRef)])?;
-    let schema = batch.schema();
-    write(RecordBatchIterator::new([Ok(batch)], schema), &folder.join("filters"), 1)?;
-    Ok(bytes)
+    // Several files, so that both executors read some.
+    write_table!("lineitem", 4, LineItemArrow, LineItemGenerator);
+    write_table!("orders", 4, OrderArrow, OrderGenerator);
+    write_table!("partsupp", 4, PartSuppArrow, PartSuppGenerator);
+    write_table!("part", 4, PartArrow, PartGenerator);
+    write_table!("customer", 4, CustomerArrow, CustomerGenerator);
+    write_table!("supplier", 1, SupplierArrow, SupplierGenerator);
+    write_table!("nation", 1, NationArrow, NationGenerator);
+    write_table!("region", 1, RegionArrow, RegionGenerator);
+    Ok(())
 }
 
 fn write(batches: impl RecordBatchReader, folder: &Path, part: i32) -> Result<()> {
@@ -186,19 +298,14 @@ fn write(batches: impl RecordBatchReader, folder: &Path, part: i32) -> Result<()
     Ok(())
 }
 
-async fn register(context: &SessionContext, folder: &Path) -> Result<()> {
-    for table in ["lineitem", "orders", "filters"] {
+async fn write_made(folder: &Path) -> Result<()> {
+    let context = SessionContext::new();
+    for (table, sql) in MADE_TABLES {
         let path = folder.join(table);
-        let path = path.to_str().context("a path in UTF-8")?;
-        context.register_parquet(table, path, ParquetReadOptions::default()).await?;
+        let copy = format!("COPY ({sql}) TO '{}/' STORED AS PARQUET", path.display());
+        context.sql(&copy).await?.collect().await?;
     }
     Ok(())
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// A scheduler and two executors of one core.
@@ -210,48 +317,38 @@ struct Cluster {
 impl Cluster {
     fn start() -> Result<Self> {
         let mut cluster = Self { processes: Vec::new(), work: TempDir::new()? };
-        let port = |port: u16| port.to_string();
-        cluster.spawn(&["scheduler", "--port", &port(PORT)])?;
+        let command = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline-ballista"));
+            // Ballista logs an error wherever a task needs no more rows of a shuffle.
+            command.env("RUST_LOG", setting("RUST_LOG", "off"));
+            command
+        };
+        let port = PORT.to_string();
+        cluster.processes.push(command().args(["scheduler", "--port", &port]).spawn()?);
         for i in 1..=2 {
             let folder = cluster.work.path().join(i.to_string());
             fs::create_dir(&folder)?;
-            let work_dir = folder.to_str().context("a path in UTF-8")?.to_owned();
-            cluster.spawn(&[
-                "executor",
-                "--scheduler-port",
-                &port(PORT),
-                "--port",
-                &port(PORT + 2 * i),
-                "--grpc-port",
-                &port(PORT + 2 * i + 1),
-                "--vcores",
-                "1",
-                "--work-dir",
-                &work_dir,
-            ])?;
+            let [data, tasks] = [2 * i, 2 * i + 1].map(|offset| (PORT + offset).to_string());
+            let mut executor = command();
+            executor.args(["executor", "--scheduler-port", &port, "--port", &data, "--grpc-port", &tasks]);
+            executor.args(["--vcores", "1", "--work-dir"]).arg(folder);
+            cluster.processes.push(executor.spawn()?);
         }
         std::thread::sleep(Duration::from_secs(5));
         Ok(cluster)
     }
 
-    fn spawn(&mut self, arguments: &[&str]) -> Result<()> {
-        let child = Command::new(env!("CARGO_BIN_EXE_bloomline-ballista")).args(arguments).spawn()?;
-        self.processes.push(child);
-        Ok(())
-    }
-
-    /// Bytes in the executors' folders: what stages wrote for the next ones.
-    fn bytes(&self) -> Result<u64> {
-        fn bytes(folder: &Path) -> Result<u64> {
-            let mut total = 0;
-            for entry in fs::read_dir(folder)? {
-                let entry = entry?;
-                total +=
-                    if entry.file_type()?.is_dir() { bytes(&entry.path())? } else { entry.metadata()?.len() };
+    /// Removes what stages wrote for the next ones, and returns how many bytes that was.
+    fn take_bytes(&self) -> u64 {
+        fn take(path: &Path) -> u64 {
+            if let Ok(entries) = fs::read_dir(path) {
+                return entries.flatten().map(|entry| take(&entry.path())).sum();
             }
-            Ok(total)
+            let bytes = fs::metadata(path).map_or(0, |file| file.len());
+            let _ = fs::remove_file(path);
+            bytes
         }
-        bytes(self.work.path())
+        take(self.work.path())
     }
 }
 

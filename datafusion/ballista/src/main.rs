@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use bloomline_datafusion::JoinFilterCodec;
 use clap::Parser;
+use datafusion_proto::physical_plan::ComposedPhysicalExtensionCodec;
 
 /// Runs bloomline's SQL functions on a Ballista cluster.
 #[derive(Parser)]
@@ -43,8 +44,9 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// What encodes the operators of plans, on the scheduler and on executors.
-fn codec() -> Arc<JoinFilterCodec> {
-    Arc::new(JoinFilterCodec::new(Arc::new(BallistaPhysicalExtensionCodec::default())))
+fn codec() -> Arc<ComposedPhysicalExtensionCodec> {
+    let ballista = Arc::new(BallistaPhysicalExtensionCodec::default());
+    Arc::new(ComposedPhysicalExtensionCodec::new(vec![ballista, Arc::new(JoinFilterCodec)]))
 }
 
 /// Ballista reports lost executors and failed tasks by the crate `log` only.

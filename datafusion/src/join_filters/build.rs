@@ -13,9 +13,7 @@ use arrow::record_batch::RecordBatch;
 use bloomline::hash_key;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -79,17 +77,13 @@ impl ExecutionPlan for JoinFilterBuildExec {
         vec![&self.input]
     }
 
-    fn replace_children(self: Arc<Self>, mut children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Plan>) -> Result<Plan> {
         match children.pop() {
             Some(input) if children.is_empty() => {
                 Ok(Arc::new(Self::new(input, self.columns.clone(), self.max_keys)))
             }
             _ => internal_err!("{} has one child", self.name()),
         }
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
     fn apply_expressions(

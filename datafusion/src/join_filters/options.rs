@@ -1,22 +1,53 @@
 //! The session's options `bloomline.join_filters.…`.
 
-use datafusion::config::ConfigOptions;
-use datafusion_common::config::ConfigExtension;
-use datafusion_common::{config_namespace, extensions_options};
+use std::any::Any;
 
-extensions_options! {
-    /// The options of this crate in a session: `SET bloomline.…`.
-    pub struct BloomlineOptions {
-        /// Bloom filters in front of joins
-        pub join_filters: JoinFilterOptions, default = JoinFilterOptions::default()
-    }
+use datafusion_common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion_common::{Result, config_err, extensions_options};
+
+/// The options of this crate in a session: `SET bloomline.…`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BloomlineOptions {
+    /// When a join filters itself.
+    pub join_filters: JoinFilterOptions,
 }
 
 impl ConfigExtension for BloomlineOptions {
     const PREFIX: &'static str = "bloomline";
 }
 
-config_namespace! {
+// Written out, because the macro's `entries` lack the prefix, without which Ballista does not pass them on.
+impl ExtensionOptions for BloomlineOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key.strip_prefix("join_filters.") {
+            Some(key) => self.join_filters.set(key, value),
+            None => config_err!("there is no option bloomline.{key}"),
+        }
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let whole = |entry: ConfigEntry| ConfigEntry {
+            key: format!("bloomline.join_filters.{}", entry.key),
+            ..entry
+        };
+        self.join_filters.entries().into_iter().map(whole).collect()
+    }
+}
+
+extensions_options! {
     /// When a join filters itself: `SET bloomline.join_filters.…`.
     pub struct JoinFilterOptions {
         /// Whether joins filter themselves

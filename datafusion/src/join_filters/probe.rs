@@ -13,9 +13,7 @@ use arrow::record_batch::RecordBatch;
 use bloomline::BloomFilter;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::execution_plan::{
-    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
@@ -93,16 +91,12 @@ impl ExecutionPlan for JoinFilterExec {
         vec![&self.input, &self.keys]
     }
 
-    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
         let Ok([input, keys]) = <[Plan; 2]>::try_from(children) else {
             return internal_err!("{} has two children", self.name());
         };
         let options = self.options.clone();
         Ok(Arc::new(Self::new(input, keys, self.columns.clone(), self.expected_share, options)))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
     fn apply_expressions(
@@ -148,7 +142,9 @@ impl ExecutionPlan for JoinFilterExec {
         let (filter, keys, options) =
             (Arc::clone(&self.filter), Arc::clone(&self.keys), self.options.clone());
         let input = self.input.execute(partition, Arc::clone(&context))?;
-        let metrics = Metrics::new(&self.metrics, partition);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let [rows_in, rows_dropped, switched_off] = ["rows_in", "rows_dropped", "switched_off"]
+            .map(|name| MetricBuilder::new(&self.metrics).counter(name, partition));
         let (columns, schema, batch_size) =
             (self.columns.clone(), self.schema(), context.session_config().batch_size());
         let rows = async move {
@@ -162,6 +158,9 @@ impl ExecutionPlan for JoinFilterExec {
                 kept: BatchCoalescer::new(schema, batch_size)
                     .with_biggest_coalesce_batch_size(Some(batch_size / 2)),
                 metrics,
+                rows_in,
+                rows_dropped,
+                switched_off,
             })
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(rows).try_flatten())))
@@ -209,25 +208,6 @@ impl Filter {
     }
 }
 
-struct Metrics {
-    baseline: BaselineMetrics,
-    rows_in: Count,
-    rows_dropped: Count,
-    switched_off: Count,
-}
-
-impl Metrics {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
-        Self {
-            baseline: BaselineMetrics::new(metrics, partition),
-            rows_in: counter("rows_in"),
-            rows_dropped: counter("rows_dropped"),
-            switched_off: counter("switched_off"),
-        }
-    }
-}
-
 /// Rows since the share of kept ones was compared last.
 #[derive(Default)]
 struct Window {
@@ -244,7 +224,10 @@ struct Rows {
     options: JoinFilterOptions,
     window: Window,
     kept: BatchCoalescer,
-    metrics: Metrics,
+    metrics: BaselineMetrics,
+    rows_in: Count,
+    rows_dropped: Count,
+    switched_off: Count,
 }
 
 impl Rows {
@@ -262,8 +245,8 @@ impl Rows {
         }
         let found = BooleanArray::new(found, None);
         let kept = found.true_count();
-        self.metrics.rows_in.add(rows);
-        self.metrics.rows_dropped.add(rows - kept);
+        self.rows_in.add(rows);
+        self.rows_dropped.add(rows - kept);
         self.kept.push_batch_with_filter(batch, &found)?;
 
         self.window.rows += rows;
@@ -272,7 +255,7 @@ impl Rows {
             let window = std::mem::take(&mut self.window);
             if window.kept as f64 > self.options.max_share * window.rows as f64 {
                 self.filter = Arc::new(Filter::All);
-                self.metrics.switched_off.add(1);
+                self.switched_off.add(1);
             }
         }
         Ok(())
@@ -285,11 +268,11 @@ impl Stream for Rows {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Option<Self::Item>> {
         loop {
             if let Some(batch) = self.kept.next_completed_batch() {
-                return self.metrics.baseline.record_poll(Poll::Ready(Some(Ok(batch))));
+                return self.metrics.record_poll(Poll::Ready(Some(Ok(batch))));
             }
             let Some(input) = &mut self.input else { return Poll::Ready(None) };
             let next = ready!(input.poll_next_unpin(context));
-            let time = self.metrics.baseline.elapsed_compute().clone();
+            let time = self.metrics.elapsed_compute().clone();
             let _timer = time.timer();
             match next {
                 Some(batch) => batch.and_then(|batch| self.push(batch))?,

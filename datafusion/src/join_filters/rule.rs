@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::DataType;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -66,36 +66,23 @@ struct Side {
     is_shuffled: bool,
 }
 
-/// A filter of one side for the other.
-struct Choice {
-    to: usize,
-    side: Side,
-    filtered: Plan,
-    gain: f64,
-}
+/// What a filter saves, the way to the rows that it drops, and those rows.
+type Choice = (f64, Vec<usize>, Plan);
 
 impl Rule {
+    /// Adds the filter that saves most, if one pays.
     fn filter_sides(&self, plan: Plan) -> Result<Transformed<Plan>> {
-        let Some(choice) = self.choose(&plan)? else { return Ok(Transformed::no(plan)) };
-        let Choice { to, side, filtered, .. } = choice;
-        let path: Vec<usize> = std::iter::once(to).chain(side.path).collect();
-        Ok(Transformed::yes(replace(&plan, &path, filtered)?))
-    }
-
-    /// The filter that saves most, if one pays.
-    fn choose(&self, plan: &Plan) -> Result<Option<Choice>> {
-        let Some(join) = Join::of(plan) else { return Ok(None) };
-        let mut best: Option<Choice> = None;
+        let Some(join) = Join::of(&plan) else { return Ok(Transformed::no(plan)) };
+        let mut choices: Vec<Choice> = Vec::new();
         for keys in self.candidates(&join) {
             for to in [0, 1] {
-                if let Some(choice) = self.evaluate(plan, &join, &keys, to)?
-                    && best.as_ref().is_none_or(|best| choice.gain > best.gain)
-                {
-                    best = Some(choice);
-                }
+                choices.extend(self.evaluate(&plan, &join, &keys, to)?);
             }
         }
-        Ok(best)
+        match choices.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((_, path, filtered)) => Ok(Transformed::yes(replace(&plan, &path, filtered)?)),
+            None => Ok(Transformed::no(plan)),
+        }
     }
 
     /// Sets of keys to look up: each alone, and all together. Of each key its columns on both sides.
@@ -141,10 +128,8 @@ impl Rule {
         };
         let max_keys = self.options.max_keys();
         let build = Arc::new(JoinFilterBuildExec::new(source.plan, source.columns, max_keys));
-        let columns = side.columns.clone();
-        let filtered =
-            JoinFilterExec::new(Arc::clone(&side.plan), build, columns, share, self.options.clone());
-        Ok(Some(Choice { to, side, filtered: Arc::new(filtered), gain }))
+        let filtered = JoinFilterExec::new(side.plan, build, side.columns, share, self.options.clone());
+        Ok(Some((gain, [vec![to], side.path].concat(), Arc::new(filtered))))
     }
 
     /// Follows keys down from a join's input to the scan of their table, as far as it goes.
@@ -291,13 +276,8 @@ impl Broadcast {
         let bytes = statistics.total_byte_size.get_value().map(|&bytes| bytes as f64);
         Ok(match (bytes, rows) {
             (Some(bytes), _) => bytes < self.bytes,
-            (None, Some(rows)) => rows < self.rows && rows * width(&side.schema()) < self.bytes,
+            (None, Some(rows)) => rows < self.rows,
             (None, None) => false,
         })
     }
-}
-
-/// About how many bytes a row has.
-fn width(schema: &Schema) -> f64 {
-    schema.fields().iter().map(|field| field.data_type().primitive_width().unwrap_or(32) as f64).sum()
 }
