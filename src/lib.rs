@@ -103,7 +103,7 @@
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
-//! Dozens of filters of one size answer much faster in a [`bank::FilterBank`].
+//! From 16 filters of one size on, a [`bank::FilterBank`] of them answers faster.
 //!
 //! # Look up many keys in one filter
 //!

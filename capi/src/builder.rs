@@ -13,8 +13,8 @@ use crate::filter::Filter;
 
 /// Collects keys, then builds a filter of the right size, for example while writing an SSTable.
 ///
-/// Keeps 8 bytes per key until it is finished. You may insert a key any number of times; the filter's size follows from
-/// the distinct keys. A finished builder is empty and can be reused.
+/// Keeps 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
+/// of times; the filter's size follows from the distinct keys. A finished builder is empty and can be reused.
 pub struct Builder {
     builder: FilterBuilder,
     /// Those of the builder, which does not tell them.
