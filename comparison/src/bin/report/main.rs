@@ -1,4 +1,4 @@
-//! Writes the pages about performance: this machine's from saved measurements, and the summary from all machines'.
+//! Writes the page about performance from the measurements of all machines, and keeps this machine's.
 
 mod measured;
 mod page;
@@ -13,7 +13,7 @@ use clap::Parser;
 
 use crate::page::Page;
 
-/// Write docs/performance.md, the pages of machines in docs/performance/, and docs/plots/
+/// Write docs/performance.md and docs/plots/ from docs/performance/*.json, and this machine's file there
 #[derive(Parser)]
 struct Arguments {
     /// Measurements of this machine: the default build, the build for its CPU, the build with huge pages
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     if let [default, native, rest @ ..] = &measured[..] {
         let page = measured::page(default, native, rest.first());
         fs::write(directory.join(page.file() + ".json"), json(&page)?)?;
-        print!("{}", page.markdown());
+        print!("{}", page.targets());
     }
     for (file, text) in written(&Page::load_all(&directory)?) {
         fs::write(to.join(&file), text).with_context(|| format!("cannot write {file}"))?;
@@ -43,9 +43,7 @@ fn main() -> Result<()> {
 
 /// The generated files: their names in `docs` and their texts.
 fn written(pages: &[Page]) -> Vec<(String, String)> {
-    let mut files: Vec<_> =
-        pages.iter().map(|page| (format!("performance/{}.md", page.file()), page.markdown())).collect();
-    files.push(("performance.md".to_owned(), page::summary(pages)));
+    let mut files = vec![("performance.md".to_owned(), page::summary(pages))];
     files.extend(pages.first().map(plots::all).into_iter().flatten());
     files.push(plots::bits_by_rate());
     files
