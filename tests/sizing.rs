@@ -159,7 +159,7 @@ fn bits_by_level_match_the_documentation() {
     let [a, b, c, d, e] = bits;
     let equal = sizing::bits_per_key(sum / levels.len() as f64).unwrap();
     let text = format!(
-        "{a:.1}, {b:.1}, {c:.1}, {d:.1} and {e:.1} bits: {mean:.1} per key, where equal bits take {equal:.1}"
+        "{a:.1}, {b:.1}, {c:.1}, {d:.1} and {e:.1} bits, on average {mean:.1} per key. Equal bits for all levels would need {equal:.1}."
     );
     let page = include_str!("../docs/embedding.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&text), "{text}");

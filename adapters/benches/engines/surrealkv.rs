@@ -15,13 +15,10 @@ use tokio::runtime::Runtime;
 
 use crate::report::{Options, Row, Table, costs, microseconds, quartiles};
 
-const NOTE: &str = "Default options: blocks of 64 KiB without compression, a block cache of 32 MiB for data and \
-filters, partitions of 16 KiB. Databases were written in batches of 1,000 keys and compacted to the last level; \
-the system's file cache holds all tables. Read-only transactions, one thread; missing keys lie between \
-present ones. The time of a round is the median of 10 turns of 5,000 gets. Filter queries and false \
-positives were counted in a separate pass, with a get of each missing key. SurrealKV's `RibbonFilter` is \
-a blocked Bloom filter, in spite of its name. By their models, bloomline has 0.97 % at 10 bits per key \
-and 0.63 % at 11, and no Bloom filter has less than 0.82 % at 10.";
+const NOTE: &str = "Default options, with a block cache of 32 MiB for data and filters. Databases were written in \
+batches of 1,000 keys and compacted to the last level, and the system's file cache holds all tables. Gets are \
+read-only transactions on one thread, and missing keys lie between present ones. SurrealKV's `RibbonFilter` is a \
+blocked Bloom filter, in spite of its name.";
 
 type Policy = Option<Arc<dyn FilterPolicy>>;
 type Key = fn(u64) -> String;
@@ -52,7 +49,7 @@ fn rows(options: &Options, runtime: &Runtime, key: Key) -> Result<Vec<Row>> {
         ("none", None),
         ("SurrealKV's default, 10 bits per key", surrealkv::Options::default().filter_policy),
         ("SurrealKV's RibbonFilter, 10 bits per key", Some(Arc::new(RibbonFilter::new(10)))),
-        ("bloomline, 10 bits per key: equal bytes", bloomline(10.0)?),
+        ("bloomline, 10 bits per key, equal bytes", bloomline(10.0)?),
         ("bloomline, 11 bits per key", bloomline(11.0)?),
     ];
     let databases = filters
