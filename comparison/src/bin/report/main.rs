@@ -74,4 +74,14 @@ mod tests {
             assert!(fs::read_to_string(docs.join(&file)).unwrap() == text, "run the report again for {file}");
         }
     }
+
+    #[test]
+    fn the_readme_has_the_newest_figures() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let newest = &Page::load_all(&docs.join("performance")).unwrap()[0];
+        let readme = fs::read_to_string(docs.join("../README.md")).unwrap();
+        for text in newest.readme_rows().iter().chain([&newest.name, &newest.date]) {
+            assert!(readme.contains(text), "{text}");
+        }
+    }
 }

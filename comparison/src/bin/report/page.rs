@@ -145,6 +145,26 @@ impl Page {
         }));
         markdown(&rows)
     }
+
+    /// The rows of the README's table.
+    #[cfg(test)]
+    pub fn readme_rows(&self) -> Vec<String> {
+        let name_and_contender = [
+            ("**bloomline**", BLOOMLINE),
+            ("RocksDB", ROCKSDB),
+            ("`sbbf-rs-safe`", SBBF),
+            ("`fastbloom`", FASTBLOOM),
+        ];
+        let [bits, hash, ..] = AT_EQUAL_RATES;
+        let row = |(name, contender): (&str, &str)| {
+            let cells = [bits, hash, ("", BY_KEY, URLS)].map(|(_, table, column)| {
+                let figure = self.figure(table, contender, column);
+                figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"))
+            });
+            format!("| {name} | {} |", cells.join(" | "))
+        };
+        name_and_contender.map(row).into()
+    }
 }
 
 /// The page about all machines.
