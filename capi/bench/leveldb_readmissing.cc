@@ -200,13 +200,13 @@ void compare() {
   if (!sequential) add("bloomline, 9", our_policy(9));
 
   std::printf(
-      "\n## Gets, %s keys\n\n%zu %s. Values of %zu bytes compress to half;\n"
-      "filters have %.0f keys on average. Medians of %zu rounds of %zu gets of each kind; in brackets, the ratio to\n"
-      "LevelDB's own filter in the same round.\n\n"
+      "\n## Gets, %s keys\n\n%zu %s. Values of %zu bytes compress to half,\n"
+      "and filters have %.0f keys on average. Medians of %zu rounds of %zu gets of each kind, with the ratio to LevelDB's\n"
+      "own filter in the same round in brackets.\n\n"
       "| block cache | filter | bits per key | FPR | blocks read per missing get | missing get, ns | present get, ns |\n"
       "|---|---|---:|---:|---:|---:|---:|\n",
       sequential ? "sequential" : "random", n_keys,
-      sequential ? "even numbers of 16 digits as keys; missing keys are the odd numbers" : "random keys of 16 bytes",
+      sequential ? "even numbers of 16 digits as keys, where missing keys are the odd numbers" : "random keys of 16 bytes",
       kValue, static_cast<double>(n_keys) / static_cast<double>(contenders[kBuiltIn].n_filters), kRounds, kGets);
   for (const bool large : {false, true}) {
     const size_t capacity = large ? 400 * n_keys : 8 << 20;

@@ -73,7 +73,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
             local.push(store);
         }
         let note = format!(
-            "{RUNS} sorted runs of {FLUSHES_IN_RUN} flushes each, and {L0} SSTs in L0: a missing get queries {} filters. \
+            "{RUNS} sorted runs of {FLUSHES_IN_RUN} flushes each, and {L0} SSTs in L0, so a missing get queries {} filters. \
              Filters and indexes are cached, but data blocks are not, as in a database much larger than its cache.",
             RUNS + L0
         );
