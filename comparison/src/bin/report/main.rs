@@ -63,6 +63,9 @@ fn json(page: &Page) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH};
+    use bloomline_comparison::results::{ABSENT, BY_KEY};
+
     use super::*;
 
     #[test]
@@ -82,6 +85,37 @@ mod tests {
         let readme = fs::read_to_string(docs.join("../README.md")).unwrap();
         for text in newest.readme_rows().iter().chain([&newest.name, &newest.date]) {
             assert!(readme.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_quote_the_measured_figures() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let pages = Page::load_all(&docs.join("performance")).unwrap();
+        let figure = |machine: &str, contender: &str, table: &str, column: &str| {
+            let page = pages.iter().find(|page| page.name == machine).expect("a machine");
+            page.figure(table, contender, column).expect("a figure")
+        };
+        let bloomline = |table, column| figure("AMD Zen 4", BLOOMLINE, table, column);
+        let hashing = |shape| 100.0 * (1.0 - bloomline(ABSENT, "1 MiB") / bloomline(BY_KEY, shape));
+        let at_1_gib = |contender| figure("AMD Zen 5", contender, ABSENT, "1 GiB");
+        let (of_16_bytes, of_urls) = (hashing("16 bytes, 1 MiB"), hashing("lengths of URLs, 1 MiB"));
+        let banks = fs::read_to_string(docs.join("banks.md")).unwrap();
+        let row = banks.lines().find_map(|line| line.strip_prefix("| 1024 of 64 KiB | ")).expect("a row");
+        let [_, _, one_by_one, _, bank, ..] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        for (page, text) in [
+            ("embedding.md", format!("{of_16_bytes:.0}% for keys of 16 bytes, and {of_urls:.0}% for URLs")),
+            ("embedding.md", format!("in {bank} ns, where `which_contain` needs {one_by_one}")),
+            ("tuning.md", format!("{:.0} ns at 1 GiB", at_1_gib(BLOOMLINE))),
+            ("tuning.md", format!("a key costs {:.1} ns", at_1_gib(BLOOMLINE_BATCH))),
+            ("adopting.md", format!("which is {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
+            ("performance/modelled.md", format!("[{:.2} ns]", bloomline(ABSENT, "16 KiB"))),
+        ] {
+            let words = fs::read_to_string(docs.join(page)).unwrap().replace(',', "");
+            let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&text.replace(',', "")), "{page}: {text}");
         }
     }
 }

@@ -99,7 +99,8 @@ impl Page {
         self.tables.iter().chain(&self.plotted).find(|table| table.title == title)
     }
 
-    fn figure(&self, table: &str, contender: &str, column: &str) -> Option<f64> {
+    /// A median of a table.
+    pub fn figure(&self, table: &str, contender: &str, column: &str) -> Option<f64> {
         let (row, column) = if table == BY_KEY { (column, contender) } else { (contender, column) };
         let table = self.table(table)?;
         let column = table.columns.iter().position(|other| other == column)?;
