@@ -45,7 +45,6 @@ using Series = std::vector<double>;
 struct Measured {
   // Of each form, in percent.
   Series rates[std::size(kForms)];
-  Series bytes;
 };
 
 double rate(const leveldb::FilterPolicy &policy, const Form &form, size_t n_keys, std::string *filter) {
@@ -75,7 +74,6 @@ Measured measure(const Policy &policy) {
     for (size_t form = 0; form < std::size(kForms); ++form) {
       measured.rates[form].push_back(rate(*policy, kForms[form], n_keys, &filter));
     }
-    measured.bytes.push_back(static_cast<double>(filter.size()));
   }
   return measured;
 }
@@ -123,8 +121,8 @@ int main(int argc, char **argv) {
   const Measured theirs = measure(their_policy()), ours = measure(our_policy());
   std::printf("| keys per filter ");
   for (const Form &form : kForms) std::printf("| LevelDB: %s ", form.name);
-  std::printf("| bloomline: all four | LevelDB, bytes | bloomline, bytes |\n|---:");
-  for (size_t column = 0; column < std::size(kForms) + 3; ++column) std::printf("|---:");
+  std::printf("| bloomline: all four |\n|---:");
+  for (size_t column = 0; column < std::size(kForms) + 1; ++column) std::printf("|---:");
   std::printf("|\n");
   const auto row = [&](const std::string &name, auto value) {
     std::printf("| %s ", name.c_str());
@@ -132,7 +130,7 @@ int main(int argc, char **argv) {
     Series all;
     for (const Series &rates : ours.rates) all.push_back(value(rates));
     const auto [low, high] = std::minmax_element(all.begin(), all.end());
-    std::printf("| %.2f to %.2f%% | %.0f | %.0f |\n", *low, *high, value(theirs.bytes), value(ours.bytes));
+    std::printf("| %.2f to %.2f%% |\n", *low, *high);
   };
   for (const size_t keys : {8, 32, 128, 256}) {
     row(std::to_string(keys), [&](const Series &series) { return series[keys - kFewest]; });
