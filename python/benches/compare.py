@@ -108,10 +108,10 @@ class Library:
     # What integers must be turned into; the time for it is not counted.
     int_type: type = int
 
-    def label(self, kind):
-        if self.distribution != "bloomline":
-            return self.name
-        return "bloomline, list" if not self.column else f"bloomline, {'numpy' if kind == 'int64' else 'Arrow'}"
+    def label(self, n_keys):
+        if self.distribution == "bloomline":
+            return "bloomline, numpy and Arrow" if self.column else "bloomline, lists"
+        return self.name if self.nth == 1 else f"{self.name} ({n_keys:,})"
 
     def keys(self, kind, column):
         if self.column:
@@ -231,8 +231,7 @@ def compare(kind, libraries, n_keys):
         n = n_keys // library.nth // ROUNDS * ROUNDS
         rows.append(
             {
-                "label": library.label(kind),
-                "keys": n,
+                "label": library.label(n),
                 "ns": {phase: median(all[i]) for phase, all in times.items()},
                 "ratio": {phase: median(b / a for a, b in zip(all[0], all[i])) for phase, all in times.items()},
                 "bits_per_key": library.size_bytes(filters[i]) * 8 / (n_keys // library.nth),
@@ -386,18 +385,17 @@ def table_of_targets(results, growth, column_bytes, single):
     return lines
 
 
-PHASES = {"update": "build, ns", "present": "present, ns", "absent": "absent, ns"}
+PHASES = ["update", "present", "absent"]
 
 
-def table_of_libraries(rows):
-    columns = ["filter", "keys", *PHASES.values(), "bits per key", "FPR"]
+def table_of_libraries(tables):
+    """A row for each library, with the figures of both kinds of keys."""
+    columns = ["filter (keys)", *PHASES, "bits per key", "FPR, %"]
     lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
-    for row in rows:
-        times = (f"{nanoseconds(row['ns'][phase])} ({row['ratio'][phase]:,.1f})" for phase in PHASES)
-        lines.append(
-            f"| {row['label']} | {row['keys']:,} | {' | '.join(times)} | {row['bits_per_key']:.2f} | "
-            f"{100 * row['fpr']:.2f}% |"
-        )
+    for rows in zip(*tables.values()):
+        times = ("/".join(nanoseconds(row["ns"][phase]) for row in rows) for phase in PHASES)
+        fpr = "/".join(f"{100 * row['fpr']:.2f}" for row in rows)
+        lines.append(f"| {rows[0]['label']} | {' | '.join(times)} | {rows[0]['bits_per_key']:.2f} | {fpr} |")
     return lines
 
 
@@ -448,15 +446,15 @@ def main():
         "",
         "## Many keys",
         "",
-        "Filters for the given number of keys, at 1%, are filled. Then as many present and as many absent keys are",
-        "looked up. Slow libraries get fewer keys and so a smaller filter, which is faster. In parentheses is the time",
-        "divided by the first row's. The libraries get lists of Python objects, made before the clock starts, in",
-        "their fastest documented way. pyprobables gets the digits of integers. By default, rbloom and abloom use",
-        "Python's hash, which for str differs from process to process. Sizes are as the libraries report them.",
+        f"Filters for {n_keys:,} keys at 1% are filled, then as many present and as many absent keys are looked up.",
+        "Times are nanoseconds per key, of integers of 64 bits/text of 24 bytes. Slow libraries get fewer keys, in",
+        "brackets, and so a smaller filter, which is faster. Each library gets lists of Python objects, made before",
+        "the clock starts, in its fastest documented way. pyprobables gets the digits of integers. By default, rbloom",
+        "and abloom use Python's hash, which for str differs from process to process. Sizes are as the libraries report",
+        "them.",
+        "",
+        *table_of_libraries(tables),
     ]
-    for kind, rows in tables.items():
-        heading = "Integers, 64 bits" if kind == "int64" else "Text, 24 bytes"
-        lines += ["", f"### {heading}", "", *table_of_libraries(rows)]
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "compare.md").write_text("\n".join([*lines, ""]))
 
