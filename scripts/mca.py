@@ -3,7 +3,7 @@
 
 mca.py DIR    has a folder for each target, with the assembly of bloomline and of the probe crate.
 
-The order of the instructions alone can change the simulated cycles by 3 %, so look at the bound, too.
+The order of the instructions alone can change the simulated cycles by 3%, so look at the bound, too.
 """
 
 import json

@@ -10,7 +10,7 @@ use common::errors::error;
 
 /// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
 /// language, written before the crate. The second is from the table that the design started from. Its model treated the
-/// lanes of a block as independent, which is exact at k = 8 and up to 1.4 % off elsewhere.
+/// lanes of a block as independent, which is exact at k = 8 and up to 1.4% off elsewhere.
 const FPRS: [(f64, u32, f64, f64); 12] = [
     (8.0, 5, 2.343_13, 2.344),
     (10.0, 6, 0.972_68, 0.978),

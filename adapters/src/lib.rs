@@ -88,7 +88,7 @@ impl Bloomline {
         }
     }
 
-    /// A policy of `bits_per_key` for each distinct key: 10 for 1 % false positives.
+    /// A policy of `bits_per_key` for each distinct key: 10 for 1% false positives.
     ///
     /// # Errors
     ///

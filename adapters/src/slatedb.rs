@@ -209,7 +209,7 @@ impl BloomlineStandard {
     /// The name that SSTs store. Their filters are standalone bytes.
     pub const NAME: &str = "bloomline.Standard2";
 
-    /// A policy of `bits_per_key` for each distinct key: 10 for 0.8 % false positives.
+    /// A policy of `bits_per_key` for each distinct key: 10 for 0.8% false positives.
     ///
     /// # Errors
     ///

@@ -274,7 +274,7 @@ def against_rust(libraries, n_keys, folder):
     ints = int_keys(0, n_keys)
     columns = {"int64": ints, "text": text_column(ints)}
     ours = libraries[0]
-    # Filters of 1 MiB with 10 bits for each key, about 1 %, and one for all keys, empty.
+    # Filters of 1 MiB with 10 bits for each key, about 1%, and one for all keys, empty.
     n_small = 838_860
     files = {job: folder / job.replace(" ", "-") for job in ["int64 contains", "text contains", "int64 update"]}
     for kind, column in columns.items():

@@ -406,8 +406,8 @@ combining_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present". A lookup reads one cache line.
     ///
     /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
-    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key; the size is rounded up, by at most
-    /// 1 % or one block, so that the filter can be folded.
+    /// fpr: the false-positive rate with that many keys. 1% takes 9.9 bits per key; the size is rounded up, by at most
+    /// 1% or one block, so that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, sized by (Sizing.foldable), {
         /// Opens a file that `save` or the command line wrote.
@@ -522,7 +522,7 @@ sized_filter_class! {
 
 uniting_filter_class! {
     /// Several filters of blocks, called modules, that must all have a key: fewer bits than a BloomFilter for the same
-    /// false-positive rate, for rates of 0.1 % and below. A lookup of an absent key mostly reads one cache line, and of a
+    /// false-positive rate, for rates of 0.1% and below. A lookup of an absent key mostly reads one cache line, and of a
     /// present key one line of each module.
     ///
     /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.

@@ -23,12 +23,12 @@ use crate::standalone;
 /// [`BloomFilter`](crate::BloomFilter).
 ///
 /// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than others. With
-/// modules, a block that is too full in one module is made up for by the others. A false-positive rate of 0.01 % costs
+/// modules, a block that is too full in one module is made up for by the others. A false-positive rate of 0.01% costs
 /// 22.1 bits per key in one module and 19.5 in three; a standard filter needs 19.2. A lookup of an absent key reads one
 /// cache line, and another one only if the first module has the key by mistake, once in ten or more times. A lookup of
 /// a present key reads one line of each module.
 ///
-/// So use it for a rate of 0.1 % or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
+/// So use it for a rate of 0.1% or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
 /// compares the costs.
 ///
 /// Keys and their hashes are those of every other filter. A module's hash is made from the key's hash, as
@@ -60,7 +60,7 @@ impl ModularBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up to
     /// [`MAX_MODULES`] modules.
     ///
-    /// The size is one that [can be folded](ModularSizing::foldable), at most 1 % or one block of each module larger than
+    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger than
     /// [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
     /// [`with_sizing`](Self::with_sizing).
     ///
