@@ -18,20 +18,20 @@ use crate::memory::OutOfMemory;
 use crate::sizing::{MAX_MODULES, MOST_MODULES, ModularSizing};
 use crate::standalone;
 
-/// Several filters of blocks, called **modules**, that must all have a key: nearly the bits of a
-/// [`StandardBloomFilter`](crate::variants::StandardBloomFilter), at nearly the speed of a
+/// Several filters of blocks, called **modules**, that must all have a key. They need hardly more bits than a
+/// [`StandardBloomFilter`](crate::variants::StandardBloomFilter), and for absent keys hardly more time than a
 /// [`BloomFilter`](crate::BloomFilter).
 ///
-/// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than others. With
-/// modules, a block that is too full in one module is made up for by the others. A false-positive rate of 0.01% costs
-/// 22.1 bits per key in one module and 19.5 in three; a standard filter needs 19.2. A lookup of an absent key reads one
-/// cache line, and another one only if the first module has the key by mistake, once in ten or more times. A lookup of
-/// a present key reads one line of each module.
+/// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than the average. A
+/// block that is too full in one module rarely is in the next. So a false-positive rate of 0.01% costs 22.1 bits per key
+/// in one module, but 19.5 in three, where a standard filter needs 19.2. A lookup of an absent key reads one cache line,
+/// and a second one only if the first module has the key by mistake, once in ten or more times. A lookup of a present
+/// key reads one line of each module.
 ///
 /// So use it for a rate of 0.1% or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
 /// compares the costs.
 ///
-/// Keys and their hashes are those of every other filter. A module's hash is made from the key's hash, as
+/// Keys and their hashes are the same as in every filter. A module's hash is made from the key's hash, as
 /// [`format`](mod@crate::format) specifies. The model of a block's rate is that of Putze, Sanders and Singler ("Cache-,
 /// hash- and space-efficient Bloom filters", 2007). ElasticBF (Zhang and others, 2018) and SHaMBa (2022) divide filters
 /// into modules to keep only some of them in memory, which a [`ModularView`] supports, too.
@@ -50,7 +50,7 @@ use crate::standalone;
 /// ```
 #[derive(Clone)]
 pub struct ModularBloomFilter {
-    /// All modules, one after another. Not for keys: each module has another hash.
+    /// All modules, one after another. Not for keys, because each module has a hash of its own.
     pub(crate) all: BloomFilter,
     /// Of each module.
     pub(crate) n_blocks: usize,
@@ -165,7 +165,7 @@ impl ModularBloomFilter {
     }
 
     /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before, and with
-    /// few others: at most those whose bits in the first module were all set.
+    /// a few more, at most those whose bits in the first module were all set.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], mut on_unchanged: impl FnMut(u64)) {
         let BloomFilter { blocks, k, kernel, keys, .. } = &mut self.all;
         if hashes.len() < SHORT && blocks.len() != self.n_blocks {
@@ -192,8 +192,8 @@ impl ModularBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
-    /// the key, and reads one cache line of the first module, then of the others as long as all before them have the
-    /// key, and does not allocate.
+    /// the key, and reads one cache line of the first module, then of each further one as long as all before it have
+    /// the key. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
