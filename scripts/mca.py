@@ -85,7 +85,7 @@ def main(folder):
             loop = shortest_loop(Path(folder, target), path, register)
             if not loop:
                 sys.exit(f"FAILED {kernel} {row}: {path} has no loop without calls, divisions and panics")
-            cells = ["{:.1f} / {:.1f}".format(*modelled(target, cpu, *loop)) for cpu in cpus.split(" | ")]
+            cells = ["{:.1f}/{:.1f}".format(*modelled(target, cpu, *loop)) for cpu in cpus.split(" | ")]
             print(f"| {row} | {' | '.join(cells)} |")
 
 

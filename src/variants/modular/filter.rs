@@ -23,10 +23,10 @@ use crate::standalone;
 /// [`BloomFilter`](crate::BloomFilter).
 ///
 /// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than the average. A
-/// block that is too full in one module rarely is in the next. So a false-positive rate of 0.01% costs 22.1 bits per key
-/// in one module, but 19.5 in three, where a standard filter needs 19.2. A lookup of an absent key reads one cache line,
-/// and a second one only if the first module has the key by mistake, once in ten or more times. A lookup of a present
-/// key reads one line of each module.
+/// block that is too full in one module rarely is in the next. So a false-positive rate of 0.01% costs 22.1 bits per
+/// key in one module, but 19.5 in three, where a standard filter needs 19.2. A lookup of an absent key reads one cache
+/// line, and a second one only if the first module has the key by mistake, once in ten or more times. A lookup of a
+/// present key reads one line of each module.
 ///
 /// So use it for a rate of 0.1% or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
 /// compares the costs.
