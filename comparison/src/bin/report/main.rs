@@ -63,8 +63,8 @@ fn json(page: &Page) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH};
-    use bloomline_comparison::results::{ABSENT, BY_KEY};
+    use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES};
+    use bloomline_comparison::results::{ABSENT, AT_RATES, BY_KEY};
 
     use super::*;
 
@@ -100,17 +100,35 @@ mod tests {
         let hashing = |shape| 100.0 * (1.0 - bloomline(ABSENT, "1 MiB") / bloomline(BY_KEY, shape));
         let at_1_gib = |contender| figure("AMD Zen 5", contender, ABSENT, "1 GiB");
         let (of_16_bytes, of_urls) = (hashing("16 bytes, 1 MiB"), hashing("lengths of URLs, 1 MiB"));
+        let at_rate =
+            |contender, rate: usize, column| figure("AMD Zen 4", contender, AT_RATES[rate].0, column);
+        let more_bits = at_rate(BLOOMLINE, 0, "bits per key") / at_rate(FASTBLOOM, 0, "bits per key") - 1.0;
+        let of_modules = |column| at_rate(MODULES, 1, column) / at_rate(BLOOMLINE, 1, column);
         let banks = fs::read_to_string(docs.join("banks.md")).unwrap();
-        let row = banks.lines().find_map(|line| line.strip_prefix("| 1024 of 64 KiB | ")).expect("a row");
-        let [_, _, one_by_one, _, bank, ..] = row.split(" | ").collect::<Vec<_>>()[..] else {
-            panic!("{row}")
-        };
+        let rows: Vec<Vec<_>> = banks
+            .lines()
+            .filter_map(|line| line.strip_prefix("| "))
+            .map(|line| line.split(" | ").collect())
+            .filter(|row: &Vec<_>| row[0].ends_with("iB"))
+            .collect();
+        let row = rows.iter().find(|row| row[0] == "1024 of 64 KiB").expect("a row");
+        let (one_by_one, bank) = (row[3], row[5]);
+        let of_prefetches =
+            rows.iter().map(|row| row[4].parse::<f64>().unwrap() / row[3].parse::<f64>().unwrap());
+        let (gain, cost) = of_prefetches.fold((0.0, 0.0), |(gain, cost), ratio| {
+            (f64::max(gain, 1.0 - ratio), f64::max(cost, ratio - 1.0))
+        });
         for (page, text) in [
             ("embedding.md", format!("{of_16_bytes:.0}% for keys of 16 bytes, and {of_urls:.0}% for URLs")),
             ("embedding.md", format!("in {bank} ns, where `which_contain` needs {one_by_one}")),
             ("tuning.md", format!("{:.0} ns at 1 GiB", at_1_gib(BLOOMLINE))),
             ("tuning.md", format!("a key costs {:.1} ns", at_1_gib(BLOOMLINE_BATCH))),
+            ("tuning.md", format!("gains at most {:.0}%", 100.0 * gain)),
+            ("tuning.md", format!("it costs up to {:.0}%", 100.0 * cost)),
+            ("tuning.md", format!("an absent key costs {:.1} times as much", of_modules("absent, 500,000"))),
+            ("tuning.md", format!("a present key {:.1} times", of_modules("present, 500,000"))),
             ("adopting.md", format!("which is {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
+            ("adopting.md", format!("expect {:.0}% more bits per key", 100.0 * more_bits)),
             ("performance/modelled.md", format!("[{:.2} ns]", bloomline(ABSENT, "16 KiB"))),
         ] {
             let words = fs::read_to_string(docs.join(page)).unwrap().replace(',', "");
