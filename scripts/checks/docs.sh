@@ -18,13 +18,13 @@ links() {
 
 ## docs                        a website of all pages and the crate's documentation, left in target/site
 docs() {
-    local target=${CARGO_TARGET_DIR:-$root/target} folder=$scratch/pages
+    local target=${CARGO_TARGET_DIR:-$root/target} folder=$scratch/pages files
     install_cargo mdbook || { skip "the site" "mdbook could not be installed"; return; }
     links
-    # Only what the site has, because mdbook copies each file that is not a page.
+    # The pages and what they link to, because mdbook would copy all files of the repository.
     mkdir "$folder"
-    git ls-files -z '*.md' '*.svg' book.toml docs/theme LICENSE-* capi/{examples,include} examples js/{page,src} |
-        xargs -0 cp --parents -t "$folder"
+    files=('*.md' '*.svg' book.toml docs/theme capi/{examples,include} datafusion/ballista/src examples java/bench js/{page,src})
+    git ls-files -z "${files[@]}" | xargs -0 cp --parents -t "$folder"
     cp js/page/page.js "$folder/js/page" || skip "the sizing page" "scripts/check js has not built it"
     rm -rf "$target/site"
     step mdbook build --dest-dir "$target/site" "$folder"
