@@ -103,7 +103,7 @@ void plot(const char *path, const Series &theirs, const Series &ours) {
   for (const std::string percent : {"0.1", "1", "10", "100"}) {
     const double y = y_of(std::stod(percent));
     svg << "<path d='M60 " << y << "H740' stroke='#DDDDDD'/>\n";
-    text(52, y + 4, "end", ink, percent + " %");
+    text(52, y + 4, "end", ink, percent + "%");
   }
   for (const size_t keys : {8, 32, 64, 96, 128, 160, 192, 224, 256}) {
     text(x_of(keys), 326, "middle", ink, std::to_string(keys));
