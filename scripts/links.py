@@ -3,6 +3,7 @@
 
 links.py markdown          in the Markdown files under version control, whose code blocks must be tagged or doctests
 links.py rustdoc FOLDER    in the crate's pages that `cargo doc` has written to FOLDER
+links.py site FOLDER       in the pages that mdbook has written to FOLDER
 """
 
 import re
@@ -76,8 +77,17 @@ def markdown(root):
 
 
 def rustdoc(root):
+    return html(root, root.glob("bloomline/**/*.html"))
+
+
+def site(root):
+    # What cargo doc wrote is checked by itself.
+    return html(root, (path for path in root.rglob("*.html") if root / "api" not in path.parents))
+
+
+def html(root, paths):
     pages = {}
-    for path in sorted(root.glob("bloomline/**/*.html")):
+    for path in sorted(paths):
         links = set(re.findall(r"<(?:a|img)\b[^>]*?\b(?:href|src)=\"([^\"]+)\"", path.read_text()))
         # rustdoc percent-encodes some ids.
         ids = {unquote(found) for found in re.findall(r"\bid=\"([^\"]+)\"", path.read_text())}
@@ -87,5 +97,5 @@ def rustdoc(root):
 
 if __name__ == "__main__":
     root = Path(*sys.argv[2:]).resolve()
-    faults = {"markdown": markdown, "rustdoc": rustdoc}[sys.argv[1]](root)
+    faults = {"markdown": markdown, "rustdoc": rustdoc, "site": site}[sys.argv[1]](root)
     sys.exit("\n".join(faults).replace(f"{root}/", "") or None)

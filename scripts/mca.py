@@ -3,7 +3,7 @@
 
 mca.py DIR    has a folder for each target, with the assembly of bloomline and of the probe crate.
 
-The order of the instructions alone can change the simulated cycles by 3 %, so look at the bound, too.
+The order of the instructions alone can change the simulated cycles by 3%, so look at the bound, too.
 """
 
 import json
@@ -85,7 +85,7 @@ def main(folder):
             loop = shortest_loop(Path(folder, target), path, register)
             if not loop:
                 sys.exit(f"FAILED {kernel} {row}: {path} has no loop without calls, divisions and panics")
-            cells = ["{:.1f} / {:.1f}".format(*modelled(target, cpu, *loop)) for cpu in cpus.split(" | ")]
+            cells = ["{:.1f}/{:.1f}".format(*modelled(target, cpu, *loop)) for cpu in cpus.split(" | ")]
             print(f"| {row} | {' | '.join(cells)} |")
 
 

@@ -155,7 +155,7 @@ impl AtomicBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
+    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
         let other = other.into();

@@ -19,9 +19,9 @@ use crate::variants::ModularBloomFilter;
 
 /// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
-/// Uses 8 bytes per key until it is finished. You may insert a key any number of times, because the size depends on the
-/// distinct keys. Repeats in a row are free. Other repeats cost some 40 bytes each while the filter is made. A finished
-/// builder is empty and can be used again.
+/// Uses 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number of
+/// times, because the size depends on the distinct keys. Repeats in a row are free. Other repeats cost some 40 bytes each
+/// while the filter is made. A finished builder is empty and can be used again.
 ///
 /// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The
 /// methods that return a `Result` leave the builder as it was, but for the first keys of a batch.

@@ -110,8 +110,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
-    /// build's, or if memory for the copy cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if the keys were hashed by a different function
+    /// than this build's, or if memory for the copy cannot be allocated.
     ///
     /// # Examples
     ///
@@ -289,7 +289,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
+    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
     ///
     /// # Examples
     ///
@@ -328,7 +328,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of blocks, k or seed. Nothing is changed then.
+    /// If the filters differ in the number of blocks, k or seed. Then nothing is changed.
     pub fn intersect_with<'a>(&mut self, other: impl Into<BloomView<'a>>) -> Result<(), MismatchError> {
         self.combine(other.into(), |ours, theirs| ours & theirs)
     }

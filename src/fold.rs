@@ -18,8 +18,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Nothing
-    /// is changed then.
+    /// If `factor` does not divide the number of blocks, or memory for the folded filter cannot be allocated. Then
+    /// nothing is changed.
     ///
     /// # Examples
     ///
@@ -48,7 +48,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Nothing is changed then.
+    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Then nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();

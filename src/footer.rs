@@ -68,7 +68,7 @@ impl StandaloneFooter {
     /// # Errors
     ///
     /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
-    /// of another version or has reserved bytes that are not zero, or if another hash placed the keys.
+    /// of a different version or has reserved bytes that are not zero, or if another hash placed the keys.
     /// [`DecodeError::Magic`] for a scalable or modular filter, a frontier or a bank, whose footers have other fields:
     /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -68,8 +68,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than
-    /// this build's.
+    /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
+    /// than this build's.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| BloomView::from_standalone(bytes))
@@ -80,8 +80,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
-    /// function than this build's.
+    /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
+    /// different function than this build's.
     pub fn from_standalone_unverified(bytes: B) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| BloomView::from_standalone_unverified(bytes))
     }

@@ -80,8 +80,8 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than
-    /// this build's.
+    /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
+    /// than this build's.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let view = Self::from_standalone_unverified(bytes)?;
@@ -96,8 +96,8 @@ impl<'a> BloomView<'a> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, if their footer is damaged or of another version, or if the keys were hashed by another
-    /// function than this build's.
+    /// If the bytes were cut, if their footer is damaged or of a different version, or if the keys were hashed by a
+    /// different function than this build's.
     pub fn from_standalone_unverified(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (lanes, k, footer) = standalone::read_standalone(bytes)?;
         let (kernel, seed) = (Kernel::active(), Seed::new(footer.seed));

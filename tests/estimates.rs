@@ -98,7 +98,7 @@ fn errors(estimate: Option<KeyEstimate>, keys: u64) -> f64 {
     (estimate.keys as f64 - keys as f64) / estimate.standard_error
 }
 
-/// Asserts that the estimate is within four standard errors. Where the errors are small enough, callers also check 2 %.
+/// Asserts that the estimate is within four standard errors. Where the errors are small enough, callers also check 2%.
 #[track_caller]
 fn assert_about(estimate: Option<KeyEstimate>, keys: u64, what: &str) {
     let errors = errors(estimate, keys);

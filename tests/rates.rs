@@ -100,7 +100,7 @@ impl Filters {
 }
 
 /// Asserts that the bits have the false-positive rate of the model, and lookups that of the bits, within four standard
-/// errors. At low rates this says more than lookups alone would: for an error of 1 % they would have to find ten
+/// errors. At low rates this says more than lookups alone would: for an error of 1% they would have to find ten
 /// thousand false positives.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, false_positives: f64) {
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;

@@ -285,7 +285,7 @@ fn ratio(sizing: StandardSizing, keys: u64, filters: u64, lookups: u64) -> f64 {
     ratio
 }
 
-/// Asserts that the measured false-positive rate is within 2 % plus three standard errors of the model's, on both
+/// Asserts that the measured false-positive rate is within 2% plus three standard errors of the model's, on both
 /// sides.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, lookups: u64) {
     let sizing = StandardSizing::new((keys as f64 * bits_per_key) as u64, k).unwrap();

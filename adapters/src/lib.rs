@@ -10,7 +10,7 @@
 //! What each engine needs besides is written at [`Bloomline`]'s implementation of that engine's `FilterPolicy`.
 //!
 //! Each table stores the name of the policy that created its filters. An engine reads tables of other policies without
-//! their filters; when it rewrites such a table, the table gets bloomline's.
+//! their filters. When it rewrites such a table, the table gets bloomline's.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(any(feature = "rusty-leveldb", feature = "slatedb", feature = "sstable", feature = "surrealkv")),
@@ -88,7 +88,7 @@ impl Bloomline {
         }
     }
 
-    /// A policy of `bits_per_key` for each distinct key: 10 for 1 % false positives.
+    /// A policy of `bits_per_key` for each distinct key, such as 10 for 1% false positives.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Bloomline {
     }
 
     /// How many lookups got bytes that are not a filter, and so had to answer "possibly present". More than 0 means
-    /// that filters are damaged or of another format, or that memory ran out while one was built or opened.
+    /// that filters are damaged or have an unknown format, or that memory ran out while one was built or opened.
     pub fn unusable_filters(&self) -> u64 {
         self.unusable.get()
     }

@@ -51,27 +51,27 @@ use crate::{Bloomline, Unusable};
 /// A compactor inside a database (`with_compactor_builder`, or by default) has the policies of the database, whatever
 /// its own builder says.
 ///
-/// To notice, look at SlateDB's metrics (`with_metrics_recorder`): if `slatedb.db.sst_filter_negative_count` and
+/// To notice, look at SlateDB's metrics (`with_metrics_recorder`). If `slatedb.db.sst_filter_negative_count` and
 /// `slatedb.db.sst_filter_positive_count`, labelled `kind=point`, stay at 0 while `slatedb.db.request_count`, labelled
-/// `op=get`, grows, no filter is used; for prefix scans, look at `kind=prefix`. If some SSTs lack the filter, they grow
+/// `op=get`, grows, no filter is used. For prefix scans, look at `kind=prefix`. If some SSTs lack the filter, they grow
 /// more slowly than gets × SSTs. SlateDB also logs the warning `unknown filter policy '…' in SST, skipping` when it
 /// loads such an SST's filters. [`unusable_filters`](Bloomline::unusable_filters) stays at 0, because bloomline never
 /// sees them.
 ///
 /// A cache remembers a dropped filter as "no filter", for all that share it under one `db_cache_id`, and if it is on
-/// disk, for ever. After you have added the policy, empty it or open it with another `db_cache_id`.
+/// disk, for ever. After you have added the policy, empty it or open it with a new `db_cache_id`.
 ///
 /// # An existing database
 ///
 /// SSTs with SlateDB's own filters are read without them until a compaction rewrites them. To use both, register both:
 /// `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so take out the
-/// second when the old SSTs are compacted. Do the same to change the extractor or whole-key filtering: the policy's name
-/// changes, too.
+/// second when the old SSTs are compacted. Do the same to change the extractor or whole-key filtering, because that
+/// changes the policy's name, too.
 ///
 /// # Bits per key
 ///
 /// A missing get queries a filter of each SST in L0 and of each sorted run, and a false positive costs it a read of the
-/// object store, beside which lookups take no time. So choose by false positives: bloomline needs 10.3 bits per key for
+/// object store, beside which lookups cost nothing. So choose by false positives. bloomline needs 10.3 bits per key for
 /// as many as SlateDB's own filter has with 10, and 15.6 for an eighth of them. [`BloomlineStandard`] has fewer for the
 /// same bytes.
 ///
@@ -108,7 +108,7 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-/// For SlateDB only. Other engines ignore these settings: their filters have whole keys.
+/// For SlateDB only. Other engines ignore these settings, and their filters have whole keys.
 impl Bloomline {
     /// SlateDB keeps opened filters, and an [`OwnedView`] opens those of one module.
     fn of_one_module(&self) -> FilterPolicy {
@@ -117,9 +117,9 @@ impl Bloomline {
 
     /// Adds the prefix of each key to the filters, so that `scan_prefix` skips SSTs without the prefix.
     ///
-    /// Use SlateDB's [`PrefixExtractor`]s. A prefix takes as many bits as a key, once per SST. Without an extractor, a
-    /// prefix scan uses no filter: with 32 SSTs and 5 ms a read, a scan of an absent prefix takes 50 ms instead of 1.6
-    /// (AMD EPYC Zen 5, 2026-11-23; `examples/slatedb_prefixes.rs`).
+    /// Use SlateDB's [`PrefixExtractor`]s. A prefix needs as many bits as a key, once per SST. Without an extractor, a
+    /// prefix scan uses no filter. With 32 SSTs and 5 ms a read, a scan of an absent prefix then runs in 50 ms instead
+    /// of 1.6 (AMD EPYC Zen 5, 2026-11-23, `examples/slatedb_prefixes.rs`).
     ///
     /// **Change the extractor's name whenever you change its answers.** SSTs store the name with the policy's, and
     /// filters of other prefixes under the same name hide keys.
@@ -177,11 +177,11 @@ impl Bloomline {
     }
 }
 
-/// [`StandardBloomFilter`]s in `slatedb`, for databases in an object store: of all Bloom filters, these have the fewest
+/// [`StandardBloomFilter`]s in `slatedb`, for databases in an object store. Of all Bloom filters, these have the fewest
 /// false positives for their bytes.
 ///
-/// Use it as [`Bloomline`]: on every builder, and beside it to read databases of both. A lookup takes up to k cache
-/// misses instead of one, which is nothing beside the milliseconds that a false positive takes there.
+/// Use it as [`Bloomline`], on every builder, and beside it to read databases of both. A lookup costs up to k cache
+/// misses instead of one, which is nothing beside the milliseconds that a false positive costs there.
 ///
 /// ```
 /// use bloomline_adapters::BloomlineStandard;
@@ -209,7 +209,7 @@ impl BloomlineStandard {
     /// The name that SSTs store. Their filters are standalone bytes.
     pub const NAME: &str = "bloomline.Standard2";
 
-    /// A policy of `bits_per_key` for each distinct key: 10 for 0.8 % false positives.
+    /// A policy of `bits_per_key` for each distinct key, such as 10 for 0.8% false positives.
     ///
     /// # Errors
     ///

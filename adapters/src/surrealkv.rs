@@ -7,7 +7,7 @@ use bloomline::sstable::FilterPolicy;
 
 use crate::Bloomline;
 
-/// `surrealkv`, for gets; scans use no filters.
+/// `surrealkv`, for gets. Scans use no filters.
 ///
 /// ```
 /// use bloomline_adapters::Bloomline;
@@ -32,15 +32,15 @@ use crate::Bloomline;
 ///
 /// # An existing database
 ///
-/// A table that was written under another policy is read without its filter, and each of its missing gets reads a data
-/// block, until a compaction rewrites it; SurrealKV has no count that shows it. So after changing the policy of a
-/// database, to bloomline or back, rewrite its tables: `tree.compact_range(None, None,
-/// &CompactRangeOptions::default())`. It blocks; in async code, call it by `spawn_blocking`.
+/// A table that was written under a different policy is read without its filter, and each of its missing gets reads a
+/// data block, until a compaction rewrites it. SurrealKV has no count that shows it. So after you change the policy of a
+/// database, to bloomline or back, rewrite its tables by `tree.compact_range(None, None,
+/// &CompactRangeOptions::default())`. It blocks, so in async code call it by `spawn_blocking`.
 ///
 /// # Bits per key
 ///
-/// At 10 bits per key, bloomline has about as many false positives as SurrealKV's default filter; at 11 bits, two
-/// thirds. Filters lie in partitions of `index_partition_size` bytes, which the block cache keeps.
+/// At 10 bits per key, bloomline has about as many false positives as SurrealKV's default filter, and at 11 bits two
+/// thirds of them. Filters lie in partitions of `index_partition_size` bytes, which the block cache keeps.
 ///
 /// # Damage
 ///

@@ -65,7 +65,7 @@ fn no_key_is_lost_and_few_others_are_found() {
         assert_eq!(filters.try_key_may_match(offset_of(&present), &present), Ok(true));
         positives += usize::from(filters.try_key_may_match(offset_of(&missing), &missing).unwrap());
     }
-    // About 1 %, or less, as filters of few keys are rounded up.
+    // About 1%, or less, as filters of few keys are rounded up.
     assert!((60..=220).contains(&positives), "{positives} of {KEYS}");
     assert_eq!(policy.unusable_filters(), 0);
 }

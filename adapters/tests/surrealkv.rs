@@ -205,7 +205,7 @@ fn no_key_is_lost_through_overwrites_deletes_compactions_and_reopening() {
         }
         assert!(model.len() > 2_500 && database.tables().len() > 5, "{} keys", model.len());
 
-        // Each missing get queries one filter, and about 1 % pass.
+        // Each missing get queries one filter, and about 1% pass.
         observed.counts();
         let transaction = tree.begin_with_mode(Mode::ReadOnly).unwrap();
         for i in 0..KEYS {

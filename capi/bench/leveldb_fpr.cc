@@ -45,7 +45,6 @@ using Series = std::vector<double>;
 struct Measured {
   // Of each form, in percent.
   Series rates[std::size(kForms)];
-  Series bytes;
 };
 
 double rate(const leveldb::FilterPolicy &policy, const Form &form, size_t n_keys, std::string *filter) {
@@ -75,7 +74,6 @@ Measured measure(const Policy &policy) {
     for (size_t form = 0; form < std::size(kForms); ++form) {
       measured.rates[form].push_back(rate(*policy, kForms[form], n_keys, &filter));
     }
-    measured.bytes.push_back(static_cast<double>(filter.size()));
   }
   return measured;
 }
@@ -105,7 +103,7 @@ void plot(const char *path, const Series &theirs, const Series &ours) {
   for (const std::string percent : {"0.1", "1", "10", "100"}) {
     const double y = y_of(std::stod(percent));
     svg << "<path d='M60 " << y << "H740' stroke='#DDDDDD'/>\n";
-    text(52, y + 4, "end", ink, percent + " %");
+    text(52, y + 4, "end", ink, percent + "%");
   }
   for (const size_t keys : {8, 32, 64, 96, 128, 160, 192, 224, 256}) {
     text(x_of(keys), 326, "middle", ink, std::to_string(keys));
@@ -123,18 +121,18 @@ int main(int argc, char **argv) {
   const Measured theirs = measure(their_policy()), ours = measure(our_policy());
   std::printf("| keys per filter ");
   for (const Form &form : kForms) std::printf("| LevelDB: %s ", form.name);
-  std::printf("| bloomline: all four | LevelDB, bytes | bloomline, bytes |\n|---:");
-  for (size_t column = 0; column < std::size(kForms) + 3; ++column) std::printf("|---:");
+  std::printf("| bloomline: all four |\n|---:");
+  for (size_t column = 0; column < std::size(kForms) + 1; ++column) std::printf("|---:");
   std::printf("|\n");
   const auto row = [&](const std::string &name, auto value) {
     std::printf("| %s ", name.c_str());
-    for (const Series &rates : theirs.rates) std::printf("| %.2f %% ", value(rates));
+    for (const Series &rates : theirs.rates) std::printf("| %.2f%% ", value(rates));
     Series all;
     for (const Series &rates : ours.rates) all.push_back(value(rates));
     const auto [low, high] = std::minmax_element(all.begin(), all.end());
-    std::printf("| %.2f to %.2f %% | %.0f | %.0f |\n", *low, *high, value(theirs.bytes), value(ours.bytes));
+    std::printf("| %.2f to %.2f%% |\n", *low, *high);
   };
-  for (const size_t keys : {8, 16, 32, 34, 50, 64, 100, 128, 256}) {
+  for (const size_t keys : {8, 32, 128, 256}) {
     row(std::to_string(keys), [&](const Series &series) { return series[keys - kFewest]; });
   }
   row("mean of 8 to 256", [](const Series &series) {

@@ -67,7 +67,7 @@ pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
 /// Converts a filter, with its keys and seed, without copying it, and frees `filter`.
 ///
 /// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+/// (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_from_filter(
     filter: Option<Box<Filter>>,
@@ -81,10 +81,10 @@ pub extern "C" fn bloomline_atomic_filter_from_filter(
     })
 }
 
-/// Converts a filter back, without copying it, and frees `filter`; no thread may be using it.
+/// Converts a filter back, without copying it, and frees `filter`, which no thread may be using.
 ///
 /// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+/// (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_into_filter(
     filter: Option<Box<AtomicFilter>>,
@@ -98,7 +98,7 @@ pub extern "C" fn bloomline_atomic_filter_into_filter(
     })
 }
 
-/// Returns a copy, which you free separately: it has all keys of inserts that this thread has synchronised with, and
+/// Returns a copy, which you free separately. It has all keys of inserts that this thread has synchronised with, and
 /// perhaps some bits of inserts that run at the same time.
 ///
 /// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
@@ -108,13 +108,13 @@ pub extern "C" fn bloomline_atomic_filter_to_filter(filter: Option<&AtomicFilter
     or_record(None, || boxed(|| Ok(Filter(not_null(filter, "filter")?.0.to_filter()?))))
 }
 
-/// Frees a filter; no thread may be using it. Does nothing if `filter` is null.
+/// Frees a filter, which no thread may be using. Does nothing if `filter` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>) {
     drop(filter);
 }
 
-/// Sets the seed of an empty filter, 0 by default; no thread may be using it. Reads the whole filter.
+/// Sets the seed of an empty filter, 0 by default. No thread may be using it. Reads the whole filter.
 ///
 /// Returns the errors of `bloomline_filter_set_seed`.
 #[unsafe(no_mangle)]
@@ -231,9 +231,9 @@ pub extern "C" fn bloomline_atomic_filter_prefetch(filter: Option<&AtomicFilter>
     }
 }
 
-/// Inserts all keys of `other`; other threads may insert and look up meanwhile.
+/// Inserts all keys of `other`. Meanwhile, threads may insert and look up.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_union_with(
     filter: Option<&AtomicFilter>,
@@ -245,7 +245,7 @@ pub extern "C" fn bloomline_atomic_filter_union_with(
     })
 }
 
-/// Removes all keys; size, k and seed stay. No other thread may be using the filter.
+/// Removes all keys. Size, k and seed stay. No other thread may be using the filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_clear(filter: Option<&mut AtomicFilter>) -> Status {
     status_of(|| {
@@ -254,25 +254,25 @@ pub extern "C" fn bloomline_atomic_filter_clear(filter: Option<&mut AtomicFilter
     })
 }
 
-/// Returns the number of probes per key, 1 to 16; 0 for a null filter.
+/// Returns the number of probes per key, 1 to 16, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_k(filter: Option<&AtomicFilter>) -> u32 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
 }
 
-/// Returns the number of blocks of 64 bytes; 0 for a null filter.
+/// Returns the number of blocks of 64 bytes, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_n_blocks(filter: Option<&AtomicFilter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
 }
 
-/// Returns the bytes that the blocks take in memory; 0 for a null filter.
+/// Returns the bytes of memory that the blocks need, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_byte_len(filter: Option<&AtomicFilter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
 }
 
-/// Returns the seed that keys are hashed with; 0 for a null filter.
+/// Returns the seed that keys are hashed with, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) -> u64 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
@@ -304,7 +304,7 @@ pub extern "C" fn bloomline_atomic_filter_estimated_fpr(filter: Option<&AtomicFi
 /// and writes its length to `length`. See `bloomline_filter_write_standalone`.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_to_standalone(
     filter: Option<&AtomicFilter>,

@@ -13,8 +13,8 @@ use crate::filter::Filter;
 
 /// Collects keys, then builds a filter of the right size, for example while writing an SSTable.
 ///
-/// Keeps 8 bytes per key until it is finished. You may insert a key any number of times; the filter's size follows from
-/// the distinct keys. A finished builder is empty and can be reused.
+/// Keeps 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
+/// of times; the filter's size follows from the distinct keys. A finished builder is empty and can be reused.
 pub struct Builder {
     builder: FilterBuilder,
     /// Those of the builder, which does not tell them.
@@ -47,7 +47,7 @@ pub extern "C" fn bloomline_builder_with_fpr(fpr: f64) -> Option<Box<Builder>> {
 
 /// Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
 ///
-/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted; the builder is then unchanged.
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_set_seed(builder: Option<&mut Builder>, seed: u64) -> Status {
     status_of(|| {
@@ -104,7 +104,7 @@ pub extern "C" fn bloomline_builder_insert_hash(builder: Option<&mut Builder>, h
     status_of(|| Ok(not_null(builder, "builder")?.builder.try_insert_hash(hash)?))
 }
 
-/// Returns the number of keys inserted; a key inserted several times may count more than once. Returns 0 for a null
+/// Returns the number of keys inserted. A key inserted several times may count more than once. Returns 0 for a null
 /// builder.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
@@ -114,7 +114,7 @@ pub extern "C" fn bloomline_builder_len(builder: Option<&Builder>) -> usize {
 /// Builds the filter of the keys inserted, which you free, and empties the builder.
 ///
 /// Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
+/// (BLOOMLINE_OUT_OF_MEMORY). The builder then keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Option<Box<Filter>> {
     or_record(None, || boxed(|| Ok(Filter(not_null(builder, "builder")?.builder.finish()?))))
@@ -125,7 +125,7 @@ pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Opt
 /// 65.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0, and the builder keeps its keys.
+/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_builder_finish_compact(
     builder: Option<&mut Builder>,

@@ -77,8 +77,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// Maps a file in standalone form into memory, and compares all of it with its checksums. Programs that map the same
 /// file share the memory.
 ///
-/// The file must not be changed or cut short while the view exists: lookups would return wrong answers, or the process
-/// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does; the view then keeps the old
+/// The file must not be changed or cut short while the view exists. Lookups would return wrong answers, or the process
+/// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does. The view then keeps the old
 /// one.
 ///
 /// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
@@ -89,10 +89,10 @@ pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option
     unsafe { map(path, BloomView::from_standalone) }
 }
 
-/// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read: checks only the
+/// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
 /// footer, the last 64 bytes. Lookups read what they need of the file.
 ///
-/// Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+/// If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_file_unverified(path: *const c_char) -> Option<Box<View>> {

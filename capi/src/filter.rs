@@ -12,12 +12,12 @@ use crate::error::{Error, Status, or_record, status_of};
 
 /// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
 ///
-/// Keys cannot be removed. Memory is fixed at construction: with more keys than it was sized for, the filter stays
+/// Keys cannot be removed. Memory is fixed at construction. With more keys than it was sized for, the filter stays
 /// correct, but its false-positive rate rises.
 pub struct Filter(pub(crate) BloomFilter);
 
 /// Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
-/// rate of 1 % takes 9.9 bits per key, and up to 1 % or one block more, so that the number of blocks has many divisors:
+/// rate of 1% takes 9.9 bits per key, and up to 1% or one block more, so that the number of blocks has many divisors:
 /// `bloomline_filter_fold` can halve it, at least.
 ///
 /// Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
@@ -53,7 +53,7 @@ pub extern "C" fn bloomline_filter_with_blocks(n_blocks: usize, k: u32) -> Optio
 /// their false positives independent.
 ///
 /// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
-/// BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated; the filter is then unchanged.
+/// BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u64) -> Status {
     status_of(|| {
@@ -83,7 +83,7 @@ pub extern "C" fn bloomline_filter_free(filter: Option<Box<Filter>>) {
 /// Returns the hash of the key of `length` bytes under the filter's seed, for the functions that end in `_hash` and
 /// `_batch`. `bloomline_hash_key` is for many filters with one seed.
 ///
-/// Returns 0 for a null filter, and for a null key whose length is not 0; `bloomline_last_status` is then
+/// Returns 0 for a null filter, and for a null key whose length is not 0. `bloomline_last_status` is then
 /// BLOOMLINE_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_hash_key(
@@ -98,9 +98,9 @@ pub unsafe extern "C" fn bloomline_filter_hash_key(
     })
 }
 
-/// Inserts the key of `length` bytes. Returns whether that changed a bit; if not, the key was possibly present before.
+/// Inserts the key of `length` bytes. Returns whether that changed a bit. If not, the key was possibly present before.
 ///
-/// An integer is a key of 8 bytes: its value as a little-endian uint64_t, negative ones in two's complement. The other
+/// An integer is a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The other
 /// languages' interfaces hash the same bytes, whatever the integer's type.
 ///
 /// With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn bloomline_filter_insert(
 }
 
 /// `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
-/// all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix` repairs weak ones.
+/// all its bits are well mixed and every insert and lookup uses the same one. `bloomline_mix` repairs weak ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_insert_hash(filter: Option<&mut Filter>, hash: u64) -> bool {
     or_record(false, || Ok(not_null(filter, "filter")?.0.insert_hash(hash)))
@@ -127,7 +127,7 @@ pub extern "C" fn bloomline_filter_insert_hash(filter: Option<&mut Filter>, hash
 
 /// Inserts `n` keys by their hashes, faster than one by one. `hashes` may be null if `n` is 0.
 ///
-/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; nothing is then inserted.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. Nothing is then inserted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_insert_batch(
     filter: Option<&mut Filter>,
@@ -166,9 +166,9 @@ pub extern "C" fn bloomline_filter_contains_hash(filter: Option<&Filter>, hash: 
 }
 
 /// Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. From
-/// about eight keys on, faster than one by one. `found` must not overlap `hashes`; both may be null if `n` is 0.
+/// about eight keys on, faster than one by one. `found` must not overlap `hashes`. Both may be null if `n` is 0.
 ///
-/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; all of `found`, unless it is null, is then
+/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. All of `found`, unless it is null, is then
 /// true.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_contains_batch(
@@ -226,7 +226,7 @@ pub extern "C" fn bloomline_filter_prefetch(filter: Option<&Filter>, hash: u64) 
 /// Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
 /// may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other: *const Filter) -> Status {
     // SAFETY: this function's contract is the same.
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn bloomline_filter_union_with(filter: *mut Filter, other:
 /// Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
 /// `filter` and `other` may be the same.
 ///
-/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+/// Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_intersect_with(
     filter: *mut Filter,
@@ -272,24 +272,24 @@ unsafe fn combine(
 /// blocks. Size for the worst case, then fold to what was needed.
 ///
 /// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the
-/// folded filter cannot be allocated; the filter is then unchanged.
+/// folded filter cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fold(filter: Option<&mut Filter>, factor: usize) -> Status {
     status_of(|| Ok(not_null(filter, "filter")?.0.fold(factor)?))
 }
 
 /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. If the rate is above `fpr`
-/// already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks; a power of
+/// already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks. A power of
 /// two leaves the most choice.
 ///
 /// Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot
-/// be allocated; the filter is then unchanged.
+/// be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_shrink_to_fpr(filter: Option<&mut Filter>, fpr: f64) -> Status {
     status_of(|| Ok(not_null(filter, "filter")?.0.shrink_to_fpr(fpr)?))
 }
 
-/// Removes all keys; size, k and seed stay.
+/// Removes all keys. Size, k and seed stay.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_clear(filter: Option<&mut Filter>) -> Status {
     status_of(|| {
@@ -298,25 +298,26 @@ pub extern "C" fn bloomline_filter_clear(filter: Option<&mut Filter>) -> Status 
     })
 }
 
-/// Returns the number of probes per key, 1 to 16; 0 for a null filter.
+/// Returns the number of probes per key, 1 to 16, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_k(filter: Option<&Filter>) -> u32 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.k()))
 }
 
-/// Returns the number of blocks of 64 bytes; 0 for a null filter.
+/// Returns the number of blocks of 64 bytes, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_n_blocks(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.n_blocks()))
 }
 
-/// Returns the bytes that the blocks take in memory; 0 for a null filter.
+/// Returns the bytes of memory that the blocks need, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_byte_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
 }
 
-/// Returns the seed that keys are hashed with: 0 unless it was set, or read from standalone bytes; 0 for a null filter.
+/// Returns the seed that keys are hashed with. It is 0 for a null filter, or unless it was set or read from standalone
+/// bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_seed(filter: Option<&Filter>) -> u64 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
@@ -329,7 +330,7 @@ pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
 }
 
-/// Returns the number of distinct keys inserted, estimated from the bits: within 1 % from a few thousand keys on, while
+/// Returns the number of distinct keys inserted, estimated from the bits: within 1% from a few thousand keys on, while
 /// the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and for a null
 /// filter. Reads the whole filter.
 #[unsafe(no_mangle)]
@@ -340,14 +341,14 @@ pub extern "C" fn bloomline_filter_estimated_keys(filter: Option<&Filter>) -> u6
     })
 }
 
-/// Returns the probability that a lookup of a key never inserted returns true: exact for the bits as they are. Reads
-/// the whole filter. Returns 1 for a null filter.
+/// Returns the probability that a lookup of a key never inserted returns true, exact for the bits as they are. Reads the
+/// whole filter. Returns 1 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_fpr(filter: Option<&Filter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.estimated_fpr()))
 }
 
-/// Returns the length in bytes of the filter's compact form; 0 for a null filter.
+/// Returns the length in bytes of the filter's compact form, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_compact_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.compact_len()))
@@ -357,7 +358,7 @@ pub extern "C" fn bloomline_filter_compact_len(filter: Option<&Filter>) -> usize
 /// byte, for use inside a container that has lengths and checksums of its own, such as an SSTable. The seed is not
 /// stored in it. `bloomline_view_from_compact` reads it in place.
 ///
-/// Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length; `length` is then the capacity needed, and
+/// Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length. `length` is then the capacity needed, and
 /// the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if another
 /// pointer is null, BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated; `length` is
 /// then 0.
@@ -376,7 +377,7 @@ pub unsafe extern "C" fn bloomline_filter_write_compact(
 /// See `bloomline_filter_write_compact`.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_compact(
     filter: Option<&Filter>,
@@ -385,7 +386,7 @@ pub extern "C" fn bloomline_filter_to_compact(
     or_record(ptr::null_mut(), || allocated_with_length(length, || compact(&not_null(filter, "filter")?.0)))
 }
 
-/// Returns the length in bytes of the filter's standalone form; 0 for a null filter.
+/// Returns the length in bytes of the filter's standalone form, or 0 for a null filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_standalone_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.standalone_len()))
@@ -411,7 +412,7 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
 /// `length`. See `bloomline_filter_write_standalone`.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
-/// (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+/// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_to_standalone(
     filter: Option<&Filter>,

@@ -10,10 +10,10 @@ use crate::buffer::{borrowed_bytes, not_null};
 use crate::error::{Status, or_record, status_of};
 
 /// Returns the hash by which a filter with this `seed`, 0 by default, places the key of `length` bytes. It is the same
-/// on every CPU. To probe many filters with one seed for a key, hash the key once; for one filter,
+/// on every CPU. To probe many filters with one seed for a key, hash the key once. For one filter,
 /// `bloomline_filter_hash_key` cannot be called with a wrong seed.
 ///
-/// Returns 0 for a null key whose length is not 0; `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
+/// Returns 0 for a null key whose length is not 0. `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_hash_key(key: *const c_void, length: usize, seed: u64) -> u64 {
     // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
@@ -43,7 +43,7 @@ pub extern "C" fn bloomline_bits_per_key(fpr: f64, out: Option<&mut MaybeUninit<
 /// Sets `out` to the false-positive rate at `bits_per_key` with `k` probes, by the exact model of blocks.
 ///
 /// Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, BLOOMLINE_INVALID_ARGUMENT if
-/// `out` is null; `out` is then unchanged.
+/// `out` is null. `out` is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_fpr(bits_per_key: f64, k: u32, out: Option<&mut MaybeUninit<f64>>) -> Status {
     status_of(|| {
@@ -53,7 +53,7 @@ pub extern "C" fn bloomline_fpr(bits_per_key: f64, k: u32, out: Option<&mut Mayb
 }
 
 /// Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save less
-/// than 1 % of the bits, because lookups with 9 take up to 1.6 times as long.
+/// than 1% of the bits, because lookups with 9 take up to 1.6 times as long.
 ///
 /// Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
 /// then unchanged.

@@ -16,7 +16,7 @@ use crate::error::{Error, or_record};
 /// Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
 /// of threads may use a policy at once.
 ///
-/// At false-positive rates of 0.1 % and below (15.73 bits per key), larger filters have two modules. A policy and
+/// At false-positive rates of 0.1% and below (15.73 bits per key), larger filters have two modules. A policy and
 /// `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
 pub struct Policy {
     policy: FilterPolicy,
@@ -54,7 +54,7 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
     Err(_) => panic!("a name has no NUL"),
 };
 
-/// Creates a policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
+/// Creates a policy of `bits_per_key` for each distinct key of a filter, such as 10 for 1% false positives.
 ///
 /// Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY).
@@ -72,7 +72,7 @@ pub extern "C" fn bloomline_policy_with_fpr(fpr: f64) -> Option<Box<Policy>> {
     or_record(None, || boxed(|| Ok(Policy::new(FilterPolicy::with_fpr(fpr)?))))
 }
 
-/// Frees a policy; no thread may be using it. Does nothing if `policy` is null.
+/// Frees a policy, which no thread may be using. Does nothing if `policy` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_free(policy: Option<Box<Policy>>) {
     drop(policy);
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
 /// Returns whether the key of `length` bytes is possibly among those that the filter of `filter_length` bytes was
 /// created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
-/// Returns true for bytes that are not a filter, and counts them: see `bloomline_policy_unusable_filters`. Returns true
+/// Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
 /// for a null policy, and for a null pointer whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_key_may_match(

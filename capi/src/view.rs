@@ -52,7 +52,7 @@ pub unsafe extern "C" fn bloomline_view_from_compact(bytes: *const c_void, n: us
 /// Opens the `n` bytes of the compact form of a filter with this `seed`.
 ///
 /// Fails as `bloomline_view_from_compact` does. A wrong seed is not detected, and most lookups then return false, even
-/// for keys that were inserted: keep the seed where it cannot be lost.
+/// for keys that were inserted. So keep the seed where it cannot be lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
     bytes: *const c_void,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n:
 /// `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
 /// checks only the footer, the last 64 bytes.
 ///
-/// Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+/// If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone_unverified(
@@ -168,20 +168,20 @@ pub extern "C" fn bloomline_view_prefetch(view: Option<&View>, hash: u64) {
     }
 }
 
-/// Returns the number of probes per key, 1 to 16; 0 for a null view.
+/// Returns the number of probes per key, 1 to 16, or 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_k(view: Option<&View>) -> u32 {
     or_record(0, || Ok(not_null(view, "view")?.view.k()))
 }
 
-/// Returns the number of blocks of 64 bytes that lookups choose from; in filters of few keys they overlap. Returns 0
+/// Returns the number of blocks of 64 bytes that lookups choose from. In filters of few keys they overlap. Returns 0
 /// for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_n_blocks(view: Option<&View>) -> usize {
     or_record(0, || Ok(not_null(view, "view")?.view.n_blocks()))
 }
 
-/// Returns the seed that keys are hashed with; 0 for a null view.
+/// Returns the seed that keys are hashed with, or 0 for a null view.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_view_seed(view: Option<&View>) -> u64 {
     or_record(0, || Ok(not_null(view, "view")?.view.seed()))

@@ -319,7 +319,7 @@ fn check_selects_as_grep_does() {
     let output = place.bloomline(&["check", "f", "both"]).assert().code(0).get_output().stdout.clone();
     let selected: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
     assert!(present.lines().all(|line| selected.contains(line)));
-    // 100,000 × 1 %, and six standard deviations.
+    // 100,000 × 1%, and six standard deviations.
     let wrong = selected.len() - 20_000;
     assert!((810..1190).contains(&wrong), "{wrong}");
 

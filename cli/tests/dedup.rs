@@ -517,7 +517,7 @@ fn dropped_lines_are_written() {
     // The next run drops them all; what no run could print is among the dropped.
     place.bloomline(&["dedup", "-q", "--state", "s", "--dropped", "d", "in"]).assert().success().stdout("");
     assert!(place.read("d") == text.as_bytes());
-    // At a rate of 50 %, every line is printed or dropped, in order.
+    // At a rate of 50%, every line is printed or dropped, in order.
     let dedup = ["dedup", "-q", "--fpr", "0.5", "--keys", "3000", "--dropped", "d", "--allow-overfull", "in"];
     let printed = place.bloomline(&dedup).assert().success().get_output().stdout.clone();
     let printed: Vec<_> = std::str::from_utf8(&printed).unwrap().lines().collect();

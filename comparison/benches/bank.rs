@@ -31,6 +31,8 @@ struct Arguments {
 const PLOTTED: [usize; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// Filters, and KiB of each.
 const OTHERS: [(usize, usize); 3] = [(64, 1024), (256, 1024), (4096, 16)];
+/// Numbers of filters of 64 KiB that only the plot shows.
+const ONLY_PLOTTED: [usize; 4] = [64, 128, 512, 2048];
 const ROUNDS: usize = 9;
 /// The best for 10 bits per key.
 const K: u32 = 6;
@@ -52,6 +54,12 @@ struct Row {
     times: Vec<f64>,
     made_gb_per_s: f64,
     push_ms: f64,
+}
+
+impl Row {
+    fn is_shown(&self) -> bool {
+        self.kib != 64 || !ONLY_PLOTTED.contains(&self.filters)
+    }
 }
 
 /// Hashes of absent keys, new ones each time.
@@ -192,54 +200,23 @@ fn assert_equal_answers(bank: &FilterBank, filters: &[BloomFilter]) {
 
 fn page(rows: &[Row]) -> String {
     let machine = Machine::this();
-    let facts =
-        |name: &str| machine.facts.iter().find(|(fact, _)| fact == name).map_or("", |(_, value)| value);
-    let names = CONTENDERS.map(|(name, _)| name).join(" | ");
-    let mut page = format!(
-        "\
-# Filter banks
-
-The time to find out which of many filters possibly have a key, in one [bank](embedding.md#many-filters-of-one-size) and
-in the filters one by one. All filters have 10 bits per key and k = 6; the others their own best k. Absent keys, by
-hash, that never repeat; one thread; {ROUNDS} rounds, of which the median is shown.
-
-Written by `cargo bench -p bloomline-comparison --bench bank -- --save` on {}; CPU: {}, {}; kernel: {}.
-
-![Time per key by the number of filters of 64 KiB, in a bank and one by one](plots/banks.svg)
-
-## Nanoseconds per key
-
-| filters | {names} | bank ÷ prefetched | batch ÷ bank |
-|---|{}---|---|
-",
-        machine.date,
-        facts("CPU"),
-        machine.name,
-        Kernel::active(),
-        "---|".repeat(CONTENDERS.len()),
-    );
-    for Row { filters, kib, times, .. } in rows {
-        let cells = Vec::from_iter(times.iter().map(|time| format!("{time:.0}"))).join(" | ");
-        let [.., prefetched, bank, batch] = times[..] else { unreachable!("six contenders") };
-        let (bank_ratio, batch_ratio) = (bank / prefetched, batch / bank);
-        page += &format!("| {filters} of {} | {cells} | {bank_ratio:.3} | {batch_ratio:.2} |\n", size(*kib));
-    }
-    page + "
-\"bloomline\" is `BloomView::which_contain`, and \"prefetched\" is the same after `prefetch` in all filters. A batch is
-`find_batch`, which prefetches the rows of later keys in banks of 4 MiB or more. In smaller banks, prefetching costs more
-than it saves. From 4 to 8 MiB it costs a little while the shared cache holds the bank, and saves more than half of the
-time when other work has displaced it. At 32 filters of 64 KiB, it takes up to 1.4 times as long as `find`, and we do not
-know why.
-
-## Making and changing a bank
-
-| filters | `from_filters`, GB/s | `push` of the last, ms |
-|---|---|---|
-" + &rows.iter().map(changes).collect::<String>()
+    let cpu = machine.facts.iter().find(|(fact, _)| fact == "CPU").map_or("", |(_, value)| value);
+    format!(
+        include_str!("bank.txt"),
+        rounds = ROUNDS,
+        date = machine.date,
+        cpu = cpu,
+        machine = machine.name,
+        kernel = Kernel::active(),
+        names = CONTENDERS.map(|(name, _)| name).join(" | "),
+        dashes = "---|".repeat(CONTENDERS.len()),
+        rows = rows.iter().filter(|row| row.is_shown()).map(line).collect::<String>(),
+    )
 }
 
-fn changes(Row { filters, kib, made_gb_per_s, push_ms, .. }: &Row) -> String {
-    format!("| {filters} of {} | {made_gb_per_s:.1} | {push_ms:.1} |\n", size(*kib))
+fn line(Row { filters, kib, times, made_gb_per_s, push_ms }: &Row) -> String {
+    let times = Vec::from_iter(times.iter().map(|time| format!("{time:.0}"))).join(" | ");
+    format!("| {filters} of {} | {times} | {made_gb_per_s:.1} | {push_ms:.1} |\n", size(*kib))
 }
 
 fn size(kib: usize) -> String {

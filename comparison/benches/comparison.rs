@@ -160,7 +160,7 @@ impl Bench {
                 filter.insert_keys(&inserted);
                 let (found, positives) = (filter.count_keys(&present), filter.count_keys(&absent(QUERIES)));
                 ensure!(found == QUERIES, "{name} lost {} of {QUERIES} keys", QUERIES - found);
-                // About 1 % at 10 bits per key, 164 keys.
+                // About 1% at 10 bits per key, 164 keys.
                 ensure!((80..250).contains(&positives), "{name} found {positives} of {QUERIES} absent keys");
             }
             let mut timed = Queries::new(absent(TIMED_KEYS), TIMED_KEYS);

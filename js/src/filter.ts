@@ -6,7 +6,7 @@ import { answers, inBatches, sourceOf, stage } from "./keys.js";
 import type { Modular } from "./module.js";
 import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
-/** The size of a filter: for a false-positive rate (1 % unless given), for bits per key, or as blocks of 64 bytes. */
+/** The size of a filter: for a false-positive rate (1% unless given), for bits per key, or as blocks of 64 bytes. */
 export type Size = SizeForKeys | { blocks: number; k: number };
 
 export type SizeForKeys = { expectedKeys: number; fpr?: number } | { expectedKeys: number; bitsPerKey: number };

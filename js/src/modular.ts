@@ -28,7 +28,7 @@ function created(options: ModularOptions): Modular {
 
 /**
  * Several filters of blocks, called modules, that must all have a key: fewer bits than a `BloomFilter` for the same
- * false-positive rate, for rates of 0.1 % and below. A lookup of an absent key mostly reads one cache line, and of a
+ * false-positive rate, for rates of 0.1% and below. A lookup of an absent key mostly reads one cache line, and of a
  * present key one line of each module.
  */
 export class ModularBloomFilter extends FilterHandle {

@@ -2,7 +2,7 @@
 //! [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html).
 //!
 //! Tried: the import of arrow-rs 59.3 panics or crashes on 13 of the tests' 47 forged structs, so its caller must check
-//! the structs as thoroughly as here. It adds 51 crates, and 54 % to the size of the wheel.
+//! the structs as thoroughly as here. It adds 51 crates, and 54% to the size of the wheel.
 
 use std::borrow::{Borrow, Cow};
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -24,11 +24,11 @@ use crate::{files, keys};
 /// Bytes of answers that are written before `find_many` looks for Ctrl-C.
 const AT_ONCE: usize = 1 << 22;
 
-/// Many filters side by side: one lookup tells which of them possibly have a key.
+/// Many filters side by side. One lookup tells which of them possibly have a key.
 ///
 /// filters: BloomFilters or BloomViews, at least one, made with the same expected_keys, fpr and seed. Filters of other
 /// sizes must have the same k, and are folded to the n_blocks of the smallest filter, which must divide theirs.
-/// capacity: room for at least this many slots; `reserve` makes more.
+/// capacity: room for at least this many slots. `reserve` makes more.
 ///
 ///     >>> from bloomline import BloomFilter, FilterBank
 ///     >>> tables = [BloomFilter(1_000) for _ in range(3)]
@@ -40,7 +40,7 @@ const AT_ONCE: usize = 1 << 22;
 ///     >>> bank.find_many(["ant", "dog"]).tolist()
 ///     [[True, False, False], [False, False, False]]
 ///
-/// Each filter has a slot, numbered from 0. The bank copies the filters' bits: after you change a filter, call
+/// Each filter has a slot, numbered from 0. The bank copies the filters' bits, so after you change a filter, call
 /// `replace`. The memory is that of 8, 16, 32 or a multiple of 64 filters.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBank {
@@ -277,7 +277,7 @@ impl FilterBank {
         })
     }
 
-    /// Puts a BloomFilter or BloomView in the place of another, folded to the bank's n_blocks.
+    /// Puts a BloomFilter or BloomView, folded to the bank's n_blocks, in the place of a filter.
     fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
         let py = filter.py();

@@ -24,7 +24,8 @@ use crate::kinds::Kinds;
 ///     >>> "ant" in filter, filter.expected_keys
 ///     (True, 2)
 ///
-/// Takes 8 bytes of memory for each key added; a key that repeats the one before is free. Answers no lookups.
+/// Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the one before is free.
+/// Answers no lookups.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBuilder {
     builder: Mutex<bloomline::FilterBuilder>,
@@ -128,7 +129,7 @@ impl FilterBuilder {
         self.quickly(py, |builder| builder.len())
     }
 
-    /// The false-positive rate that was requested; None if bits per key were given.
+    /// The false-positive rate that was requested, or None if bits per key were given.
     #[getter]
     fn fpr(&self) -> Option<f64> {
         self.fpr

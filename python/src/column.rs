@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::errors::not_grown;
 
 /// Large enough for lookups to overlap their waits for memory, small enough for the hashes to stay in the second-level
-/// cache, and for others who want the lock. 2048 take 3 to 7 % longer, 16384 are no faster (Zen 4, 2026-11).
+/// cache, and for others who want the lock. 2048 take 3 to 7% longer, 16384 are no faster (Zen 4, 2026-11).
 pub const BATCH: usize = 8192;
 
 /// Time after which a loop looks for Ctrl-C, and so takes the GIL.
@@ -266,7 +266,7 @@ impl Column for Utf32<'_> {
     }
 }
 
-/// Tried: inlined into `Utf32`, it is not into `Offsets`, and Arrow text takes 4 % longer.
+/// Tried: inlined into `Utf32`, it is not into `Offsets`, and Arrow text takes 4% longer.
 #[inline(never)]
 fn hash_apart(bytes: &[u8], seed: u64) -> u64 {
     hash_key(bytes, seed)

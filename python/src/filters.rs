@@ -136,7 +136,7 @@ macro_rules! filter_class {
                 Ok(self.filter.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
-            /// Looks up many keys, given as for `update`. Returns a numpy array of bools; for pyarrow, DuckDB and other
+            /// Looks up many keys, given as for `update`. Returns a numpy array of bools. For pyarrow, DuckDB and other
             /// Arrow data, but not pandas and polars, a pyarrow.BooleanArray.
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
@@ -296,13 +296,13 @@ macro_rules! sized_filter_class {
                     self.filter.quickly(py, |filter| filter.k())
                 }
 
-                /// The number of keys that the filter was made for; None if it was read from bytes.
+                /// The number of keys that the filter was made for, or None if it was read from bytes.
                 #[getter]
                 fn expected_keys(&self) -> Option<usize> {
                     self.expected_keys
                 }
 
-                /// The false-positive rate that was requested for `expected_keys` keys; None if bits per key were given, or if
+                /// The false-positive rate that was requested for `expected_keys` keys, or None if bits per key were given, or
                 /// the filter was read from bytes. See `estimated_fpr` for the rate of the bits.
                 #[getter]
                 fn fpr(&self) -> Option<f64> {
@@ -331,7 +331,7 @@ macro_rules! uniting_filter_class {
                     self.unite(other.py(), other.get())
                 }
 
-                /// The union of one or more filters: the same bits as one filter to which all their keys were added.
+                /// The union of one or more filters. It has the bits of one filter to which all their keys were added.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)
@@ -405,18 +405,18 @@ macro_rules! combining_filter_class {
 combining_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present". A lookup reads one cache line.
     ///
-    /// expected_keys: distinct keys; with more, no key is lost, but the false-positive rate rises.
-    /// fpr: the false-positive rate with that many keys. 1 % takes 9.9 bits per key; the size is rounded up, by at most
-    /// 1 % or one block, so that the filter can be folded.
+    /// expected_keys: distinct keys. With more, no key is lost, but the false-positive rate rises.
+    /// fpr: the false-positive rate with that many keys. 1% needs 9.9 bits per key. The size is rounded up, by at most
+    /// 1% or one block, so that the filter can be folded.
     /// seed: filters of one seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, sized by (Sizing.foldable), {
         /// Opens a file that `save` or the command line wrote.
         ///
-        /// mmap: with True, returns a read-only BloomView that maps the file; truncating the file meanwhile ends the
-        /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter: a copy to change.
+        /// mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
+        /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter, a copy to change.
         /// verify: with True, reads the whole file, and raises DecodeError if it is damaged. With False, for mapped
-        /// files that are too large to read, checks only the last 64 bytes: damaged bits then lose keys without an
-        /// error; the view's `verify` finds them.
+        /// files that are too large to read, checks only the last 64 bytes. Damaged bits then lose keys without an
+        /// error. The view's `verify` finds them.
         #[staticmethod]
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
         pub fn open(
@@ -475,7 +475,7 @@ sized_filter_class! {
             Ok(self.filter.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
-        /// An upper bound of how often a key was added; 15 stands for 15 and more.
+        /// An upper bound of how often a key was added. 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
@@ -508,7 +508,7 @@ sized_filter_class! {
             self.filter.detached(py, |filter| filter.as_filter().estimated_fpr())
         }
 
-        /// An estimate of the number of distinct keys, and its standard error; infinite if the filter is too full.
+        /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too full.
         fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
             estimate(self.filter.detached(py, |filter| filter.as_filter().estimated_keys()))
         }
@@ -521,8 +521,8 @@ sized_filter_class! {
 }
 
 uniting_filter_class! {
-    /// Several filters of blocks, called modules, that must all have a key: fewer bits than a BloomFilter for the same
-    /// false-positive rate, for rates of 0.1 % and below. A lookup of an absent key mostly reads one cache line, and of a
+    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the same
+    /// false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and of a
     /// present key one line of each module.
     ///
     /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
@@ -533,7 +533,7 @@ uniting_filter_class! {
             Self::read_file(py, path)
         }
 
-        /// A copy of the first `n_modules` modules: a smaller filter of the same keys, with a higher false-positive rate.
+        /// A copy of the first `n_modules` modules, a smaller filter of the same keys with a higher false-positive rate.
         fn truncated(&self, py: Python<'_>, #[pyo3(from_py_with = n_modules)] n_modules: usize) -> PyResult<Self> {
             let truncate = |filter: &variants::ModularBloomFilter| {
                 let modules = filter.as_view().truncated(n_modules);
@@ -577,7 +577,8 @@ uniting_filter_class! {
 }
 
 combining_filter_class! {
-    /// A Bloom filter without blocks: fewer bits for the same false-positive rate, up to k cache misses per lookup.
+    /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but up to k cache misses per
+    /// lookup.
     StandardBloomFilter over variants::StandardBloomFilter, sized by (StandardSizing), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError.
         #[staticmethod]
@@ -599,8 +600,8 @@ combining_filter_class! {
 }
 
 filter_class! {
-    /// A Bloom filter that grows: for keys of unknown number, added between lookups. If `initial_capacity` is 5,000
-    /// times too low, it takes 3.2 times the memory of a BloomFilter and 9 times its time. If all keys are added before
+    /// A Bloom filter that grows, for keys of unknown number, added between lookups. If `initial_capacity` is 5,000
+    /// times too low, it needs 3.2 times the memory of a BloomFilter and 9 times its time. If all keys are added before
     /// the first lookup, use a FilterBuilder.
     ScalableBloomFilter over variants::ScalableBloomFilter, {
         #[new]

@@ -53,7 +53,7 @@ impl BloomView {
         verified.map_err(|error| decode_error(error, &[], self.path.as_deref()))
     }
 
-    /// A BloomFilter: a copy to change. Verifies the bytes first.
+    /// A BloomFilter, which is a copy to change. Verifies the bytes first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
         let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;

@@ -15,3 +15,20 @@ links() {
     RUSTDOCFLAGS="-D warnings" step cargo doc -p bloomline -p bloomline-cli -p bloomline-capi --no-deps --all-features
     step python3 scripts/links.py rustdoc "$documentation"
 }
+
+## docs                        a website of all pages and the crate's documentation, left in target/site
+docs() {
+    local target=${CARGO_TARGET_DIR:-$root/target} folder=$scratch/pages files
+    install_cargo mdbook || { skip "the site" "mdbook could not be installed"; return; }
+    links
+    # The pages and what they link to, because mdbook would copy all files of the repository.
+    mkdir "$folder"
+    files=('*.md' '*.svg' book.toml docs/theme capi/{examples,include} datafusion/ballista/src examples java/bench js/{page,src})
+    git ls-files -z "${files[@]}" | xargs -0 cp --parents -t "$folder"
+    cp js/page/page.js "$folder/js/page" || skip "the sizing page" "scripts/check js has not built it"
+    rm -rf "$target/site"
+    step mdbook build --dest-dir "$target/site" "$folder"
+    cp -r "$target/doc" "$target/site/api"
+    step python3 scripts/links.py site "$target/site"
+    tar -czf "$target/site.tar.gz" -C "$target" site
+}

@@ -93,8 +93,8 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
-    /// build's, or if memory for the copy cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if the keys were hashed by a different function
+    /// than this build's, or if memory for the copy cannot be allocated.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         let view = BankView::from_standalone(bytes)?;
@@ -161,7 +161,7 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If that is more than 2^24 slots, or memory cannot be allocated. Nothing is changed then.
+    /// If that is more than 2^24 slots, or memory cannot be allocated. Then nothing is changed.
     pub fn reserve(&mut self, additional: usize) -> Result<(), BankError> {
         let capacity = self.view.shape.slots.saturating_add(additional);
         if capacity > self.capacity() {
@@ -208,7 +208,7 @@ impl FilterBank {
     /// # Errors
     ///
     /// If the bank is full, if the filter's number of blocks is not a multiple of the bank's, or if they differ in k or
-    /// seed. Nothing is changed then.
+    /// seed. Then nothing is changed.
     pub fn push<'a>(&mut self, filter: impl Into<BloomView<'a>>) -> Result<usize, BankError> {
         Ok(self.push_views(&[filter.into()])?.start)
     }
@@ -217,7 +217,7 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push), and if memory for a list of the filters cannot be allocated. Nothing is changed then.
+    /// As [`push`](Self::push), and if memory for a list of the filters cannot be allocated. Then nothing is changed.
     pub fn push_all<'a>(
         &mut self,
         filters: impl IntoIterator<Item = impl Into<BloomView<'a>>>,
@@ -239,7 +239,7 @@ impl FilterBank {
     ///
     /// # Errors
     ///
-    /// If there is no such slot, or as [`push`](Self::push). Nothing is changed then.
+    /// If there is no such slot, or as [`push`](Self::push). Then nothing is changed.
     pub fn replace<'a>(&mut self, slot: usize, filter: impl Into<BloomView<'a>>) -> Result<(), BankError> {
         self.view.check_slot(slot)?;
         self.write(slot, &[filter.into()])

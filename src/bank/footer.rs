@@ -52,8 +52,8 @@ impl BankFooter {
     ///
     /// # Errors
     ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of
-    /// another version or has a field out of range, or if another hash placed the keys.
+    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of a
+    /// different version or has a field out of range, or if another hash placed the keys.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;

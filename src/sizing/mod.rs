@@ -3,10 +3,10 @@
 //!
 //! # How large a filter is
 //!
-//! [`Sizing::for_fpr`] returns these sizes. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates up to 1 %
+//! [`Sizing::for_fpr`] returns these sizes. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) allocates up to 1%
 //! more, so that the filter [can be folded](Sizing::foldable):
 //!
-//! | keys | FPR 1 % | FPR 0.1 % | FPR 0.01 % |
+//! | keys | FPR 1% | FPR 0.1% | FPR 0.01% |
 //! |---|---|---|---|
 //! | bits per key, k | 9.93, 6 | 15.72, 8 | 22.09, 12 |
 //! | 1 million | 1.24 MB | 1.97 MB | 2.76 MB |
@@ -23,27 +23,27 @@
 //!
 //! | FPR | bits per key in 1, 2, 3, 4 modules | in a standard filter | lines of an absent key | of a present key |
 //! |---|---|---|---|---|
-//! | 1 % | 9.93, **9.71**, 9.66, 9.71 | 9.59 | 1, 1.10, 1.26, 1.45 | 1, 2, 3, 4 |
-//! | 0.1 % | 15.72, **14.66**, 14.57, 14.62 | 14.38 | 1, 1.03, 1.11, 1.22 | 1, 2, 3, 4 |
-//! | 0.01 % | 22.09, 19.87, **19.54**, 19.43 | 19.17 | 1, 1.01, 1.05, 1.11 | 1, 2, 3, 4 |
+//! | 1% | 9.93, **9.71**, 9.66, 9.71 | 9.59 | 1, 1.10, 1.26, 1.45 | 1, 2, 3, 4 |
+//! | 0.1% | 15.72, **14.66**, 14.57, 14.62 | 14.38 | 1, 1.03, 1.11, 1.22 | 1, 2, 3, 4 |
+//! | 0.01% | 22.09, 19.87, **19.54**, 19.43 | 19.17 | 1, 1.01, 1.05, 1.11 | 1, 2, 3, 4 |
 //! | 10⁻⁶ | 39.01, 31.45, 29.80, **29.32** | 28.76 | 1, 1.00, 1.01, 1.03 | 1, 2, 3, 4 |
 //!
-//! [`ModularSizing::for_fpr`] chooses the bold ones, where one more module would save less than 1 % of the bits, unless
-//! you allow it fewer modules. At rates of 3 % and more, one module is enough.
+//! [`ModularSizing::for_fpr`] chooses the bold ones, where one more module would save less than 1% of the bits, unless
+//! you allow it fewer modules. At rates of 3% and more, one module is enough.
 //!
-//! You may find "18 MB for a billion URLs at 1 %" quoted. It is wrong, because no filter of that FPR takes less than
+//! You may find "18 MB for a billion URLs at 1%" quoted. It is wrong, because no filter of that FPR takes less than
 //! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
 //!
 //! The other way round, these bits per key give this FPR:
 //!
 //! | bits per key | best k | FPR |
 //! |---|---|---|
-//! | 8 | 5 | 2.343 % |
-//! | 10 | 6 | 0.973 % |
-//! | 12 | 7 | 0.419 % |
-//! | 16 | 9 | 0.0858 % |
-//! | 20 | 11 | 0.0201 % |
-//! | 24 | 12 | 0.00544 % |
+//! | 8 | 5 | 2.343% |
+//! | 10 | 6 | 0.973% |
+//! | 12 | 7 | 0.419% |
+//! | 16 | 9 | 0.0858% |
+//! | 20 | 11 | 0.0201% |
+//! | 24 | 12 | 0.00544% |
 //!
 //! # Don't know the number of keys?
 //!

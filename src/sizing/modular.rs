@@ -9,7 +9,7 @@ use crate::blocks::MAX_BLOCKS;
 use crate::error::BuildError;
 use crate::math::power;
 
-/// The most modules of a size that is computed. A fifth would save less than 1 % of the bits, down to a rate of 10⁻⁷.
+/// The most modules of a size that is computed. A fifth would save less than 1% of the bits, down to a rate of 10⁻⁷.
 pub const MAX_MODULES: usize = 4;
 
 /// The most modules that the format has room for.
@@ -77,12 +77,12 @@ impl ModularSizing {
     /// keys, of 1 to `most_modules` modules. Allow fewer than [`MAX_MODULES`] if most lookups are of present keys,
     /// because each of them reads a cache line of every module.
     ///
-    /// A size of more modules is chosen only if each further one saves at least 1 % of the bits. Few keys get one module,
+    /// A size of more modules is chosen only if each further one saves at least 1% of the bits. Few keys get one module,
     /// because each module has at least one block.
     ///
     /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
     /// as a present one. Evaluates the model about twenty times for each number of modules, in a few milliseconds for the
-    /// lowest FPR, and far less than one for 1 %.
+    /// lowest FPR, and far less than one for 1%.
     ///
     /// # Errors
     ///
@@ -105,8 +105,8 @@ impl ModularSizing {
     /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, of 1 to `most_modules`
     /// modules, rounded up to whole blocks of each.
     ///
-    /// A size of more modules is chosen only if rounding adds at most 1 %, and if each further module makes room for at
-    /// least 1 % more keys at the same false-positive rate. k is the best for the bits per key after rounding.
+    /// A size of more modules is chosen only if rounding adds at most 1%, and if each further module makes room for at
+    /// least 1% more keys at the same false-positive rate. k is the best for the bits per key after rounding.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl ModularSizing {
         module.and_then(|module| Self::of(n_modules, module)).map_err(|_| too_many)
     }
 
-    /// This size with the number of blocks of each module rounded up as [`Sizing::foldable`] rounds it: at most 1 % more
+    /// This size with the number of blocks of each module rounded up as [`Sizing::foldable`] rounds it: at most 1% more
     /// blocks, or one block of each module.
     #[must_use]
     pub fn foldable(self) -> Self {

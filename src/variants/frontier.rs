@@ -275,9 +275,9 @@ impl<T: Key + TryFrom<Vec<u8>>> Frontier<T> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if an item cannot be made from its bytes or its
-    /// [`key_bytes`](Key::key_bytes) then differ from the stored ones, if the keys were hashed by another function than
-    /// this build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if an item cannot be made from its bytes or its
+    /// [`key_bytes`](Key::key_bytes) then differ from the stored ones, if the keys were hashed by a different function
+    /// than this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///

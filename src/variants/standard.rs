@@ -217,7 +217,7 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in size, k or seed. Nothing is changed then.
+    /// If the filters differ in size, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours |= theirs)
@@ -230,7 +230,7 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in size, k or seed. Nothing is changed then.
+    /// If the filters differ in size, k or seed. Then nothing is changed.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         self.combine(other, |ours, theirs| *ours &= theirs)
     }
@@ -347,8 +347,8 @@ impl StandardBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than
-    /// this build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if their keys were hashed by a different function
+    /// than this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///

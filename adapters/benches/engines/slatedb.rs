@@ -73,9 +73,8 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
             local.push(store);
         }
         let note = format!(
-            "{RUNS} sorted runs of {FLUSHES_IN_RUN} flushes each, and {L0} SSTs in L0: a missing get queries {} filters. \
-             Filters and indexes are cached, as by default; data blocks are not, as in a database much larger than its \
-             cache.",
+            "{RUNS} sorted runs of {FLUSHES_IN_RUN} flushes each, and {L0} SSTs in L0, so a missing get queries {} filters. \
+             Filters and indexes are cached, but data blocks are not, as in a database much larger than its cache.",
             RUNS + L0
         );
         let gets = Gets { missing: 1_000, missing_without_filter: 100, present: 250 }.of(options);
@@ -93,9 +92,9 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
         };
         let note = format!(
             "The same databases in an object store in memory, with a delay of {} ms per read, as in a bucket. Each \
-             false positive costs one read of a data block, about {:.1} ms; together they take {:.0} % of the time of \
-             missing gets with SlateDB's own filter, {:.0} % with bloomline at equal bytes. Without filters, a missing \
-             get reads a data block of each of the {} SSTs, up to four at a time.",
+             false positive costs one read of a data block, about {:.1} ms. Together they are {:.0}% of the time of \
+             missing gets with SlateDB's own filter, and {:.0}% with bloomline at equal bytes. Without filters, a \
+             missing get reads a data block of each of the {} SSTs, up to four at a time.",
             DELAY.as_millis(),
             false_positive(OWN),
             share(OWN),

@@ -9,55 +9,46 @@ use anyhow::{Result, ensure};
 use bloomline::mix;
 use bloomline_adapters::Bloomline;
 use surrealkv::inspect::dump_sst;
-use surrealkv::{CompactRangeOptions, Durability, FilterPolicy, Mode, RibbonFilter, Tree, TreeBuilder};
+use surrealkv::{CompactRangeOptions, Durability, FilterPolicy, Mode, Tree, TreeBuilder};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::report::{Options, Row, Table, costs, microseconds, quartiles};
 
-const NOTE: &str = "Default options: blocks of 64 KiB without compression, a block cache of 32 MiB for data and \
-filters, partitions of 16 KiB. Databases were written in batches of 1,000 keys and compacted to the last level; \
-the system's file cache holds all tables. Read-only transactions, one thread; missing keys lie between \
-present ones. The time of a round is the median of 10 turns of 5,000 gets. Filter queries and false \
-positives were counted in a separate pass, with a get of each missing key. SurrealKV's `RibbonFilter` is \
-a blocked Bloom filter, in spite of its name. By their models, bloomline has 0.97 % at 10 bits per key \
-and 0.63 % at 11, and no Bloom filter has less than 0.82 % at 10.";
+const NOTE: &str = "Default options, with a block cache of 32 MiB for data and filters. Databases were written in \
+batches of 1,000 keys and compacted to the last level, and the system's file cache holds all tables. Gets are \
+read-only transactions on one thread, and missing keys lie between present ones. Keys are random. With decimal keys in \
+sequence, a missing get runs in 0.95 of the time (2026-11-23).";
 
 type Policy = Option<Arc<dyn FilterPolicy>>;
-type Key = fn(u64) -> String;
 
 const TURNS: u64 = 10;
 /// The row of the engine's own filter.
 const OWN: usize = 1;
 /// The row with bloomline's at equal bytes.
-const BLOOMLINE: usize = 3;
+const BLOOMLINE: usize = 2;
 
 pub fn measure(options: &Options) -> Result<Vec<Table>> {
-    // Present keys have even numbers, missing keys odd numbers: each lies between present ones.
-    let keys: [(&str, &str, Key); 2] = [
-        ("random keys", NOTE, |i| format!("{:016x}", mix(i))),
-        ("decimal keys in sequence", "As above.", |i| format!("{i:016}")),
-    ];
-    let runtime = Runtime::new()?;
-    let tables = keys.into_iter().map(|(name, note, key)| {
-        let rows = rows(options, &runtime, key)?;
-        Ok(Table { title: format!("SurrealKV 1.2, local files, {name}"), note: note.to_owned(), rows })
-    });
-    tables.collect()
+    let rows = rows(options, &Runtime::new()?)?;
+    Ok(vec![Table { title: "SurrealKV 1.2, local files".to_owned(), note: NOTE.to_owned(), rows }])
 }
 
-fn rows(options: &Options, runtime: &Runtime, key: Key) -> Result<Vec<Row>> {
+/// Present keys have even numbers, missing keys odd numbers, so each lies between present ones.
+fn key(number: u64) -> String {
+    format!("{:016x}", mix(number))
+}
+
+fn rows(options: &Options, runtime: &Runtime) -> Result<Vec<Row>> {
     let bloomline = |bits| -> Result<Policy> { Ok(Some(Bloomline::with_bits_per_key(bits)?.into())) };
-    let filters: [(&str, Policy); 5] = [
+    let filters: [(&str, Policy); 4] = [
         ("none", None),
         ("SurrealKV's default, 10 bits per key", surrealkv::Options::default().filter_policy),
-        ("SurrealKV's RibbonFilter, 10 bits per key", Some(Arc::new(RibbonFilter::new(10)))),
-        ("bloomline, 10 bits per key: equal bytes", bloomline(10.0)?),
+        ("bloomline, 10 bits per key, equal bytes", bloomline(10.0)?),
         ("bloomline, 11 bits per key", bloomline(11.0)?),
     ];
     let databases = filters
         .iter()
-        .map(|(_, policy)| Database::write(runtime, policy.clone(), options.keys, key))
+        .map(|(_, policy)| Database::write(runtime, policy.clone(), options.keys))
         .collect::<Result<Vec<_>>>()?;
     let missing = costs(&times(options, &databases, |i| key(2 * i + 1), false)?, OWN);
     let present = costs(&times(options, &databases, |i| key(2 * i), true)?, OWN);
@@ -65,7 +56,7 @@ fn rows(options: &Options, runtime: &Runtime, key: Key) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (i, (database, (filter, policy))) in databases.into_iter().zip(filters).enumerate() {
         let filter_bytes = database.filter_bytes()?;
-        let (queries, false_positives) = database.count(runtime, policy, options.keys, key)?;
+        let (queries, false_positives) = database.count(runtime, policy, options.keys)?;
         let (filter, missing, present) = (filter.to_owned(), missing[i], present[i]);
         rows.push(Row { filter, filter_bytes, queries, false_positives, missing, present });
     }
@@ -126,7 +117,7 @@ fn open(path: &Path, policy: Policy) -> Result<Tree> {
 }
 
 impl Database {
-    fn write(runtime: &Runtime, policy: Policy, keys: u64, key: Key) -> Result<Self> {
+    fn write(runtime: &Runtime, policy: Policy, keys: u64) -> Result<Self> {
         let _runtime = runtime.enter();
         let directory = tempfile::tempdir()?;
         let tree = open(directory.path(), policy)?;
@@ -165,7 +156,7 @@ impl Database {
     }
 
     /// Opens the database again with a policy that counts.
-    fn count(self, runtime: &Runtime, policy: Policy, keys: u64, key: Key) -> Result<(u64, u64)> {
+    fn count(self, runtime: &Runtime, policy: Policy, keys: u64) -> Result<(u64, u64)> {
         let _runtime = runtime.enter();
         runtime.block_on(self.tree.close())?;
         let Some(policy) = policy else { return Ok((0, 0)) };

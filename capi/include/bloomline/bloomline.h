@@ -111,15 +111,15 @@ typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
 /**
  * Collects keys, then builds a filter of the right size, for example while writing an SSTable.
  *
- * Keeps 8 bytes per key until it is finished. You may insert a key any number of times; the filter's size follows from
- * the distinct keys. A finished builder is empty and can be reused.
+ * Keeps 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
+ * of times; the filter's size follows from the distinct keys. A finished builder is empty and can be reused.
  */
 typedef struct bloomline_builder_t bloomline_builder_t;
 
 /**
  * A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
  *
- * Keys cannot be removed. Memory is fixed at construction: with more keys than it was sized for, the filter stays
+ * Keys cannot be removed. Memory is fixed at construction. With more keys than it was sized for, the filter stays
  * correct, but its false-positive rate rises.
  */
 typedef struct bloomline_filter_t bloomline_filter_t;
@@ -130,7 +130,7 @@ typedef struct bloomline_filter_t bloomline_filter_t;
  * Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
  * of threads may use a policy at once.
  *
- * At false-positive rates of 0.1 % and below (15.73 bits per key), larger filters have two modules. A policy and
+ * At false-positive rates of 0.1% and below (15.73 bits per key), larger filters have two modules. A policy and
  * `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
  */
 typedef struct bloomline_policy_t bloomline_policy_t;
@@ -165,7 +165,7 @@ void bloomline_clear_error(void);
 
 /**
  * Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
- * rate of 1 % takes 9.9 bits per key, and up to 1 % or one block more, so that the number of blocks has many divisors:
+ * rate of 1% takes 9.9 bits per key, and up to 1% or one block more, so that the number of blocks has many divisors:
  * `bloomline_filter_fold` can halve it, at least.
  *
  * Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
@@ -195,7 +195,7 @@ bloomline_filter_t *bloomline_filter_with_blocks(size_t n_blocks, uint32_t k);
  * their false positives independent.
  *
  * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
- * BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated; the filter is then unchanged.
+ * BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_set_seed(bloomline_filter_t *filter, uint64_t seed);
 
@@ -214,15 +214,15 @@ void bloomline_filter_free(bloomline_filter_t *filter);
  * Returns the hash of the key of `length` bytes under the filter's seed, for the functions that end in `_hash` and
  * `_batch`. `bloomline_hash_key` is for many filters with one seed.
  *
- * Returns 0 for a null filter, and for a null key whose length is not 0; `bloomline_last_status` is then
+ * Returns 0 for a null filter, and for a null key whose length is not 0. `bloomline_last_status` is then
  * BLOOMLINE_INVALID_ARGUMENT.
  */
 uint64_t bloomline_filter_hash_key(const bloomline_filter_t *filter, const void *key, size_t length);
 
 /**
- * Inserts the key of `length` bytes. Returns whether that changed a bit; if not, the key was possibly present before.
+ * Inserts the key of `length` bytes. Returns whether that changed a bit. If not, the key was possibly present before.
  *
- * An integer is a key of 8 bytes: its value as a little-endian uint64_t, negative ones in two's complement. The other
+ * An integer is a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The other
  * languages' interfaces hash the same bytes, whatever the integer's type.
  *
  * With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
@@ -232,7 +232,7 @@ bool bloomline_filter_insert(bloomline_filter_t *filter, const void *key, size_t
 
 /**
  * `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
- * all its bits are well mixed and every insert and lookup uses the same one; `bloomline_mix` repairs weak ones.
+ * all its bits are well mixed and every insert and lookup uses the same one. `bloomline_mix` repairs weak ones.
  */
 bool bloomline_filter_insert_hash(bloomline_filter_t *filter,
                                   uint64_t hash);
@@ -240,7 +240,7 @@ bool bloomline_filter_insert_hash(bloomline_filter_t *filter,
 /**
  * Inserts `n` keys by their hashes, faster than one by one. `hashes` may be null if `n` is 0.
  *
- * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; nothing is then inserted.
+ * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. Nothing is then inserted.
  */
 bloomline_status_t bloomline_filter_insert_batch(bloomline_filter_t *filter, const uint64_t *hashes, size_t n);
 
@@ -259,9 +259,9 @@ bool bloomline_filter_contains_hash(const bloomline_filter_t *filter, uint64_t h
 
 /**
  * Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. From
- * about eight keys on, faster than one by one. `found` must not overlap `hashes`; both may be null if `n` is 0.
+ * about eight keys on, faster than one by one. `found` must not overlap `hashes`. Both may be null if `n` is 0.
  *
- * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned; all of `found`, unless it is null, is then
+ * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. All of `found`, unless it is null, is then
  * true.
  */
 bloomline_status_t bloomline_filter_contains_batch(const bloomline_filter_t *filter,
@@ -279,7 +279,7 @@ void bloomline_filter_prefetch(const bloomline_filter_t *filter, uint64_t hash);
  * Inserts all keys of `other` into `filter`, bit for bit as if they had been inserted one by one. `filter` and `other`
  * may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
@@ -287,7 +287,7 @@ bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const
  * Keeps in `filter` the keys that are possibly present in both filters. A key inserted into both is never lost.
  * `filter` and `other` may be the same.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
@@ -296,42 +296,43 @@ bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, c
  * blocks. Size for the worst case, then fold to what was needed.
  *
  * Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the
- * folded filter cannot be allocated; the filter is then unchanged.
+ * folded filter cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_fold(bloomline_filter_t *filter, size_t factor);
 
 /**
  * Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. If the rate is above `fpr`
- * already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks; a power of
+ * already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks. A power of
  * two leaves the most choice.
  *
  * Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot
- * be allocated; the filter is then unchanged.
+ * be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_shrink_to_fpr(bloomline_filter_t *filter, double fpr);
 
 /**
- * Removes all keys; size, k and seed stay.
+ * Removes all keys. Size, k and seed stay.
  */
 bloomline_status_t bloomline_filter_clear(bloomline_filter_t *filter);
 
 /**
- * Returns the number of probes per key, 1 to 16; 0 for a null filter.
+ * Returns the number of probes per key, 1 to 16, or 0 for a null filter.
  */
 uint32_t bloomline_filter_k(const bloomline_filter_t *filter);
 
 /**
- * Returns the number of blocks of 64 bytes; 0 for a null filter.
+ * Returns the number of blocks of 64 bytes, or 0 for a null filter.
  */
 size_t bloomline_filter_n_blocks(const bloomline_filter_t *filter);
 
 /**
- * Returns the bytes that the blocks take in memory; 0 for a null filter.
+ * Returns the bytes of memory that the blocks need, or 0 for a null filter.
  */
 size_t bloomline_filter_byte_len(const bloomline_filter_t *filter);
 
 /**
- * Returns the seed that keys are hashed with: 0 unless it was set, or read from standalone bytes; 0 for a null filter.
+ * Returns the seed that keys are hashed with. It is 0 for a null filter, or unless it was set or read from standalone
+ * bytes.
  */
 uint64_t bloomline_filter_seed(const bloomline_filter_t *filter);
 
@@ -342,20 +343,20 @@ uint64_t bloomline_filter_seed(const bloomline_filter_t *filter);
 double bloomline_filter_fill_ratio(const bloomline_filter_t *filter);
 
 /**
- * Returns the number of distinct keys inserted, estimated from the bits: within 1 % from a few thousand keys on, while
+ * Returns the number of distinct keys inserted, estimated from the bits: within 1% from a few thousand keys on, while
  * the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and for a null
  * filter. Reads the whole filter.
  */
 uint64_t bloomline_filter_estimated_keys(const bloomline_filter_t *filter);
 
 /**
- * Returns the probability that a lookup of a key never inserted returns true: exact for the bits as they are. Reads
- * the whole filter. Returns 1 for a null filter.
+ * Returns the probability that a lookup of a key never inserted returns true, exact for the bits as they are. Reads the
+ * whole filter. Returns 1 for a null filter.
  */
 double bloomline_filter_estimated_fpr(const bloomline_filter_t *filter);
 
 /**
- * Returns the length in bytes of the filter's compact form; 0 for a null filter.
+ * Returns the length in bytes of the filter's compact form, or 0 for a null filter.
  */
 size_t bloomline_filter_compact_len(const bloomline_filter_t *filter);
 
@@ -364,7 +365,7 @@ size_t bloomline_filter_compact_len(const bloomline_filter_t *filter);
  * byte, for use inside a container that has lengths and checksums of its own, such as an SSTable. The seed is not
  * stored in it. `bloomline_view_from_compact` reads it in place.
  *
- * Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length; `length` is then the capacity needed, and
+ * Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length. `length` is then the capacity needed, and
  * the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if another
  * pointer is null, BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated; `length` is
  * then 0.
@@ -379,12 +380,12 @@ bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filt
  * See `bloomline_filter_write_compact`.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+ * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_filter_to_compact(const bloomline_filter_t *filter, size_t *length);
 
 /**
- * Returns the length in bytes of the filter's standalone form; 0 for a null filter.
+ * Returns the length in bytes of the filter's standalone form, or 0 for a null filter.
  */
 size_t bloomline_filter_standalone_len(const bloomline_filter_t *filter);
 
@@ -405,7 +406,7 @@ bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *f
  * `length`. See `bloomline_filter_write_standalone`.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+ * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *length);
 
@@ -423,7 +424,7 @@ bloomline_view_t *bloomline_view_from_compact(const void *bytes, size_t n);
  * Opens the `n` bytes of the compact form of a filter with this `seed`.
  *
  * Fails as `bloomline_view_from_compact` does. A wrong seed is not detected, and most lookups then return false, even
- * for keys that were inserted: keep the seed where it cannot be lost.
+ * for keys that were inserted. So keep the seed where it cannot be lost.
  */
 bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_t n, uint64_t seed);
 
@@ -440,7 +441,7 @@ bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
  * `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
  * checks only the footer, the last 64 bytes.
  *
- * Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+ * If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
  */
 bloomline_view_t *bloomline_view_from_standalone_unverified(const void *bytes, size_t n);
@@ -488,18 +489,18 @@ bloomline_status_t bloomline_view_contains_batch(const bloomline_view_t *view,
 void bloomline_view_prefetch(const bloomline_view_t *view, uint64_t hash);
 
 /**
- * Returns the number of probes per key, 1 to 16; 0 for a null view.
+ * Returns the number of probes per key, 1 to 16, or 0 for a null view.
  */
 uint32_t bloomline_view_k(const bloomline_view_t *view);
 
 /**
- * Returns the number of blocks of 64 bytes that lookups choose from; in filters of few keys they overlap. Returns 0
+ * Returns the number of blocks of 64 bytes that lookups choose from. In filters of few keys they overlap. Returns 0
  * for a null view.
  */
 size_t bloomline_view_n_blocks(const bloomline_view_t *view);
 
 /**
- * Returns the seed that keys are hashed with; 0 for a null view.
+ * Returns the seed that keys are hashed with, or 0 for a null view.
  */
 uint64_t bloomline_view_seed(const bloomline_view_t *view);
 
@@ -552,20 +553,20 @@ bloomline_atomic_filter_t *bloomline_atomic_filter_from_standalone(const void *b
  * Converts a filter, with its keys and seed, without copying it, and frees `filter`.
  *
  * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+ * (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
  */
 bloomline_atomic_filter_t *bloomline_atomic_filter_from_filter(bloomline_filter_t *filter);
 
 /**
- * Converts a filter back, without copying it, and frees `filter`; no thread may be using it.
+ * Converts a filter back, without copying it, and frees `filter`, which no thread may be using.
  *
  * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `filter` is then not freed.
+ * (BLOOMLINE_OUT_OF_MEMORY). `filter` is then not freed.
  */
 bloomline_filter_t *bloomline_atomic_filter_into_filter(bloomline_atomic_filter_t *filter);
 
 /**
- * Returns a copy, which you free separately: it has all keys of inserts that this thread has synchronised with, and
+ * Returns a copy, which you free separately. It has all keys of inserts that this thread has synchronised with, and
  * perhaps some bits of inserts that run at the same time.
  *
  * Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
@@ -574,12 +575,12 @@ bloomline_filter_t *bloomline_atomic_filter_into_filter(bloomline_atomic_filter_
 bloomline_filter_t *bloomline_atomic_filter_to_filter(const bloomline_atomic_filter_t *filter);
 
 /**
- * Frees a filter; no thread may be using it. Does nothing if `filter` is null.
+ * Frees a filter, which no thread may be using. Does nothing if `filter` is null.
  */
 void bloomline_atomic_filter_free(bloomline_atomic_filter_t *filter);
 
 /**
- * Sets the seed of an empty filter, 0 by default; no thread may be using it. Reads the whole filter.
+ * Sets the seed of an empty filter, 0 by default. No thread may be using it. Reads the whole filter.
  *
  * Returns the errors of `bloomline_filter_set_seed`.
  */
@@ -637,35 +638,35 @@ bloomline_status_t bloomline_atomic_filter_contains_batch(const bloomline_atomic
 void bloomline_atomic_filter_prefetch(const bloomline_atomic_filter_t *filter, uint64_t hash);
 
 /**
- * Inserts all keys of `other`; other threads may insert and look up meanwhile.
+ * Inserts all keys of `other`. Meanwhile, threads may insert and look up.
  *
- * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed; `filter` is then unchanged.
+ * Returns BLOOMLINE_MISMATCH if the filters differ in blocks, k or seed. `filter` is then unchanged.
  */
 bloomline_status_t bloomline_atomic_filter_union_with(const bloomline_atomic_filter_t *filter,
                                                       const bloomline_filter_t *other);
 
 /**
- * Removes all keys; size, k and seed stay. No other thread may be using the filter.
+ * Removes all keys. Size, k and seed stay. No other thread may be using the filter.
  */
 bloomline_status_t bloomline_atomic_filter_clear(bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the number of probes per key, 1 to 16; 0 for a null filter.
+ * Returns the number of probes per key, 1 to 16, or 0 for a null filter.
  */
 uint32_t bloomline_atomic_filter_k(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the number of blocks of 64 bytes; 0 for a null filter.
+ * Returns the number of blocks of 64 bytes, or 0 for a null filter.
  */
 size_t bloomline_atomic_filter_n_blocks(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the bytes that the blocks take in memory; 0 for a null filter.
+ * Returns the bytes of memory that the blocks need, or 0 for a null filter.
  */
 size_t bloomline_atomic_filter_byte_len(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the seed that keys are hashed with; 0 for a null filter.
+ * Returns the seed that keys are hashed with, or 0 for a null filter.
  */
 uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
 
@@ -690,7 +691,7 @@ double bloomline_atomic_filter_estimated_fpr(const bloomline_atomic_filter_t *fi
  * and writes its length to `length`. See `bloomline_filter_write_standalone`.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT) or memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0.
+ * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0.
  */
 void *bloomline_atomic_filter_to_standalone(const bloomline_atomic_filter_t *filter, size_t *length);
 
@@ -719,8 +720,8 @@ bloomline_filter_t *bloomline_filter_from_file(const char *path);
  * Maps a file in standalone form into memory, and compares all of it with its checksums. Programs that map the same
  * file share the memory.
  *
- * The file must not be changed or cut short while the view exists: lookups would return wrong answers, or the process
- * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does; the view then keeps the old
+ * The file must not be changed or cut short while the view exists. Lookups would return wrong answers, or the process
+ * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does. The view then keeps the old
  * one.
  *
  * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
@@ -729,10 +730,10 @@ bloomline_filter_t *bloomline_filter_from_file(const char *path);
 bloomline_view_t *bloomline_view_from_file(const char *path);
 
 /**
- * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read: checks only the
+ * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
  * footer, the last 64 bytes. Lookups read what they need of the file.
  *
- * Damaged bits lose keys: lookups then return false for keys that were inserted, with no other sign. Call
+ * If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
  */
 bloomline_view_t *bloomline_view_from_file_unverified(const char *path);
@@ -756,7 +757,7 @@ bloomline_builder_t *bloomline_builder_with_fpr(double fpr);
 /**
  * Sets the seed of an empty builder, 0 by default. See `bloomline_filter_set_seed`.
  *
- * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted; the builder is then unchanged.
+ * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted. The builder is then unchanged.
  */
 bloomline_status_t bloomline_builder_set_seed(bloomline_builder_t *builder, uint64_t seed);
 
@@ -785,7 +786,7 @@ bloomline_status_t bloomline_builder_insert(bloomline_builder_t *builder, const 
 bloomline_status_t bloomline_builder_insert_hash(bloomline_builder_t *builder, uint64_t hash);
 
 /**
- * Returns the number of keys inserted; a key inserted several times may count more than once. Returns 0 for a null
+ * Returns the number of keys inserted. A key inserted several times may count more than once. Returns 0 for a null
  * builder.
  */
 size_t bloomline_builder_len(const bloomline_builder_t *builder);
@@ -794,7 +795,7 @@ size_t bloomline_builder_len(const bloomline_builder_t *builder);
  * Builds the filter of the keys inserted, which you free, and empties the builder.
  *
  * Returns null for a null builder (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); the builder then keeps its keys.
+ * (BLOOMLINE_OUT_OF_MEMORY). The builder then keeps its keys.
  */
 bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
 
@@ -804,12 +805,12 @@ bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
  * 65.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
- * (BLOOMLINE_OUT_OF_MEMORY); `length` is then 0, and the builder keeps its keys.
+ * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
  */
 void *bloomline_builder_finish_compact(bloomline_builder_t *builder, size_t *length);
 
 /**
- * Creates a policy of `bits_per_key` for each distinct key of a filter: 10 for 1 % false positives.
+ * Creates a policy of `bits_per_key` for each distinct key of a filter, such as 10 for 1% false positives.
  *
  * Returns null if `bits_per_key` is not in (0, 64] (BLOOMLINE_SIZING), or if a little memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY).
@@ -825,7 +826,7 @@ bloomline_policy_t *bloomline_policy_with_bits_per_key(double bits_per_key);
 bloomline_policy_t *bloomline_policy_with_fpr(double fpr);
 
 /**
- * Frees a policy; no thread may be using it. Does nothing if `policy` is null.
+ * Frees a policy, which no thread may be using. Does nothing if `policy` is null.
  */
 void bloomline_policy_free(bloomline_policy_t *policy);
 
@@ -862,7 +863,7 @@ char *bloomline_policy_create_filter_from_hashes(const bloomline_policy_t *polic
  * Returns whether the key of `length` bytes is possibly among those that the filter of `filter_length` bytes was
  * created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
  *
- * Returns true for bytes that are not a filter, and counts them: see `bloomline_policy_unusable_filters`. Returns true
+ * Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
  * for a null policy, and for a null pointer whose length is not 0.
  */
 bool bloomline_policy_key_may_match(const bloomline_policy_t *policy,
@@ -879,10 +880,10 @@ uint64_t bloomline_policy_unusable_filters(const bloomline_policy_t *policy);
 
 /**
  * Returns the hash by which a filter with this `seed`, 0 by default, places the key of `length` bytes. It is the same
- * on every CPU. To probe many filters with one seed for a key, hash the key once; for one filter,
+ * on every CPU. To probe many filters with one seed for a key, hash the key once. For one filter,
  * `bloomline_filter_hash_key` cannot be called with a wrong seed.
  *
- * Returns 0 for a null key whose length is not 0; `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
+ * Returns 0 for a null key whose length is not 0. `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
  */
 uint64_t bloomline_hash_key(const void *key, size_t length, uint64_t seed);
 
@@ -905,13 +906,13 @@ bloomline_status_t bloomline_bits_per_key(double fpr, double *out);
  * Sets `out` to the false-positive rate at `bits_per_key` with `k` probes, by the exact model of blocks.
  *
  * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, BLOOMLINE_INVALID_ARGUMENT if
- * `out` is null; `out` is then unchanged.
+ * `out` is null. `out` is then unchanged.
  */
 bloomline_status_t bloomline_fpr(double bits_per_key, uint32_t k, double *out);
 
 /**
  * Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save less
- * than 1 % of the bits, because lookups with 9 take up to 1.6 times as long.
+ * than 1% of the bits, because lookups with 9 take up to 1.6 times as long.
  *
  * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
  * then unchanged.

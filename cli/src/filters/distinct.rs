@@ -61,7 +61,7 @@ impl Distinct {
         (self.smallest.len() < KEPT).then_some(self.smallest.len() as u64)
     }
 
-    /// The count, or its estimate plus four standard errors (0.8 %): too small a filter would exceed its false-positive
+    /// The count, or its estimate plus four standard errors (0.8%): too small a filter would exceed its false-positive
     /// rate.
     pub fn at_most(&self) -> usize {
         if self.smallest.len() < KEPT {

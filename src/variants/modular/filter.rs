@@ -18,20 +18,20 @@ use crate::memory::OutOfMemory;
 use crate::sizing::{MAX_MODULES, MOST_MODULES, ModularSizing};
 use crate::standalone;
 
-/// Several filters of blocks, called **modules**, that must all have a key: nearly the bits of a
-/// [`StandardBloomFilter`](crate::variants::StandardBloomFilter), at nearly the speed of a
+/// Several filters of blocks, called **modules**, that must all have a key. They need hardly more bits than a
+/// [`StandardBloomFilter`](crate::variants::StandardBloomFilter), and for absent keys hardly more time than a
 /// [`BloomFilter`](crate::BloomFilter).
 ///
-/// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than others. With
-/// modules, a block that is too full in one module is made up for by the others. A false-positive rate of 0.01 % costs
-/// 22.1 bits per key in one module and 19.5 in three; a standard filter needs 19.2. A lookup of an absent key reads one
-/// cache line, and another one only if the first module has the key by mistake, once in ten or more times. A lookup of
-/// a present key reads one line of each module.
+/// A filter of blocks needs more bits than a standard filter, because some blocks get more keys than the average. A
+/// block that is too full in one module rarely is in the next. So a false-positive rate of 0.01% costs 22.1 bits per
+/// key in one module, but 19.5 in three, where a standard filter needs 19.2. A lookup of an absent key reads one cache
+/// line, and a second one only if the first module has the key by mistake, once in ten or more times. A lookup of a
+/// present key reads one line of each module.
 ///
-/// So use it for a rate of 0.1 % or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
+/// So use it for a rate of 0.1% or below, if most lookups are of absent keys. [`sizing`](crate::sizing#modules)
 /// compares the costs.
 ///
-/// Keys and their hashes are those of every other filter. A module's hash is made from the key's hash, as
+/// Keys and their hashes are the same as in every filter. A module's hash is made from the key's hash, as
 /// [`format`](mod@crate::format) specifies. The model of a block's rate is that of Putze, Sanders and Singler ("Cache-,
 /// hash- and space-efficient Bloom filters", 2007). ElasticBF (Zhang and others, 2018) and SHaMBa (2022) divide filters
 /// into modules to keep only some of them in memory, which a [`ModularView`] supports, too.
@@ -50,7 +50,7 @@ use crate::standalone;
 /// ```
 #[derive(Clone)]
 pub struct ModularBloomFilter {
-    /// All modules, one after another. Not for keys: each module has another hash.
+    /// All modules, one after another. Not for keys, because each module has a hash of its own.
     pub(crate) all: BloomFilter,
     /// Of each module.
     pub(crate) n_blocks: usize,
@@ -60,7 +60,7 @@ impl ModularBloomFilter {
     /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up to
     /// [`MAX_MODULES`] modules.
     ///
-    /// The size is one that [can be folded](ModularSizing::foldable), at most 1 % or one block of each module larger than
+    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger than
     /// [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
     /// [`with_sizing`](Self::with_sizing).
     ///
@@ -96,8 +96,8 @@ impl ModularBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if the keys were hashed by another function than this
-    /// build's, or if memory for the copy cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if the keys were hashed by a different function
+    /// than this build's, or if memory for the copy cannot be allocated.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &[u8]) -> Result<Self, DecodeError> {
         Ok(ModularView::from_standalone(bytes)?.copy()?)
@@ -122,7 +122,7 @@ impl ModularBloomFilter {
         Ok(Self { all: self.all.with_seed(seed)?, ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The bits stay the same.
+    /// Uses a different kernel than the fastest, for tests and benchmarks. The bits stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -136,16 +136,16 @@ impl ModularBloomFilter {
         self.all.hash_key(key)
     }
 
-    /// Inserts `key`. Returns whether a bit changed; if not, [`contains`](Self::contains) already returned `true`.
+    /// Inserts `key`. Returns whether a bit changed. If not, [`contains`](Self::contains) already returned `true`.
     ///
-    /// Writes one cache line of each module; does not allocate.
+    /// Writes one cache line of each module, and does not allocate.
     #[doc(alias("add", "put"))]
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_key(key))
     }
 
-    /// [`insert`](Self::insert) by hash: that of [`hash_key`](Self::hash_key), or any other 64 well-mixed bits.
+    /// [`insert`](Self::insert) by hash, from [`hash_key`](Self::hash_key) or any source of 64 well-mixed bits.
     #[inline]
     pub fn insert_hash(&mut self, mut hash: u64) -> bool {
         self.all.keys = None;
@@ -159,13 +159,13 @@ impl ModularBloomFilter {
         changed
     }
 
-    /// Inserts many keys by hash: faster than one by one.
+    /// Inserts many keys by hash, faster than one by one.
     pub fn insert_batch(&mut self, hashes: &[u64]) {
         self.insert_all(hashes, |_| ());
     }
 
     /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before, and with
-    /// few others: at most those whose bits in the first module were all set.
+    /// a few more, at most those whose bits in the first module were all set.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], mut on_unchanged: impl FnMut(u64)) {
         let BloomFilter { blocks, k, kernel, keys, .. } = &mut self.all;
         if hashes.len() < SHORT && blocks.len() != self.n_blocks {
@@ -191,9 +191,9 @@ impl ModularBloomFilter {
 
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
-    /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the
-    /// key, and reads one cache line of the first module, then of the others as long as all before them have the key;
-    /// does not allocate.
+    /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
+    /// the key, and reads one cache line of the first module, then of each further one as long as all before it have
+    /// the key. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -209,8 +209,8 @@ impl ModularBloomFilter {
         self.modules().contain(hash)
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. Asks the first
-    /// module for all of them, the next module for those that it has, and so on.
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Asks the
+    /// first module for all of them, the next module for those that it has, and so on.
     ///
     /// # Panics
     ///
@@ -219,7 +219,7 @@ impl ModularBloomFilter {
         self.modules().contains_batch(hashes, found);
     }
 
-    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
     /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
@@ -241,7 +241,7 @@ impl ModularBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in the number of modules or blocks, k or seed. Nothing is changed then.
+    /// If the filters differ in the number of modules or blocks, k or seed. Then nothing is changed.
     #[doc(alias = "merge")]
     pub fn union_with<'a>(&mut self, other: impl Into<ModularView<'a>>) -> Result<(), MismatchError> {
         let other = other.into();
@@ -260,8 +260,8 @@ impl ModularBloomFilter {
     ///
     /// # Errors
     ///
-    /// If `factor` does not divide the number of blocks of a module, or memory for the folded filter cannot be allocated.
-    /// Nothing is changed then.
+    /// If `factor` does not divide the number of blocks of a module, or memory for the folded filter cannot be
+    /// allocated. Then nothing is changed.
     pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
         let n_blocks = self.n_blocks;
         if factor == 0 || !n_blocks.is_multiple_of(factor) {
@@ -295,13 +295,13 @@ impl ModularBloomFilter {
         self.all.k()
     }
 
-    /// Bytes of memory that the blocks of all modules take.
+    /// Bytes of memory that the blocks of all modules need.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.all.byte_len()
     }
 
-    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.all.seed()
@@ -313,15 +313,15 @@ impl ModularBloomFilter {
         self.all.known_keys()
     }
 
-    /// Estimates how many distinct keys were inserted, from the bits of all modules: more exactly than a
+    /// Estimates how many distinct keys were inserted, from the bits of all modules, and so more exactly than a
     /// [`BloomFilter`](crate::BloomFilter) of the same size. Reads the whole filter.
     #[must_use]
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
         self.as_view().estimated_keys()
     }
 
-    /// The probability that a key never inserted is reported as possibly present: the product of the modules' rates,
-    /// each of which is exact for the module's bits. Reads the whole filter.
+    /// The probability that a key never inserted is reported as possibly present. It is the product of the modules'
+    /// rates, and exact for their bits. Reads the whole filter.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         self.as_view().estimated_fpr()
@@ -334,7 +334,7 @@ impl ModularBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, one after the other.
+    /// Calls `write` with the parts of the standalone bytes, one by one.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let (view, n_modules) = (self.as_view(), self.n_modules());
         let mut checksums = [[0; CHECKSUM_BYTES]; MOST_MODULES];

@@ -43,8 +43,8 @@ impl<B: AsRef<[u8]>> OwnedModularView<B> {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than this
-    /// build's.
+    /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
+    /// than this build's.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: B) -> Result<Self, DecodeError> {
         Self::open(bytes, |bytes| ModularView::from_standalone(bytes))

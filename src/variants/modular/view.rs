@@ -59,12 +59,12 @@ pub struct ModularView<'a> {
 impl<'a> ModularView<'a> {
     /// Opens standalone bytes, as written by
     /// [`ModularBloomFilter::to_standalone`](crate::variants::ModularBloomFilter::to_standalone). Compares all of them
-    /// with their checksums; does not allocate.
+    /// with their checksums, and does not allocate.
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, or if the keys were hashed by another function than this
-    /// build's.
+    /// If the bytes were cut, are damaged or of a different version, or if the keys were hashed by a different function
+    /// than this build's.
     #[doc(alias = "from_bytes")]
     pub fn from_standalone(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let view = Self::from_standalone_unverified(bytes)?;
@@ -177,7 +177,7 @@ impl<'a> ModularView<'a> {
         Ok(Self { modules: self.modules.truncated(n_modules), ..self })
     }
 
-    /// Uses another kernel than the fastest: for tests and benchmarks. The answers stay the same.
+    /// Uses a different kernel than the fastest, for tests and benchmarks. The answers stay the same.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
@@ -207,7 +207,7 @@ impl<'a> ModularView<'a> {
         self.modules.contain(hash)
     }
 
-    /// Looks up many keys by hash: sets `found[i]` to whether the key of `hashes[i]` is possibly present. See
+    /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. See
     /// [`ModularBloomFilter::contains_batch`](crate::variants::ModularBloomFilter::contains_batch).
     ///
     /// # Panics
@@ -217,7 +217,7 @@ impl<'a> ModularView<'a> {
         self.modules.contains_batch(hashes, found);
     }
 
-    /// [`contains_batch`](Self::contains_batch) into a bitmap: sets bit `i % 8` of `found[i / 8]` to whether the key of
+    /// [`contains_batch`](Self::contains_batch) into a bitmap. Sets bit `i % 8` of `found[i / 8]` to whether the key of
     /// `hashes[i]` is possibly present, and clears the bits after the last hash. Arrow's bitmaps have this layout.
     ///
     /// # Panics
@@ -280,8 +280,8 @@ impl<'a> ModularView<'a> {
         Some(KeyEstimate { keys, standard_error: square_root(error * error + 1.0 / 12.0) })
     }
 
-    /// The probability that a key never inserted is reported as possibly present: the product of the modules' rates,
-    /// each of which is exact for the module's bits. Reads all modules.
+    /// The probability that a key never inserted is reported as possibly present. It is the product of the modules'
+    /// rates, and exact for their bits. Reads all modules.
     #[must_use]
     pub fn estimated_fpr(&self) -> f64 {
         let rate = |module: BlockSlice<'_>| {

@@ -57,8 +57,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the bytes were cut, are damaged or of another version, if their keys were hashed by another function than
-    /// this build's, or if memory cannot be allocated.
+    /// If the bytes were cut, are damaged or of a different version, if their keys were hashed by a different function
+    /// than this build's, or if memory cannot be allocated.
     ///
     /// # Examples
     ///

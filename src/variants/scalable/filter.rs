@@ -263,7 +263,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If all filters are full and memory for a larger one cannot be allocated. Nothing is changed then.
+    /// If all filters are full and memory for a larger one cannot be allocated. Then nothing is changed.
     #[inline]
     pub fn try_insert(&mut self, key: impl Key) -> Result<bool, BuildError> {
         self.try_insert_hash(self.seed.hash(key))
@@ -453,7 +453,7 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// If the filters differ in k or seed. Nothing is changed then.
+    /// If the filters differ in k or seed. Then nothing is changed.
     ///
     /// # Examples
     ///
@@ -647,7 +647,7 @@ impl ScalableBloomFilter {
         self.filters.iter().chain(&self.seconds).map(BloomFilter::byte_len).sum()
     }
 
-    /// The seed that keys are hashed with: 0 unless set by [`with_seed`](Self::with_seed).
+    /// The seed that keys are hashed with, 0 unless set by [`with_seed`](Self::with_seed).
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed.get()

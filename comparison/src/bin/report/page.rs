@@ -1,14 +1,53 @@
-//! What is kept of a machine's measurements, as JSON, and the pages that are written from it.
+//! What is kept of a machine's measurements, as JSON, and the page that is written from it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use bloomline_comparison::line_up::{
-    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, HASH_KEYS, ROCKSDB, ROCKSDB_DEBIAN, SBBF,
+    AVX2, BASELINE, BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB, ROCKSDB_DEBIAN, SBBF, XORF,
 };
-use bloomline_comparison::results::{ABSENT, BY_KEY, Table, markdown};
+use bloomline_comparison::results::{ABSENT, AT_RATES, BY_BITS, BY_KEY, INSERT, Table, markdown};
 use serde::{Deserialize, Serialize};
+
+/// The rows of a machine's table.
+const CONTENDERS: [&str; 11] = [
+    BASELINE,
+    BLOOMLINE,
+    BLOOMLINE_BATCH,
+    AVX2,
+    "bloomline sse4.1",
+    "bloomline portable",
+    ROCKSDB,
+    ROCKSDB_DEBIAN,
+    SBBF,
+    FASTBLOOM,
+    XORF,
+];
+
+/// The columns of a machine's table: the heading, and the table and column that have its figures.
+const COLUMNS: [(&str, &str, &str); 10] = [
+    ("16 KiB", ABSENT, "16 KiB"),
+    ("256 KiB", ABSENT, "256 KiB"),
+    ("1 MiB", ABSENT, "1 MiB"),
+    ("16 MiB", ABSENT, "16 MiB"),
+    ("64 MiB", ABSENT, "64 MiB"),
+    ("1 GiB", ABSENT, "1 GiB"),
+    ("16 bytes", BY_KEY, "16 bytes, 1 MiB"),
+    ("URL", BY_KEY, URLS),
+    ("insert", INSERT, "1 MiB"),
+    ("FPR, %", BY_BITS, "10"),
+];
+const URLS: &str = "lengths of URLs, 1 MiB";
+
+const EQUAL_RATES: [&str; 5] = [BLOOMLINE, MODULES, ROCKSDB, SBBF, FASTBLOOM];
+const AT_EQUAL_RATES: [(&str, &str, &str); 6] = [
+    ("1%: bits per key", AT_RATES[0].0, "bits per key"),
+    ("absent", AT_RATES[0].0, "absent, 500,000"),
+    ("present", AT_RATES[0].0, "present, 500,000"),
+    ("0.1%: bits per key", AT_RATES[1].0, "bits per key"),
+    ("absent", AT_RATES[1].0, "absent, 500,000"),
+    ("present", AT_RATES[1].0, "present, 500,000"),
+];
 
 /// The medians of one machine.
 #[derive(Serialize, Deserialize)]
@@ -60,82 +99,83 @@ impl Page {
         self.tables.iter().chain(&self.plotted).find(|table| table.title == title)
     }
 
-    pub fn markdown(&self) -> String {
-        let facts = self.machine.iter().map(|(name, value)| format!("| {name} | {value} |\n"));
-        let tables = self.tables.iter().map(|table| format!("\n### {}\n\n{}", table.title, table.markdown()));
+    /// A median of a table.
+    pub fn figure(&self, table: &str, contender: &str, column: &str) -> Option<f64> {
+        let (row, column) = if table == BY_KEY { (column, contender) } else { (contender, column) };
+        let table = self.table(table)?;
+        let column = table.columns.iter().position(|other| other == column)?;
+        table.rows.iter().find(|other| other.0 == row)?.1[column]
+    }
+
+    /// A table of some contenders, with columns as in [`COLUMNS`].
+    fn figures(&self, contenders: &[&str], columns: &[(&str, &str, &str)]) -> String {
+        let mut rows = vec![vec!["filter".to_owned()]];
+        rows[0].extend(columns.iter().map(|column| column.0.to_owned()));
+        for contender in contenders {
+            let mut row = vec![(*contender).to_owned()];
+            row.extend(columns.iter().map(|(_, table, column)| {
+                let figure = self.figure(table, contender, column);
+                figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"))
+            }));
+            rows.push(row);
+        }
+        markdown(&rows)
+    }
+
+    /// The machine and its table.
+    fn section(&self) -> String {
+        let shown = |fact: &&(String, String)| ["CPU", "caches", "compiler", "RocksDB"].contains(&&*fact.0);
+        let facts = self.machine.iter().filter(shown).map(|(name, fact)| format!("{name} {fact}"));
+        let notes = String::from_iter(self.notes.iter().map(|note| format!("{note}\n\n")));
+        let table = self.figures(&CONTENDERS, &COLUMNS);
         format!(
-            include_str!("machine.txt"),
-            name = self.name,
-            notes = String::from_iter(self.notes.iter().map(|note| format!("{note}\n\n"))),
-            facts = String::from_iter(facts),
-            targets = targets(&[self]),
-            tables = String::from_iter(tables),
+            "## {}, {}\n\n{}.\n\n{notes}{table}\n",
+            self.name,
+            self.date,
+            Vec::from_iter(facts).join(", ")
         )
+    }
+
+    /// The targets, with what was measured.
+    pub fn targets(&self) -> String {
+        let mut rows = vec![["target", "at most", "measured"].map(str::to_owned).to_vec()];
+        rows.extend(self.targets.iter().map(|Target { name, at_most, measured }| {
+            let text = |figure: &Option<f64>| figure.map_or(String::new(), |figure| format!("{figure:.2}"));
+            let is_missed = measured > at_most && at_most.is_some();
+            vec![name.clone(), text(at_most), text(measured) + if is_missed { " missed" } else { "" }]
+        }));
+        markdown(&rows)
+    }
+
+    /// The rows of the README's table.
+    #[cfg(test)]
+    pub fn readme_rows(&self) -> Vec<String> {
+        let name_and_contender = [
+            ("**bloomline**", BLOOMLINE),
+            ("RocksDB", ROCKSDB),
+            ("`sbbf-rs-safe`", SBBF),
+            ("`fastbloom`", FASTBLOOM),
+        ];
+        let [bits, hash, ..] = AT_EQUAL_RATES;
+        let row = |(name, contender): (&str, &str)| {
+            let cells = [bits, hash, ("", BY_KEY, URLS)].map(|(_, table, column)| {
+                let figure = self.figure(table, contender, column);
+                figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"))
+            });
+            format!("| {name} | {} |", cells.join(" | "))
+        };
+        name_and_contender.map(row).into()
     }
 }
 
 /// The page about all machines.
 pub fn summary(pages: &[Page]) -> String {
-    let mut machines = vec![["", "CPU", "caches", "compiler", "date"].map(str::to_owned).to_vec()];
-    for page in pages {
-        let mut row = vec![format!("[{}](performance/{}.md)", page.name, page.file())];
-        for name in &machines[0][1..4] {
-            let fact = page.machine.iter().find(|fact| fact.0 == *name);
-            row.push(fact.map_or(String::new(), |fact| fact.1.clone()));
-        }
-        row.push(page.date.clone());
-        machines.push(row);
-    }
-
-    let mut figures = vec![vec![String::new()]];
-    figures[0].extend(pages.iter().map(|page| page.name.clone()));
-    let mut add = |name: String, table: &str, row: &str, column: &str| {
-        let figure = |page: &Page| {
-            let table = page.table(table)?;
-            let column = table.columns.iter().position(|other| other == column)?;
-            table.rows.iter().find(|other| other.0 == row)?.1[column]
-        };
-        let cells: Vec<_> = pages.iter().map(figure).collect();
-        if cells.iter().any(Option::is_some) {
-            let cells = cells.iter().map(|cell| cell.map_or(String::new(), |cell| format!("{cell:.2}")));
-            figures.push(std::iter::once(name).chain(cells).collect());
-        }
-    };
-    for size in ["16 KiB", "1 MiB", "64 MiB"] {
-        for name in [BASELINE, BLOOMLINE, AVX2, BLOOMLINE_BATCH, ROCKSDB, ROCKSDB_DEBIAN, SBBF, FASTBLOOM] {
-            add(format!("{name}: {size}"), ABSENT, name, size);
-        }
-    }
-    for shape in ["16 bytes, 1 MiB", "lengths of URLs, 1 MiB"] {
-        for name in HASH_KEYS {
-            add(format!("key of {shape}: {name}"), BY_KEY, shape, name);
-        }
-    }
+    let equal = pages.iter().find(|page| page.table(AT_RATES[0].0).is_some());
     format!(
         include_str!("summary.txt"),
-        machines = markdown(&machines),
-        targets = targets(&Vec::from_iter(pages)),
-        figures = markdown(&figures),
+        equal = equal.map_or(String::new(), |page| {
+            format!("{}:\n\n{}", page.name, page.figures(&EQUAL_RATES, &AT_EQUAL_RATES))
+        }),
+        machines = String::from_iter(pages.iter().map(Page::section)),
     )
-}
-
-/// The targets of the first page, which is the newest, with a column for each page.
-fn targets(pages: &[&Page]) -> String {
-    let mut rows = vec![vec![String::new(), "at most".to_owned()]];
-    rows[0].extend(pages.iter().map(|page| page.name.clone()));
-    for Target { name, .. } in pages.iter().take(1).flat_map(|newest| &newest.targets) {
-        let of_pages = || pages.iter().map(|page| page.targets.iter().find(|target| target.name == *name));
-        let limits: BTreeSet<String> =
-            of_pages().flatten().filter_map(|target| Some(format!("{:.2}", target.at_most?))).collect();
-        let mut row = vec![name.clone(), Vec::from_iter(limits).join(" or ")];
-        row.extend(of_pages().map(|target| {
-            let Some(Target { measured: Some(measured), at_most, .. }) = target else {
-                return String::new();
-            };
-            let mark = if at_most.is_some_and(|at_most| *measured > at_most) { "**" } else { "" };
-            format!("{mark}{measured:.2}{mark}")
-        }));
-        rows.push(row);
-    }
-    markdown(&rows)
 }

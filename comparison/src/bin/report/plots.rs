@@ -52,7 +52,7 @@ pub fn all(page: &Page) -> Vec<(String, String)> {
             is_joined: true,
             mark: None,
         });
-        let y = exponents("false-positive rate", &lines, 0.1, |y| format!("{} %", 10_f64.powf(y)));
+        let y = exponents("false-positive rate", &lines, 0.1, |y| format!("{}%", 10_f64.powf(y)));
         let title = "Measured false-positive rate, 1 MiB, each filter with the k that its library chooses";
         ("plots/rate-by-bits.svg", svg(title, &x, &y, &lines))
     });
