@@ -95,7 +95,10 @@ async fn the_sides_of_each_kind_of_join() {
             "small JOIN (SELECT CAST(lk AS INT) AS narrow FROM large) ON sk = narrow",
             Some("CAST(narrow AS Int64)"),
         ),
-        ("small JOIN (SELECT lv, max(lk) AS most FROM large GROUP BY lv) ON sk = most", Some("max(large.lk)")),
+        (
+            "small JOIN (SELECT lv, max(lk) AS most FROM large GROUP BY lv) ON sk = most",
+            Some("max(large.lk)"),
+        ),
         ("small JOIN large ON sk = lk AND sv = lv", Some("lk")),
     ] {
         let sql = format!("SELECT * FROM {join}");
@@ -203,8 +206,8 @@ async fn it_acts_where_it_pays() {
             "the small side is not shuffled",
         ),
         ("datafusion.optimizer.hash_join_single_partition_threshold = 0", None, "nor by its rows"),
-        ("datafusion.optimizer.hash_join_single_partition_threshold_rows = 0", None, "few rows are dropped"),
-        ("bloomline.join_filters.min_dropped_rows = 1000", Some("lk"), "10 of 100 keys are selected"),
+        ("datafusion.optimizer.hash_join_single_partition_threshold_rows = 0", None, "it saves no time"),
+        ("bloomline.join_filters.min_saved_ms = 0", Some("lk"), "10 of 100 keys are selected"),
         ("bloomline.join_filters.expected_share = 0.05", None, "too many are"),
         ("bloomline.join_filters.expected_share = 0.5", Some("lk"), "10 of 100 keys are selected"),
         ("bloomline.join_filters.enabled = false", None, "the rule is off"),
@@ -246,7 +249,9 @@ async fn plans_travel_with_the_codec() {
     let numbers =
         bytes[start + whole.len()..].iter().take_while(|&&byte| byte == b' ' || byte.is_ascii_digit());
     let column = start + whole.len() + numbers.count() - 1;
-    for (damage, expected) in [(b'9', "a join filter of column 9 has an input of"), (b'x', "in place of a number")] {
+    for (damage, expected) in
+        [(b'9', "a join filter of column 9 has an input of"), (b'x', "in place of a number")]
+    {
         let mut damaged = bytes.to_vec();
         damaged[column] = damage;
         let error = physical_plan_from_bytes_with_extension_codec(&damaged, &task, &codec).unwrap_err();

@@ -52,8 +52,8 @@ extensions_options! {
     pub struct JoinFilterOptions {
         /// Whether joins filter themselves
         pub enabled: bool, default = true
-        /// Rows that a filter is expected to drop, at least
-        pub min_dropped_rows: usize, default = 500_000
+        /// Milliseconds of one core that a filter is expected to save, at least
+        pub min_saved_ms: usize, default = 100
         /// Largest share of rows that a filter may be expected to keep
         pub expected_share: f64, default = 0.5
         /// A filter that keeps more than this share of `sample_rows` rows is not asked again in that partition
