@@ -17,11 +17,13 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DoubleType$;
-import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.StringType;
 import scala.Function1;
 import scala.Option;
 import scala.Tuple3;
@@ -35,37 +37,80 @@ import scala.runtime.BoxedUnit;
  */
 public final class Functions implements Function1<SparkSessionExtensions, BoxedUnit> {
     private static final Map<String, Function1<Seq<Expression>, Expression>> FUNCTIONS = Map.of(
-            "bloomline_contains", arguments -> {
-                check(arguments, 2, 2, "bloomline_contains(filter, key)");
-                return new Contains(arguments);
-            },
-            "bloomline_filter", arguments -> {
-                check(arguments, 3, 4, "bloomline_filter(key, expected_keys, fpr[, seed])");
-                long expectedKeys = constant(arguments.apply(1), LongType$.MODULE$).longValue();
-                double fpr = constant(arguments.apply(2), DoubleType$.MODULE$).doubleValue();
-                long seed = arguments.size() == 3 ? 0 : constant(arguments.last(), LongType$.MODULE$).longValue();
-                return new Build(seq(List.of(arguments.head())), Sizing.forFpr(expectedKeys, fpr).foldable(), seed, 0, 0);
-            },
-            "bloomline_filter_union", arguments -> {
-                check(arguments, 1, 1, "bloomline_filter_union(filter)");
-                return new Build(arguments, null, 0, 0, 0);
-            });
+            "bloomline_contains", Functions::contains,
+            "bloomline_filter", Functions::build,
+            "bloomline_filter_union", Functions::union);
+    private static final List<DataType> INTEGERS =
+            List.of(DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType);
 
-    private static void check(Seq<Expression> arguments, int least, int most, String usage) {
-        if (arguments.size() < least || arguments.size() > most) {
-            throw new IllegalArgumentException(arguments.size() + " arguments do not fit: write " + usage);
+    private static final DataType BROADCAST = ObjectType.apply(Broadcast.class);
+
+    private static Expression contains(Seq<Expression> arguments) {
+        boolean hasKinds = arguments.size() == 3;
+        check(hasKinds || arguments.size() == 2, "write bloomline_contains(filter, key)");
+        Expression filter = arguments.head();
+        if (!filter.dataType().equals(BROADCAST)) {
+            filter = filter(filter);
+        }
+        Expression key = key(arguments.apply(1), hasKinds ? (int) constant(arguments.last(), DataTypes.IntegerType) : 0);
+        return new Invoke(Literal.fromObject(new Lookup()), "contains", DataTypes.BooleanType,
+                seq(List.of(filter, key)), seq(List.of()), true, false, true);
+    }
+
+    private static Expression build(Seq<Expression> arguments) {
+        boolean hasSeed = arguments.size() == 4;
+        check(hasSeed || arguments.size() == 3, "write bloomline_filter(key, expected_keys, fpr[, seed])");
+        Expression key = key(arguments.head(), 0);
+        long expectedKeys = (long) constant(arguments.apply(1), DataTypes.LongType);
+        double fpr = (double) constant(arguments.apply(2), DataTypes.DoubleType);
+        long seed = hasSeed ? (long) constant(arguments.apply(3), DataTypes.LongType) : 0;
+        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, key.dataType());
+        return new V2Aggregator<>(build, seq(List.of(key)), 0, 0);
+    }
+
+    private static Expression union(Seq<Expression> arguments) {
+        check(arguments.size() == 1, "write bloomline_filter_union(filter)");
+        return new V2Aggregator<>(new Build(null, 0, DataTypes.BinaryType), seq(List.of(filter(arguments.head()))), 0, 0);
+    }
+
+    private static void check(boolean isRight, String message) {
+        if (!isRight) {
+            throw new IllegalArgumentException(message);
         }
     }
 
-    private static Number constant(Expression argument, DataType type) {
-        Object value = argument.foldable() ? new Cast(argument, type, Option.empty()).eval(null) : null;
-        if (value == null) {
-            throw new IllegalArgumentException("a filter's size and seed are constants, not " + argument.sql());
-        }
-        return (Number) value;
+    private static Object constant(Expression argument, DataType type) {
+        Object value = argument.foldable() ? cast(argument, type).eval(null) : null;
+        check(value != null, "a filter's size and seed are constants, not " + argument.sql());
+        return value;
     }
 
-    static <T> Seq<T> seq(List<T> elements) {
+    private static Expression filter(Expression filter) {
+        DataType type = filter.dataType();
+        check(type.equals(DataTypes.BinaryType) || type.equals(DataTypes.NullType),
+                "a filter is binary, not " + type.simpleString());
+        return cast(filter, DataTypes.BinaryType);
+    }
+
+    /** The key as a long or as bytes. Kinds are those of a filter from Python: 1 for integers only, 2 for text only. */
+    private static Expression key(Expression key, int kinds) {
+        DataType type = key.dataType();
+        boolean isInteger = INTEGERS.contains(type);
+        // Under other collations, different bytes can be the same text.
+        boolean isText = type instanceof StringType text && text.isUTF8BinaryCollation();
+        check(isInteger || isText || type.equals(DataTypes.BinaryType) || type.equals(DataTypes.NullType),
+                "keys are integers, binary, and text with the collation UTF8_BINARY, not " + type.simpleString()
+                        + ": cast them to an integer or to text first");
+        check(!(isInteger && kinds == 2 || isText && kinds == 1),
+                "integers looked up in a filter of text, or the reverse: these never match, so convert one side");
+        return cast(key, isInteger ? DataTypes.LongType : DataTypes.BinaryType);
+    }
+
+    private static Expression cast(Expression value, DataType type) {
+        return value.dataType().equals(type) ? value : new Cast(value, type, Option.empty());
+    }
+
+    private static <T> Seq<T> seq(List<T> elements) {
         return CollectionConverters.asScala(elements).toList();
     }
 
@@ -82,14 +127,8 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
         FUNCTIONS.forEach((name, function) -> registry.createOrReplaceTempFunction(name, function, "scala_udf"));
     }
 
-    /** For Python: broadcasts the standalone bytes in a file. */
-    public static Broadcast<?> broadcast(JavaSparkContext context, String file, int kinds) throws IOException {
-        return context.broadcast(new Opened.Shared(Files.readAllBytes(Path.of(file)), kinds));
-    }
-
-    /** For Python: whether a broadcast filter has the keys of a column. */
-    public static Column contains(Broadcast<?> filter, Column key) {
-        Literal literal = Literal.fromObject(filter, ObjectType.apply(Broadcast.class));
-        return ExpressionUtils.column(new Contains(seq(List.of(literal, ExpressionUtils.expression(key)))));
+    /** For Python: standalone bytes in a file, broadcast as a filter for {@code bloomline_contains}. */
+    public static Column broadcast(JavaSparkContext context, String file) throws IOException {
+        return ExpressionUtils.column(Literal.fromObject(context.broadcast(Files.readAllBytes(Path.of(file))), BROADCAST));
     }
 }
