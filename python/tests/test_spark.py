@@ -233,7 +233,7 @@ def test_other_types_fail_in_contains(spark, way):
         spark.range(1).select(contains(F.lit(1.5).cast("double"), shared)).collect()
 
 
-@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint")])
+@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint"), ("bigint", "binary")])
 def test_keys_that_never_match_fail_in_contains(spark, way, inserted, asked):
     shared = broadcast(spark, build(column(spark, inserted), "k", 10))
     error = PythonException if way == "workers" else IllegalArgumentException

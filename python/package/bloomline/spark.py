@@ -58,9 +58,6 @@ _TEXT = (StringType(), BinaryType())
 _KEY_TYPES = _INTEGERS + _TEXT
 _KEYS_ARE = "keys are integers, binary, and text with the collation UTF8_BINARY"
 
-# Kinds of keys, as filters know them. Binary keys may be integers or text.
-_KINDS = dict.fromkeys(_INTEGERS, 1) | {StringType(): 2, BinaryType(): 4}
-
 _Filter = BloomFilter | CountingBloomFilter | ModularBloomFilter | ScalableBloomFilter | StandardBloomFilter
 
 # Arrow's binary type and the JVM's arrays end at 2 GiB, and a row needs some bytes of its own.
@@ -170,7 +167,9 @@ def _built_in_jvm(keys: DataFrame, empty: BloomFilter, groups: int) -> DataFrame
     build = call_function("bloomline_filter", "key", lit(empty.expected_keys), lit(empty.fpr), lit(seed))
     unite = call_function("bloomline_filter_union", "filter")
     filters = keys.groupBy(spark_partition_id() % groups).agg(build.alias("filter")).agg(unite.alias("filter"))
-    rest = pickle.dumps((BloomFilter._restore, (None, _KINDS[keys.schema[0].dataType])))
+    # As filters that `update` has added these keys to.
+    kinds = 1 if keys.schema[0].dataType in _INTEGERS else 2
+    rest = pickle.dumps((BloomFilter._restore, (None, kinds)))
     return filters.where("filter is not null").withColumn("rest", lit(rest))
 
 
@@ -194,9 +193,9 @@ def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataF
 
 
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
-    """Sends `filter` to each executor once, for `contains` in this session. Every Python worker there holds a copy.
+    """Sends `filter` to each executor once, for `contains` in this session. Every Python worker there holds a copy of it.
 
-    In the JVM, a `BloomFilter` or `ModularBloomFilter` is looked up by all tasks of an executor in one copy.
+    With the jar, executors hold one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and start no workers.
     """
     if not isinstance(filter, _Filter):
         wrong, right = type(filter).__name__, _as_filter(filter)
@@ -216,8 +215,9 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
 
     The column must have the type that the filter was built from; integers may differ in width. Otherwise the query
-    fails with a `TypeError`. Two mistakes give no error, and nearly all rows are dropped: a collation; and text for
-    integers, or the reverse, if the filter was read from bytes or a file.
+    fails with a `TypeError`, or with the jar, is not accepted. Two mistakes give no error, and nearly all rows are
+    dropped: a collation, without the jar; and text for integers, or the reverse, if the filter was read from bytes or a
+    file.
     """
 
     if not isinstance(broadcasted, Broadcast):

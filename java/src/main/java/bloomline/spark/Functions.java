@@ -42,16 +42,14 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
             "bloomline_filter_union", Functions::union);
     private static final List<DataType> INTEGERS =
             List.of(DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType);
-
     private static final DataType BROADCAST = ObjectType.apply(Broadcast.class);
 
+    /** Python adds the kinds of the filter's keys, if it knows them: 1 for integers only, 2 for text only. */
     private static Expression contains(Seq<Expression> arguments) {
         boolean hasKinds = arguments.size() == 3;
         check(hasKinds || arguments.size() == 2, "write bloomline_contains(filter, key)");
-        Expression filter = arguments.head();
-        if (!filter.dataType().equals(BROADCAST)) {
-            filter = filter(filter);
-        }
+        boolean isBroadcast = arguments.head().dataType().equals(BROADCAST);
+        Expression filter = isBroadcast ? arguments.head() : filter(arguments.head());
         Expression key = key(arguments.apply(1), hasKinds ? (int) constant(arguments.last(), DataTypes.IntegerType) : 0);
         return new Invoke(Literal.fromObject(new Lookup()), "contains", DataTypes.BooleanType,
                 seq(List.of(filter, key)), seq(List.of()), true, false, true);
@@ -92,15 +90,15 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
         return cast(filter, DataTypes.BinaryType);
     }
 
-    /** The key as a long or as bytes. Kinds are those of a filter from Python: 1 for integers only, 2 for text only. */
+    /** The key as a long or as bytes. */
     private static Expression key(Expression key, int kinds) {
         DataType type = key.dataType();
         boolean isInteger = INTEGERS.contains(type);
         // Under other collations, different bytes can be the same text.
-        boolean isText = type instanceof StringType text && text.isUTF8BinaryCollation();
-        check(isInteger || isText || type.equals(DataTypes.BinaryType) || type.equals(DataTypes.NullType),
-                "keys are integers, binary, and text with the collation UTF8_BINARY, not " + type.simpleString()
-                        + ": cast them to an integer or to text first");
+        boolean isText = type instanceof StringType text && text.isUTF8BinaryCollation()
+                || type.equals(DataTypes.BinaryType);
+        check(isInteger || isText || type.equals(DataTypes.NullType), "keys are integers, binary, and text with the "
+                + "collation UTF8_BINARY, not " + type.simpleString() + ": cast them to an integer or to text first");
         check(!(isInteger && kinds == 2 || isText && kinds == 1),
                 "integers looked up in a filter of text, or the reverse: these never match, so convert one side");
         return cast(key, isInteger ? DataTypes.LongType : DataTypes.BinaryType);
@@ -121,10 +119,12 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
         return BoxedUnit.UNIT;
     }
 
-    /** Registers the functions in a session that runs. */
+    /** Registers the functions in a session that runs, unless it has them. */
     public static void register(SparkSession session) {
         FunctionRegistry registry = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().functionRegistry();
-        FUNCTIONS.forEach((name, function) -> registry.createOrReplaceTempFunction(name, function, "scala_udf"));
+        if (!registry.listFunction().exists(id -> FUNCTIONS.containsKey(id.funcName()))) {
+            FUNCTIONS.forEach((name, function) -> registry.createOrReplaceTempFunction(name, function, "scala_udf"));
+        }
     }
 
     /** For Python: standalone bytes in a file, broadcast as a filter for {@code bloomline_contains}. */
