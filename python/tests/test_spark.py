@@ -463,7 +463,7 @@ def test_the_jvm_answers_as_workers_do_from_the_same_bytes(spark, make, whole_st
 
 
 @needs_jar
-def test_sql_builds_and_unites_filters(spark):
+def test_sql_builds_filters_and_looks_up_in_columns_of_them(spark):
     register(spark)
     register(spark)
     spark.range(3000).createOrReplaceTempView("ids")
@@ -472,11 +472,8 @@ def test_sql_builds_and_unites_filters(spark):
     assert {row.day: BloomFilter.from_bytes(row.filter) for row in filters} == {
         day: unshrunk(range(day, 3000, 3), 3000) for day in range(3)
     }
-    [(united,)] = spark.sql(f"select bloomline_filter_union(filter) from ({days})").collect()
-    assert BloomFilter.from_bytes(united) == unshrunk(range(3000), 3000)
     nothing = spark.sql("select bloomline_filter(if(id < 0, id, null), 10, 0.01, -1) from ids").first()[0]
     assert BloomFilter.from_bytes(nothing) == BloomFilter(10, seed=2**64 - 1)
-    assert spark.sql("select bloomline_filter_union(filter) from (select null as filter)").first() == (None,)
     assert spark.sql("select bloomline_contains(null, 1), bloomline_contains(x'00', null)").first() == (None, None)
     grouped = f"select bloomline_contains(filter, id), count(*) from ids join ({days}) on day = id % 3 group by 1"
     assert spark.sql(grouped).collect() == [(True, 3000)]
@@ -503,7 +500,6 @@ def unshrunk(keys, expected_keys):
         ("bloomline_filter(1, id, 0.01)", "a filter's size and seed are constants, not id"),
         ("bloomline_filter(1, null, 0.01)", "a filter's size and seed are constants, not NULL"),
         ("bloomline_filter(1, 10, 2.0)", "a false-positive rate must be 1.263E-8 to below 1, not 2.0"),
-        ("bloomline_filter_union(1)", "a filter is binary, not int"),
     ],
 )
 def test_sql_refuses_what_is_no_filter_and_no_key(spark, call, error):
@@ -520,8 +516,6 @@ def test_damaged_bytes_are_an_error(spark):
         for damaged in (b"", whole[1:], whole[:-1], bytes([whole[0] ^ 1]) + whole[1:], whole[:-50] + b"!" + whole[-49:]):
             with pytest.raises(Exception, match="DecodeException|the bytes were cut|is damaged"):
                 spark.range(1).select(F.call_function("bloomline_contains", F.lit(damaged), "id")).collect()
-            with pytest.raises(Exception, match="DecodeException|the bytes were cut|is damaged"):
-                spark.range(1).select(F.call_function("bloomline_filter_union", F.lit(damaged))).collect()
 
 
 def test_without_the_jar_sql_has_no_functions(spark, workers):

@@ -70,8 +70,8 @@ _IN_JVM: WeakKeyDictionary[Broadcast[_Filter], tuple[Column, int]] = WeakKeyDict
 def register(spark: SparkSession) -> None:
     """Registers the SQL functions of the Java package in a session.
 
-    `bloomline_filter(key, expected_keys, fpr)` and `bloomline_filter_union(filter)` are aggregates, which return a filter
-    as binary. `bloomline_contains(filter, key)` is false where the key is definitely absent, and null where a side is null.
+    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary. `bloomline_contains(filter, key)`
+    is false where the key is definitely absent, and null where a side is null.
 
     Raises `RuntimeError` if the session's JVM does not have the jar.
     """
@@ -151,26 +151,28 @@ def build(
     spark = df.sparkSession.sparkContext
     _check_size(filter.size_bytes, spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
     partitions = partitions or spark.defaultParallelism
-    built = _built_in_jvm if _java(df.sparkSession) else _built_by_workers
-    # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
-    for other in _filters(built(keys.coalesce(partitions), filter, isqrt(partitions)).toArrow()):
+    keys = keys.coalesce(partitions)
+    if java := _java(df.sparkSession):
+        built = _built_in_jvm(java, keys, filter)
+    else:
+        # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
+        built = _filters(_built_by_workers(keys, filter, isqrt(partitions)).toArrow())
+    for other in built:
         filter |= other
     filter.shrink_to_fpr(fpr)
     return filter
 
 
-# Filters are united in two steps: one task would read all of them, and a deeper tree sends more of them.
-
-
-def _built_in_jvm(keys: DataFrame, empty: BloomFilter, groups: int) -> DataFrame:
+def _built_in_jvm(java: Any, keys: DataFrame, empty: BloomFilter) -> Iterator[BloomFilter]:
     seed = empty.seed - (empty.seed >> 63 << 64)
-    build = call_function("bloomline_filter", "key", lit(empty.expected_keys), lit(empty.fpr), lit(seed))
-    unite = call_function("bloomline_filter_union", "filter")
-    filters = keys.groupBy(spark_partition_id() % groups).agg(build.alias("filter")).agg(unite.alias("filter"))
-    # As filters that `update` has added these keys to.
-    kinds = 1 if keys.schema[0].dataType in _INTEGERS else 2
-    rest = pickle.dumps((BloomFilter._restore, (None, kinds)))
-    return filters.where("filter is not null").withColumn("rest", lit(rest))
+    are_integers = keys.schema[0].dataType in _INTEGERS
+    keys = keys.select(keys["key"].cast("bigint" if are_integers else "binary"))
+    with TemporaryDirectory(dir=keys.sparkSession.sparkContext._temp_dir) as folder:
+        file = Path(folder) / "filter"
+        java.build(keys._jdf, empty.expected_keys, empty.fpr, seed, str(file))
+        if file.exists():
+            # Of the kind that `update` would note.
+            yield BloomFilter._restore(file.read_bytes(), None, 1 if are_integers else 2)
 
 
 def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataFrame:
@@ -187,6 +189,7 @@ def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataF
             yield _row(filter)
 
     filters = keys.mapInArrow(insert, _ROW)
+    # In two steps: one task would read all filters, and a deeper tree sends more of them.
     if groups > 1:
         filters = filters.repartitionById(groups, spark_partition_id()).mapInArrow(_unite, _ROW)
     return filters.repartition(1).mapInArrow(_unite, _ROW)

@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * A filter of keys, which are integers or bytes, or without a size the union of filters. Its state is {@code null}
- * before the first key, so that tasks without keys send no filter, then a {@link State} or a filter's standalone bytes.
+ * A filter of keys, which are integers or bytes. Its state is {@code null} before the first key, so that tasks without
+ * keys send no filter, then a {@link State} or a filter's standalone bytes.
  */
 record Build(Sizing sizing, long seed, DataType type) implements AggregateFunction<Serializable, byte[]> {
     /** A filter that Spark sends as bytes, because it cannot read objects whose class is in {@code spark.jars}. */
@@ -40,9 +40,6 @@ record Build(Sizing sizing, long seed, DataType type) implements AggregateFuncti
         if (row.isNullAt(0)) {
             return state;
         }
-        if (sizing == null) {
-            return merge(state, row.getBinary(0));
-        }
         State grown = state == null ? new State(new BloomFilter(sizing, seed)) : State.of(state);
         boolean isInteger = type.equals(DataTypes.LongType);
         BloomFilter filter = grown.filter;
@@ -62,15 +59,12 @@ record Build(Sizing sizing, long seed, DataType type) implements AggregateFuncti
 
     @Override
     public byte[] produceResult(Serializable state) {
-        if (state == null) {
-            return sizing == null ? null : new BloomFilter(sizing, seed).toStandalone();
-        }
-        return State.of(state).filter.toStandalone();
+        return (state == null ? new BloomFilter(sizing, seed) : State.of(state).filter).toStandalone();
     }
 
     @Override
     public String name() {
-        return sizing == null ? "bloomline_filter_union" : "bloomline_filter";
+        return "bloomline_filter";
     }
 
     @Override

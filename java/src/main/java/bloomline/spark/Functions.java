@@ -2,16 +2,20 @@ package bloomline.spark;
 
 import bloomline.Sizing;
 import java.io.IOException;
+import java.io.Serializable;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -19,6 +23,7 @@ import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.aggregate.V2Aggregator;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -32,14 +37,13 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
 /**
- * Registers {@code bloomline_contains}, {@code bloomline_filter} and {@code bloomline_filter_union}: name this class in
- * {@code spark.sql.extensions}, or call {@link #register}.
+ * Registers {@code bloomline_contains} and {@code bloomline_filter}: name this class in {@code spark.sql.extensions}, or
+ * call {@link #register}.
  */
 public final class Functions implements Function1<SparkSessionExtensions, BoxedUnit> {
     private static final Map<String, Function1<Seq<Expression>, Expression>> FUNCTIONS = Map.of(
             "bloomline_contains", Functions::contains,
-            "bloomline_filter", Functions::build,
-            "bloomline_filter_union", Functions::union);
+            "bloomline_filter", Functions::build);
     private static final List<DataType> INTEGERS =
             List.of(DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType);
     private static final DataType BROADCAST = ObjectType.apply(Broadcast.class);
@@ -64,11 +68,6 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
         long seed = hasSeed ? (long) constant(arguments.apply(3), DataTypes.LongType) : 0;
         Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, key.dataType());
         return new V2Aggregator<>(build, seq(List.of(key)), 0, 0);
-    }
-
-    private static Expression union(Seq<Expression> arguments) {
-        check(arguments.size() == 1, "write bloomline_filter_union(filter)");
-        return new V2Aggregator<>(new Build(null, 0, DataTypes.BinaryType), seq(List.of(filter(arguments.head()))), 0, 0);
     }
 
     private static void check(boolean isRight, String message) {
@@ -130,5 +129,18 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
     /** For Python: standalone bytes in a file, broadcast as a filter for {@code bloomline_contains}. */
     public static Column broadcast(JavaSparkContext context, String file) throws IOException {
         return ExpressionUtils.column(Literal.fromObject(context.broadcast(Files.readAllBytes(Path.of(file))), BROADCAST));
+    }
+
+    /**
+     * For Python: a filter of a column of longs or bytes, in a file, or no file without keys. Not by SQL, whose rows copy
+     * a filter so often that 125 MB are too much for an executor of 1 GiB.
+     */
+    public static void build(Dataset<Row> keys, long expectedKeys, double fpr, long seed, String file) throws IOException {
+        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, keys.schema().apply(0).dataType());
+        JavaRDD<InternalRow> rows = keys.queryExecution().toRdd().toJavaRDD();
+        Serializable state = rows.treeAggregate(null, build::update, build::merge, 2, true);
+        if (state != null) {
+            Files.write(Path.of(file), build.produceResult(state));
+        }
     }
 }
