@@ -472,8 +472,8 @@ def test_sql_builds_filters_and_looks_up_in_columns_of_them(spark):
     assert {row.day: BloomFilter.from_bytes(row.filter) for row in filters} == {
         day: unshrunk(range(day, 3000, 3), 3000) for day in range(3)
     }
-    nothing = spark.sql("select bloomline_filter(if(id < 0, id, null), 10, 0.01, -1) from ids").first()[0]
-    assert BloomFilter.from_bytes(nothing) == BloomFilter(10, seed=2**64 - 1)
+    nothing = spark.sql("select bloomline_filter(if(id < 0, id, null), 10, 0.01) from ids").first()[0]
+    assert BloomFilter.from_bytes(nothing) == BloomFilter(10)
     assert spark.sql("select bloomline_contains(null, 1), bloomline_contains(x'00', null)").first() == (None, None)
     grouped = f"select bloomline_contains(filter, id), count(*) from ids join ({days}) on day = id % 3 group by 1"
     assert spark.sql(grouped).collect() == [(True, 3000)]
@@ -495,10 +495,10 @@ def unshrunk(keys, expected_keys):
         ("bloomline_contains(x'00', 'a' collate utf8_lcase)", "not string collate UTF8_LCASE: cast them to an integer or to"),
         ("bloomline_contains(x'00', true)", "not boolean: cast them"),
         ("bloomline_contains(x'00', date'2026-01-01')", "not date: cast them"),
-        ("bloomline_filter(1, 10)", "write bloomline_filter(key, expected_keys, fpr[, seed])"),
+        ("bloomline_filter(1, 10)", "write bloomline_filter(key, expected_keys, fpr)"),
         ("bloomline_filter(1.5, 10, 0.01)", "not decimal(2,1): cast them"),
-        ("bloomline_filter(1, id, 0.01)", "a filter's size and seed are constants, not id"),
-        ("bloomline_filter(1, null, 0.01)", "a filter's size and seed are constants, not NULL"),
+        ("bloomline_filter(1, id, 0.01)", "a filter's size is a constant, not id"),
+        ("bloomline_filter(1, null, 0.01)", "a filter's size is a constant, not NULL"),
         ("bloomline_filter(1, 10, 2.0)", "a false-positive rate must be 1.263E-8 to below 1, not 2.0"),
     ],
 )

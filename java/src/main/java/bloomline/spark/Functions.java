@@ -60,13 +60,11 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
     }
 
     private static Expression build(Seq<Expression> arguments) {
-        boolean hasSeed = arguments.size() == 4;
-        check(hasSeed || arguments.size() == 3, "write bloomline_filter(key, expected_keys, fpr[, seed])");
+        check(arguments.size() == 3, "write bloomline_filter(key, expected_keys, fpr)");
         Expression key = key(arguments.head(), 0);
         long expectedKeys = (long) constant(arguments.apply(1), DataTypes.LongType);
-        double fpr = (double) constant(arguments.apply(2), DataTypes.DoubleType);
-        long seed = hasSeed ? (long) constant(arguments.apply(3), DataTypes.LongType) : 0;
-        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, key.dataType());
+        double fpr = (double) constant(arguments.last(), DataTypes.DoubleType);
+        Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), 0, key.dataType());
         return new V2Aggregator<>(build, seq(List.of(key)), 0, 0);
     }
 
@@ -78,7 +76,7 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
 
     private static Object constant(Expression argument, DataType type) {
         Object value = argument.foldable() ? cast(argument, type).eval(null) : null;
-        check(value != null, "a filter's size and seed are constants, not " + argument.sql());
+        check(value != null, "a filter's size is a constant, not " + argument.sql());
         return value;
     }
 
@@ -132,8 +130,8 @@ public final class Functions implements Function1<SparkSessionExtensions, BoxedU
     }
 
     /**
-     * For Python: a filter of a column of longs or bytes, in a file, or no file without keys. Not by SQL, whose rows copy
-     * a filter so often that 125 MB are too much for an executor of 1 GiB.
+     * For Python: a filter of a column of longs or bytes, in a file, or no file without keys. The executors unite in two
+     * steps, which SQL's aggregates do not, and copy a filter less often than SQL's rows.
      */
     public static void build(Dataset<Row> keys, long expectedKeys, double fpr, long seed, String file) throws IOException {
         Build build = new Build(Sizing.forFpr(expectedKeys, fpr).foldable(), seed, keys.schema().apply(0).dataType());
