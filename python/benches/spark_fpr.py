@@ -1,6 +1,8 @@
 """Filters of 100 million keys at 1 %, built by a Spark cluster: ours, and Spark's own. Prints Markdown.
 
-    python spark_fpr.py [KEYS]
+    BLOOMLINE_JAR=JAR python spark_fpr.py [KEYS]
+
+Without a jar, Python workers build ours.
 """
 
 import os
@@ -17,7 +19,12 @@ ABSENT = 10_000_000
 SAMPLE = 100_000
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
-spark = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false").getOrCreate()
+spark = (
+    SparkSession.builder.master("local-cluster[2,1,1024]")
+    .config("spark.jars", os.environ.get("BLOOMLINE_JAR", ""))
+    .config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
 spark.sparkContext.setLogLevel("ERROR")
 keys = spark.range(KEYS, numPartitions=8)
 

@@ -1,6 +1,6 @@
 """Inner join of 20 million rows with 200 thousand keys: as it is, with a filter of ours, and with Spark's own.
 
-    python spark_join.py [ROUNDS] [FOLDER]
+    BLOOMLINE_JAR=JAR python spark_join.py [ROUNDS] [FOLDER]
 
 Orders (20 million rows, five columns, Parquet) are joined with the tenth of 2 million customers that a predicate selects;
 orders are spread evenly over 20 million customer numbers, so that 1 % of them join. Broadcast joins are disabled, to stand
@@ -18,7 +18,7 @@ import time
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from bloomline.spark import semi_join_filter
+import bloomline.spark
 
 ROWS = 20_000_000
 CUSTOMERS = 2_000_000
@@ -29,6 +29,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = (
     SparkSession.builder.master("local-cluster[2,1,1536]")
     .config("spark.executor.memory", "1536m")
+    .config("spark.jars", os.environ["BLOOMLINE_JAR"])
     .config("spark.ui.enabled", "false")
     .config("spark.sql.autoBroadcastJoinThreshold", "-1")
     .config("spark.sql.adaptive.autoBroadcastJoinThreshold", "-1")
@@ -70,10 +71,23 @@ def plain():
 
 
 def ours():
-    return semi_join_filter(orders, customers, "customer")
+    return bloomline.spark.semi_join_filter(orders, customers, "customer")
 
 
-WAYS = {"without a filter": plain, "Spark's runtime filter": plain, "bloomline": ours}
+def by_workers():
+    java, bloomline.spark._java = bloomline.spark._java, lambda spark: None
+    try:
+        return ours()
+    finally:
+        bloomline.spark._java = java
+
+
+WAYS = {
+    "without a filter": plain,
+    "`bloomline.spark`, with the jar": ours,
+    "`bloomline.spark`, by Python workers": by_workers,
+    "Spark's runtime filter": plain,
+}
 
 
 def shuffled(group):

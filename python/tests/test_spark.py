@@ -1,4 +1,4 @@
-"""`bloomline.spark` on two executor JVMs, each with Python workers of its own."""
+"""`bloomline.spark` on two executor JVMs, each with Python workers of its own, and with the jar in `BLOOMLINE_JAR`."""
 
 import os
 import pathlib
@@ -18,12 +18,15 @@ if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
     pytest.skip("needs Java", allow_module_level=True)
 
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bloomline import BloomFilter, BloomView, CountingBloomFilter
-from bloomline.spark import broadcast, build, contains, semi_join_filter
+from bloomline import BloomFilter, BloomView, CountingBloomFilter, ModularBloomFilter
+from bloomline.spark import broadcast, build, contains, register, semi_join_filter
+
+JAR = os.environ.get("BLOOMLINE_JAR", "")
+needs_jar = pytest.mark.skipif(not JAR, reason="needs the Java package's jar in BLOOMLINE_JAR")
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,7 @@ def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.jars", JAR)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.maxResultSize", "64m")
@@ -46,6 +50,20 @@ def spark():
         time.sleep(0.1)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Python workers build and look up, as without the jar."""
+    monkeypatch.setattr("bloomline.spark._java", lambda spark: None)
+
+
+@pytest.fixture(params=["workers", pytest.param("jvm", marks=needs_jar)])
+def way(request):
+    """Other tests use the JVM if there is a jar."""
+    if request.param == "workers":
+        request.getfixturevalue("workers")
+    return request.param
 
 
 def local(keys, expected_keys, fpr=0.01, seed=0):
@@ -91,15 +109,15 @@ def test_a_filtered_join_is_the_exact_join(spark):
         assert abs(absent[name] - expected) < 6 * expected**0.5
 
 
-def test_integers_of_all_widths_are_the_same_keys(spark):
+def test_integers_of_all_widths_are_the_same_keys(spark, way):
     df = spark.range(-100, 100).select(*(F.expr(f"cast(id as {type}) {type}") for type in ("byte", "short", "int", "long")))
-    filter = build(df, F.col("byte"), 200)
-    assert filter == local(range(-100, 100), 200)
+    filter = build(df, F.col("byte"), 200, seed=2**64 - 1)
+    assert filter == local(range(-100, 100), 200, seed=2**64 - 1)
     shared = broadcast(spark, filter)
     assert df.select(*(F.count_if(contains(type, shared)) for type in df.columns)).first() == (200,) * 4
 
 
-def test_partitions_without_keys_send_no_filter(spark):
+def test_partitions_without_keys_send_no_filter(spark, workers):
     seen = spark.sparkContext.accumulator(0)
     df = spark.range(0, 16, numPartitions=16)
     one = df.where("id = 11")
@@ -140,7 +158,7 @@ def test_a_filter_made_too_large_shrinks(spark):
     assert filter.estimated_fpr() <= 0.01
 
 
-def test_a_killed_executor_changes_no_bit(spark, tmp_path):
+def test_a_killed_executor_changes_no_bit(spark, way, tmp_path):
     marks = tmp_path / "marks"
     marks.mkdir()
 
@@ -156,7 +174,8 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
             yield batch
         (marks / f"finished-{task.partitionId()}-{task.attemptNumber()}-{parent}").touch()
 
-    df = spark.range(100_000, numPartitions=2).mapInArrow(slowly, "id long")
+    even = broadcast(spark, local(range(0, 200_000, 2), 100_000, 1e-6))
+    df = spark.range(200_000, numPartitions=2).mapInArrow(slowly, "id long").where(contains("id", even))
     result = []
     build_it = threading.Thread(target=lambda: result.append(build(df, "id", 100_000)))
     build_it.start()
@@ -168,7 +187,7 @@ def test_a_killed_executor_changes_no_bit(spark, tmp_path):
     os.kill(victim, signal.SIGKILL)
     (marks / f"killed-{victim}").touch()
     build_it.join()
-    assert result == [local(range(100_000), 100_000)]
+    assert result == [local(range(0, 200_000, 2), 100_000)]
 
     names = sorted(mark.name for mark in marks.iterdir())
     assert not any(re.fullmatch(f"finished-.*-{victim}", name) for name in names), names
@@ -204,16 +223,21 @@ def test_other_types_fail_before_any_job(spark, value):
     assert spark.sparkContext.statusTracker().getJobIdsForGroup() == jobs
 
 
-def test_other_types_fail_in_contains(spark):
+def test_other_types_fail_in_contains(spark, way):
     shared = broadcast(spark, BloomFilter(10))
-    with pytest.raises(PythonException, match=r"TypeError: columns of double \(floats in Arrow\) cannot be keys: cast them"):
+    error, text = {
+        "workers": (PythonException, r"TypeError: columns of double \(floats in Arrow\) cannot be keys: cast them"),
+        "jvm": (IllegalArgumentException, "keys are integers, binary, and text .*, not double: cast them"),
+    }[way]
+    with pytest.raises(error, match=text):
         spark.range(1).select(contains(F.lit(1.5).cast("double"), shared)).collect()
 
 
-@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint")])
-def test_keys_that_never_match_fail_in_contains(spark, inserted, asked):
+@pytest.mark.parametrize("inserted, asked", [("bigint", "string"), ("string", "smallint"), ("bigint", "binary")])
+def test_keys_that_never_match_fail_in_contains(spark, way, inserted, asked):
     shared = broadcast(spark, build(column(spark, inserted), "k", 10))
-    with pytest.raises(PythonException, match="TypeError: .* looked up in a filter of "):
+    error = PythonException if way == "workers" else IllegalArgumentException
+    with pytest.raises(error, match=" looked up in a filter of "):
         column(spark, asked).where(contains("k", shared)).collect()
     of_bytes = BloomFilter.from_bytes(shared.value.to_bytes())
     column(spark, asked).where(contains("k", broadcast(spark, of_bytes))).collect()
@@ -403,6 +427,100 @@ def test_a_worker_unpickles_the_filter_once(spark, tmp_path):
     assert spark.range(130_000, numPartitions=8).where(contains("id", shared)).count() == 0
     workers = [mark.name.split("-")[0] for mark in tmp_path.iterdir()]
     assert 1 <= len(workers) == len(set(workers)) < 8
+
+
+@needs_jar
+@pytest.mark.parametrize("make, whole_stage", [(BloomFilter, "true"), (ModularBloomFilter, "false")])
+def test_the_jvm_answers_as_workers_do_from_the_same_bytes(spark, make, whole_stage):
+    register(spark)
+    spark.conf.set("spark.sql.codegen.wholeStage", whole_stage)
+    columns = {
+        "text": "concat('käse-', id)",
+        "bytes": "unhex(format_string('%016X', id))",
+        "long": "id - 2500",
+        "int": "int(id - 2500)",
+        "short": "smallint(id - 2500)",
+        "byte": "tinyint(id % 256 - 128)",
+    }
+    df = spark.range(5000).select(*(F.expr(f"if(id % 7 != 0, {key}, null)").alias(name) for name, key in columns.items()))
+    rows = df.collect()
+    for name in columns:
+        filter = make(500, seed=2**64 - 3)
+        filter.update([row[name] for row in rows[:1000:10] if row[name] is not None])
+        filter = make.from_bytes(filter.to_bytes())
+        literal = F.lit(filter.to_bytes())
+        answers = df.select(
+            contains(name, spark.sparkContext.broadcast(filter)).alias("workers"),
+            contains(name, broadcast(spark, filter)).alias("broadcast"),
+            F.call_function("bloomline_contains", literal, name).alias("literal"),
+            F.call_function("bloomline_contains", F.when(F.rand() < 2, literal), name).alias("column"),
+        )
+        counted = Counter(answers.collect())
+        assert counted.keys() == {(answer,) * 4 for answer in (True, False, None)}
+        assert counted[(None,) * 4] == 715
+        assert counted[(True,) * 4] >= 85
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+
+
+@needs_jar
+def test_sql_builds_filters_and_looks_up_in_columns_of_them(spark):
+    register(spark)
+    register(spark)
+    spark.range(3000).createOrReplaceTempView("ids")
+    days = "select id % 3 as day, bloomline_filter(id, 3000, 0.01) as filter from ids group by day"
+    filters = spark.sql(days).collect()
+    assert {row.day: BloomFilter.from_bytes(row.filter) for row in filters} == {
+        day: unshrunk(range(day, 3000, 3), 3000) for day in range(3)
+    }
+    nothing = spark.sql("select bloomline_filter(if(id < 0, id, null), 10, 0.01) from ids").first()[0]
+    assert BloomFilter.from_bytes(nothing) == BloomFilter(10)
+    assert spark.sql("select bloomline_contains(null, 1), bloomline_contains(x'00', null)").first() == (None, None)
+    grouped = f"select bloomline_contains(filter, id), count(*) from ids join ({days}) on day = id % 3 group by 1"
+    assert spark.sql(grouped).collect() == [(True, 3000)]
+
+
+def unshrunk(keys, expected_keys):
+    filter = BloomFilter(expected_keys)
+    filter.update(keys)
+    return filter
+
+
+@needs_jar
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        ("bloomline_contains(x'00')", "write bloomline_contains(filter, key)"),
+        ("bloomline_contains('a', 1)", "a filter is binary, not string"),
+        ("bloomline_contains(x'00', 1.5)", "keys are integers, binary, and text with the collation UTF8_BINARY, not decimal"),
+        ("bloomline_contains(x'00', 'a' collate utf8_lcase)", "not string collate UTF8_LCASE: cast them to an integer or to"),
+        ("bloomline_contains(x'00', true)", "not boolean: cast them"),
+        ("bloomline_contains(x'00', date'2026-01-01')", "not date: cast them"),
+        ("bloomline_filter(1, 10)", "write bloomline_filter(key, expected_keys, fpr)"),
+        ("bloomline_filter(1.5, 10, 0.01)", "not decimal(2,1): cast them"),
+        ("bloomline_filter(1, id, 0.01)", "a filter's size is a constant, not id"),
+        ("bloomline_filter(1, null, 0.01)", "a filter's size is a constant, not NULL"),
+        ("bloomline_filter(1, 10, 2.0)", "a false-positive rate must be 1.263E-8 to below 1, not 2.0"),
+    ],
+)
+def test_sql_refuses_what_is_no_filter_and_no_key(spark, call, error):
+    register(spark)
+    with pytest.raises(IllegalArgumentException, match=re.escape(error)):
+        spark.range(1).selectExpr(call)
+
+
+@needs_jar
+def test_damaged_bytes_are_an_error(spark):
+    register(spark)
+    for make in (BloomFilter, ModularBloomFilter):
+        whole = make(1000).to_bytes()
+        for damaged in (b"", whole[1:], whole[:-1], bytes([whole[0] ^ 1]) + whole[1:], whole[:-50] + b"!" + whole[-49:]):
+            with pytest.raises(Exception, match="DecodeException|the bytes were cut|is damaged"):
+                spark.range(1).select(F.call_function("bloomline_contains", F.lit(damaged), "id")).collect()
+
+
+def test_without_the_jar_sql_has_no_functions(spark, workers):
+    with pytest.raises(RuntimeError, match="start the session with spark.jars set to the Java package's jar"):
+        register(spark)
 
 
 def test_the_examples_in_the_documentation_run(spark, tmp_path, monkeypatch, capsys):

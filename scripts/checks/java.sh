@@ -12,7 +12,8 @@ java() {
     cd java
 
     mkdir -p "$classes"/{main,test}
-    step javac --release 17 -Xlint:all -Werror -d "$classes/main" src/main/java/bloomline/*.java
+    [ -n "${SPARK_HOME:-}" ] || echo "skipped: functions for Spark, because SPARK_HOME names no folder with Spark's jars"
+    step java_classes "$classes/main"
     step javac --release 17 -Xlint:all,-classfile,-path -Werror -cp "$classes/main$libraries" -d "$classes/test" \
         src/test/java/bloomline/*.java
     # Little memory, because no file may request more than it has.
@@ -26,6 +27,12 @@ java() {
     else
         skip "the pom" "Maven could not be installed"
     fi
+}
+
+# `java_classes FOLDER` compiles the package, and for Spark if its jars are in SPARK_HOME.
+java_classes() {
+    javac --release 17 -Xlint:all,-classfile,-path -Werror -cp "${SPARK_HOME:-}/jars/*" -d "$1" \
+        src/main/java/bloomline/*.java ${SPARK_HOME:+src/main/java/bloomline/spark/*.java}
 }
 
 # As `mvn package` makes them.

@@ -8,12 +8,20 @@ python() {
     PATH=${BLOOMLINE_CLI%/*}:$PATH step "$bin/python" -m pytest --quiet python
 }
 
-## spark                       the wheel in Spark, with two executors; pip downloads 460 MB
+## spark                       the wheel and the jar in Spark, with two executors; pip downloads 460 MB
 spark() {
-    install java openjdk-17-jre-headless && install ps procps ||
-        { skip "Spark" "Java or ps could not be installed"; return; }
+    local bin=$scratch/venv/bin
+    install javac openjdk-17-jdk-headless && install ps procps ||
+        { skip "Spark" "a JDK or ps could not be installed"; return; }
     python_environment spark,test "Spark"
-    step "$scratch/venv/bin/python" -m pytest --quiet python/tests/test_spark.py
+    SPARK_HOME=$("$bin/python" -c 'import pyspark; print(pyspark.__path__[0])')
+    step spark_jar
+    BLOOMLINE_JAR=$scratch/bloomline.jar step "$bin/python" -m pytest --quiet python/tests/test_spark.py
+}
+
+spark_jar() {
+    (cd java && java_classes "$scratch/classes")
+    jar --create --file "$scratch/bloomline.jar" -C "$scratch/classes" .
 }
 
 ## wheels [CPU...]             manylinux2014 wheels for x86_64 and aarch64, built in target/wheels, and tested (QEMU)

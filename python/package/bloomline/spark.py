@@ -7,6 +7,10 @@ In three steps, to keep the filter or to use it again:
     keys = build(small, "id", expected_keys=200_000)
     shared = broadcast(spark, keys)
     big.where(contains("id", shared)).join(small, "id")
+
+Python workers do it, or with the jar of the Java package, the JVM, which is faster and needs no package on the executors:
+
+    spark = SparkSession.builder.config("spark.jars", "bloomline-0.1.0.jar").getOrCreate()
 """
 
 from __future__ import annotations
@@ -15,12 +19,17 @@ import pickle
 from collections.abc import Iterator
 from math import isqrt
 from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from py4j.java_gateway import JavaClass
 from pyspark import Broadcast
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, lit, spark_partition_id
+from pyspark.sql.functions import arrow_udf, call_function, lit, spark_partition_id
 from pyspark.sql.types import (
     BinaryType,
     ByteType,
@@ -41,7 +50,7 @@ from . import (
     StandardBloomFilter,
 )
 
-__all__ = ["broadcast", "build", "contains", "semi_join_filter"]
+__all__ = ["broadcast", "build", "contains", "register", "semi_join_filter"]
 
 _INTEGERS = (ByteType(), ShortType(), IntegerType(), LongType())
 # `StringType()` is equal to no type with a collation, under which different bytes can be the same key.
@@ -53,6 +62,23 @@ _Filter = BloomFilter | CountingBloomFilter | ModularBloomFilter | ScalableBloom
 
 # Arrow's binary type and the JVM's arrays end at 2 GiB, and a row needs some bytes of its own.
 _MAX_BYTES = 2**31 - 1024
+
+# What `broadcast` has sent to the JVMs too: a literal for SQL, and the kinds of the filter's keys.
+_IN_JVM: WeakKeyDictionary[Broadcast[_Filter], tuple[Column, int]] = WeakKeyDictionary()
+
+
+def register(spark: SparkSession) -> None:
+    """Registers the SQL functions of the Java package in a session.
+
+    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary. `bloomline_contains(filter, key)`
+    is false where the key is definitely absent, and null where a side is null.
+
+    Raises `RuntimeError` if the session's JVM does not have the jar.
+    """
+    if _java(spark) is None:
+        raise RuntimeError(
+            "the JVM has no bloomline.spark.Functions: start the session with spark.jars set to the Java package's jar"
+        )
 
 
 def semi_join_filter(
@@ -125,6 +151,32 @@ def build(
     spark = df.sparkSession.sparkContext
     _check_size(filter.size_bytes, spark._jsc.sc().conf().getSizeAsBytes("spark.driver.maxResultSize", "1g"))
     partitions = partitions or spark.defaultParallelism
+    keys = keys.coalesce(partitions)
+    if java := _java(df.sparkSession):
+        built = _built_in_jvm(java, keys, filter)
+    else:
+        # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
+        built = _filters(_built_by_workers(keys, filter, isqrt(partitions)).toArrow())
+    for other in built:
+        filter |= other
+    filter.shrink_to_fpr(fpr)
+    return filter
+
+
+def _built_in_jvm(java: Any, keys: DataFrame, empty: BloomFilter) -> Iterator[BloomFilter]:
+    seed = empty.seed - (empty.seed >> 63 << 64)
+    are_integers = keys.schema[0].dataType in _INTEGERS
+    keys = keys.select(keys["key"].cast("bigint" if are_integers else "binary"))
+    with TemporaryDirectory(dir=keys.sparkSession.sparkContext._temp_dir) as folder:
+        file = Path(folder) / "filter"
+        java.build(keys._jdf, empty.expected_keys, empty.fpr, seed, str(file))
+        if file.exists():
+            # Of the kind that `update` would note.
+            yield BloomFilter._restore(file.read_bytes(), None, 1 if are_integers else 2)
+
+
+def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataFrame:
+    expected_keys, fpr, seed = empty.expected_keys, empty.fpr, empty.seed
 
     def insert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filter = None
@@ -136,33 +188,39 @@ def build(
         if filter is not None:
             yield _row(filter)
 
-    filters = keys.coalesce(partitions).mapInArrow(insert, _ROW)
+    filters = keys.mapInArrow(insert, _ROW)
     # In two steps: one task would read all filters, and a deeper tree sends more of them.
-    if partitions > 3:
-        filters = filters.repartitionById(isqrt(partitions), spark_partition_id())
-        filters = filters.mapInArrow(_unite, _ROW)
-    filters = filters.repartition(1).mapInArrow(_unite, _ROW)
-    # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
-    for other in _filters(filters.toArrow()):
-        filter |= other
-    filter.shrink_to_fpr(fpr)
-    return filter
+    if groups > 1:
+        filters = filters.repartitionById(groups, spark_partition_id()).mapInArrow(_unite, _ROW)
+    return filters.repartition(1).mapInArrow(_unite, _ROW)
 
 
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
-    """Sends `filter` to each executor once, for `contains`. Every Python worker there holds a copy of it."""
+    """Sends `filter` to each executor once, for `contains` in this session. Every Python worker there holds a copy of it.
+
+    With the jar, executors hold one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and start no workers.
+    """
     if not isinstance(filter, _Filter):
         wrong, right = type(filter).__name__, _as_filter(filter)
         raise TypeError(f"a filter is needed, not {wrong}: write broadcast(spark, {right})")
-    return spark.sparkContext.broadcast(filter)
+    context = spark.sparkContext
+    broadcasted = context.broadcast(filter)
+    if isinstance(filter, (BloomFilter, ModularBloomFilter)) and (java := _java(spark)):
+        _, (data, _, kinds, *_) = filter.__reduce__()
+        with TemporaryDirectory(dir=context._temp_dir) as folder:
+            file = Path(folder) / "filter"
+            file.write_bytes(data)
+            _IN_JVM[broadcasted] = Column(java.broadcast(context._jsc, str(file))), kinds
+    return broadcasted
 
 
 def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
 
     The column must have the type that the filter was built from; integers may differ in width. Otherwise the query
-    fails with a `TypeError`. Two mistakes give no error, and nearly all rows are dropped: a collation; and text for
-    integers, or the reverse, if the filter was read from bytes or a file.
+    fails with a `TypeError`, or with the jar, is not accepted. Two mistakes give no error, and nearly all rows are
+    dropped: a collation, without the jar; and text for integers, or the reverse, if the filter was read from bytes or a
+    file.
     """
 
     if not isinstance(broadcasted, Broadcast):
@@ -170,11 +228,24 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
         name = repr(column) if isinstance(column, str) else "column"
         raise TypeError(f"a broadcast filter is needed, not {wrong}: write contains({name}, broadcast(spark, {right}))")
 
+    if broadcasted in _IN_JVM:
+        filter, kinds = _IN_JVM[broadcasted]
+        return call_function("bloomline_contains", filter, column, lit(kinds))
+
     # `value` unpickles the filter when a Python worker first asks, and keeps it.
     def probe(keys: pa.Array) -> pa.Array:
         return broadcasted.value.contains_many(keys)
 
     return arrow_udf(probe, "boolean")(column)
+
+
+def _java(spark: SparkSession) -> Any:
+    """The class `bloomline.spark.Functions`, registered in the session, or None if its JVM has no such class."""
+    functions = spark.sparkContext._jvm.bloomline.spark.Functions
+    if not isinstance(functions, JavaClass):
+        return None
+    functions.register(spark._jsparkSession)
+    return functions
 
 
 def _as_filter(value: object) -> str:

@@ -1,5 +1,6 @@
 package bloomline;
 
+import java.io.Serializable;
 import java.util.Arrays;
 
 /**
@@ -8,7 +9,7 @@ import java.util.Arrays;
  * <p>Sizes are computed by a model of the false-positive rate that is exact for random hashes, and are those of every
  * language.
  */
-public record Sizing(int nBlocks, int k) {
+public record Sizing(int nBlocks, int k) implements Serializable {
     /** So that the standalone bytes fit into an array. */
     private static final int MOST_BLOCKS = (Integer.MAX_VALUE - 8 - Footer.LENGTH) / Lanes.BLOCK_BYTES;
 
