@@ -4,8 +4,8 @@ datafusion() {
     command_line
     enter datafusion
     step cargo fmt --all --check
-    step linted cargo test --locked
-    step linted cargo build --locked --benches
+    step linted cargo test --locked --all-features
+    step linted cargo build --locked --all-features --benches
 }
 
 ## ballista                    a cluster on this machine: a scheduler, executors and a client, each a process

@@ -8,9 +8,9 @@ use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use super::build::JoinFilterBuildExec;
+use super::keys::Plan;
 use super::options::JoinFilterOptions;
 use super::probe::JoinFilterExec;
-use super::trace::Plan;
 
 /// The first words, with the version of the encoding. Hashes of keys are the same in all versions of this crate.
 const PROBE: &str = "bloomline-join-filter-1";

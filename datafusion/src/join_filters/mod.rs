@@ -6,6 +6,7 @@
 
 mod build;
 mod codec;
+mod keys;
 mod options;
 mod probe;
 mod rule;

@@ -28,9 +28,8 @@ use datafusion_common::{DataFusionError, Result, internal_err};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::OnceCell;
 
-use super::build::{hash, names};
+use super::keys::{Plan, hash, names};
 use super::options::JoinFilterOptions;
-use super::trace::Plan;
 
 /// Drops rows of the first child whose key is surely not among the keys of the second, a [`JoinFilterBuildExec`]. May
 /// keep all rows.

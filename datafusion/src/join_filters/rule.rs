@@ -16,10 +16,11 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
 
-use super::build::{JoinFilterBuildExec, stored_type};
+use super::build::JoinFilterBuildExec;
+use super::keys::{Plan, stored_type};
 use super::options::JoinFilterOptions;
 use super::probe::JoinFilterExec;
-use super::trace::{Join, Plan, descend, reads_one_table, source_column};
+use super::trace::{Join, descend, reads_one_table, source_column};
 
 /// What a row costs in nanoseconds of one core, measured with TPC-H on an AMD EPYC (Zen 4): to be read, to be hashed or
 /// looked up, and to be shuffled and joined, with what each of its bytes adds.

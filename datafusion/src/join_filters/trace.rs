@@ -14,9 +14,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{JoinType, NullEquality};
 
+use super::keys::Plan;
 use super::probe::JoinFilterExec;
-
-pub type Plan = Arc<dyn ExecutionPlan>;
 
 /// A join by equal keys, of whichever operator.
 pub struct Join<'a> {
