@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, UInt64Array};
+use arrow::array::UInt64Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
