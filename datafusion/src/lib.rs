@@ -156,9 +156,10 @@ pub fn name_process(
     remedy: impl Into<String>,
 ) -> Result<()> {
     match names(registry) {
-        Some(names) => Ok(names.name_process(process.into(), remedy.into())),
-        None => plan_err!("name_process: call register_all on this registry first"),
+        Some(names) => names.name_process(process.into(), remedy.into()),
+        None => return plan_err!("name_process: call register_all on this registry first"),
     }
+    Ok(())
 }
 
 /// The registered filters of a registry with this crate's functions.

@@ -247,6 +247,7 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
     }
 
     let mut counts = [0; 4];
+    let mut folders = Vec::new();
     for seed in seeds {
         let mut random = Random { seed, draws: 0 };
         let tables = tables(&mut random);
@@ -257,6 +258,12 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
                 context.deregister_table(*name).unwrap();
                 context.register_table(*name, Arc::clone(table) as _).unwrap();
             }
+        }
+        // Scans of files have a state of their own. Merge joins of DataFusion 55.2 panic on some.
+        if kind != 1 && seed % 4 == 0 {
+            let folder = tempfile::tempdir().unwrap();
+            read_from_files(&sessions[kind], &tables.map(|table| table.0), &folder).await;
+            folders.push(folder);
         }
         let [without, with] = &sessions[kind];
         let (without, with) = (run(without, &sql).await, run(with, &sql).await);
@@ -276,4 +283,22 @@ async fn compare(seeds: std::ops::Range<u64>) -> [u64; 4] {
         }
     }
     counts
+}
+
+/// Writes tables to two Parquet files each, from which they are read from then on.
+async fn read_from_files(sessions: &[SessionContext; 2], tables: &[&str], folder: &tempfile::TempDir) {
+    for name in tables {
+        let path = folder.path().join(name);
+        let path = path.to_str().unwrap();
+        for part in [0, 1] {
+            let rows = format!("SELECT * FROM {name} WHERE v % 2 = {part}");
+            let copy = format!("COPY ({rows}) TO '{path}/{part}.parquet'");
+            sessions[0].sql(&copy).await.unwrap().collect().await.unwrap();
+        }
+        for context in sessions {
+            context.deregister_table(*name).unwrap();
+            let options = datafusion::prelude::ParquetReadOptions::default();
+            context.register_parquet(*name, path, options).await.unwrap();
+        }
+    }
 }

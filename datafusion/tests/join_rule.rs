@@ -7,7 +7,7 @@ use arrow::util::pretty::pretty_format_batches;
 use bloomline_datafusion::{JoinFilterCodec, register_join_filters};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
@@ -33,6 +33,21 @@ async fn add_tables(context: &SessionContext, small: usize) {
     ] {
         rows(context, &sql).await.unwrap();
     }
+}
+
+/// The tables `small_file` and `large_file`, each of two Parquet files.
+async fn files(context: &SessionContext) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (table, key) in [("small", "sv"), ("large", "lk")] {
+        let path = folder.path().join(table).to_str().unwrap().to_owned();
+        for part in [0, 1] {
+            let part = format!("(SELECT * FROM {table} WHERE {key} % 2 = {part}) TO '{path}/{part}.parquet'");
+            rows(context, &format!("COPY {part}")).await.unwrap();
+        }
+        let options = ParquetReadOptions::default();
+        context.register_parquet(format!("{table}_file"), path, options).await.unwrap();
+    }
+    folder
 }
 
 async fn explain(context: &SessionContext, sql: &str) -> String {
@@ -66,6 +81,7 @@ fn filtered(plan: &str) -> Option<&str> {
 #[tokio::test]
 async fn the_sides_of_each_kind_of_join() {
     let context = tables(100).await;
+    let _folder = files(&context).await;
     for (join, expected) in [
         ("small JOIN large ON sk = lk", Some("lk")),
         ("large JOIN small ON sk = lk", Some("lk")),
@@ -106,6 +122,8 @@ async fn the_sides_of_each_kind_of_join() {
         assert_eq!(filtered(&plan), expected, "{join}\n{plan}");
         if !join.contains("LIMIT") && !join.contains("random") {
             same_answer(&context, &sql).await;
+            let of_files = sql.replace("small", "small_file").replace("large", "large_file");
+            same_answer(&context, &of_files.replace("_file.", ".")).await;
         }
     }
     // A limit counts rows that would have been dropped below it.
@@ -189,14 +207,7 @@ async fn too_many_keys_and_too_little_memory_keep_all_rows() {
 #[tokio::test]
 async fn it_acts_where_it_pays() {
     let context = tables(100).await;
-    let folder = tempfile::tempdir().unwrap();
-    for table in ["small", "large"] {
-        let path = folder.path().join(table).with_extension("parquet").to_str().unwrap().to_owned();
-        rows(&context, &format!("COPY {table} TO '{path}'")).await.unwrap();
-        rows(&context, &format!("CREATE EXTERNAL TABLE {table}_file STORED AS PARQUET LOCATION '{path}'"))
-            .await
-            .unwrap();
-    }
+    let _folder = files(&context).await;
     let sql = "SELECT count(*) FROM small_file JOIN large_file ON sk = lk WHERE sv < 10";
     for (setting, expected, why) in [
         ("bloomline.join_filters.force = false", None, "DataFusion's joins filter themselves"),

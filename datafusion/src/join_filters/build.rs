@@ -37,16 +37,20 @@ pub struct JoinFilterBuildExec {
 
 impl JoinFilterBuildExec {
     pub(super) fn new(input: Plan, columns: Vec<usize>, max_keys: usize) -> Self {
-        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("hash", DataType::UInt64, true)]));
         let partitions = input.output_partitioning().partition_count();
         let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Final,
             Boundedness::Bounded,
         ));
         Self { input, columns, max_keys, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
+}
+
+/// Hashes, or one null.
+pub fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("hash", DataType::UInt64, true)]))
 }
 
 impl DisplayAs for JoinFilterBuildExec {

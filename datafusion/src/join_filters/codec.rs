@@ -7,7 +7,7 @@ use datafusion::execution::TaskContext;
 use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::build::JoinFilterBuildExec;
+use super::build::{self, JoinFilterBuildExec};
 use super::keys::Plan;
 use super::options::JoinFilterOptions;
 use super::probe::JoinFilterExec;
@@ -43,6 +43,9 @@ impl PhysicalExtensionCodec for JoinFilterCodec {
                     ..JoinFilterOptions::default()
                 };
                 let columns = columns(words, input)?;
+                if keys.schema() != build::schema() {
+                    return exec_err!("a join filter has {} in place of hashes", keys.name());
+                }
                 let (input, keys) = (Arc::clone(input), Arc::clone(keys));
                 Ok(Arc::new(JoinFilterExec::new(input, keys, columns, expected_share, options)))
             }

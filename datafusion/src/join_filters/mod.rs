@@ -18,6 +18,7 @@ use std::sync::Arc;
 use datafusion::catalog::Session;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion_common::{Result, plan_datafusion_err};
@@ -29,8 +30,8 @@ pub use options::{BloomlineOptions, JoinFilterOptions};
 pub use probe::JoinFilterExec;
 use rule::JoinFilters;
 
-/// Has a session's joins filter themselves, as the README tells. Call it again if something replaces the session's
-/// planner.
+/// Has a session's joins filter themselves, as the README tells. The session forgets its prepared statements. Call it
+/// again if something replaces the session's planner.
 pub fn register_join_filters(context: &SessionContext) {
     let state = context.state_ref();
     let mut state = state.write();
@@ -49,7 +50,9 @@ pub fn with_join_filters(state: SessionState) -> SessionState {
         return state;
     }
     let planner = Arc::new(Planner { inner });
-    SessionStateBuilder::new_from_existing(state).with_config(config).with_query_planner(planner).build()
+    let id = state.session_id().to_owned();
+    let builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
+    builder.with_config(config).with_query_planner(planner).build()
 }
 
 /// Runs the rule before all others. A rule in the session's list would not do: Ballista replaces that list.
@@ -69,7 +72,9 @@ impl QueryPlanner for Planner {
             plan_datafusion_err!("join filters: the session is not one of DataFusion's own")
         })?;
         let mut rules = state.physical_optimizers().to_vec();
-        rules.insert(0, Arc::new(JoinFilters));
+        if !rules.iter().any(|rule| rule.name() == JoinFilters.name()) {
+            rules.insert(0, Arc::new(JoinFilters));
+        }
         let state = SessionStateBuilder::new_from_existing(state.clone())
             .with_physical_optimizer_rules(rules)
             .build();

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use arrow::array::{Array, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::BatchCoalescer;
-use arrow::datatypes::UInt64Type;
+use arrow::datatypes::{DataType, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use bloomline::BloomFilter;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -20,13 +20,13 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, InputDistributionRequirements, PhysicalExpr,
-    PlanProperties, Statistics,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PhysicalExpr, PlanProperties, Statistics,
 };
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use tokio::sync::OnceCell;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, Stream, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use super::keys::{Plan, hash, names};
 use super::options::JoinFilterOptions;
@@ -43,7 +43,7 @@ pub struct JoinFilterExec {
     /// The share of rows that the planner expects to be kept.
     pub(super) expected_share: f64,
     pub(super) options: JoinFilterOptions,
-    filter: Arc<OnceCell<Arc<Filter>>>,
+    filter: OnceLock<SharedFilter>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -63,7 +63,7 @@ impl JoinFilterExec {
             columns,
             expected_share,
             options,
-            filter: Arc::default(),
+            filter: OnceLock::new(),
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -138,22 +138,26 @@ impl ExecutionPlan for JoinFilterExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (filter, keys, options) =
-            (Arc::clone(&self.filter), Arc::clone(&self.keys), self.options.clone());
+        let filter = || Filter::of(Arc::clone(&self.keys), self.options.clone(), Arc::clone(&context));
+        let filter = self.filter.get_or_init(|| filter().map_err(Arc::new).boxed().shared()).clone();
         let input = self.input.execute(partition, Arc::clone(&context))?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let [rows_in, rows_dropped, switched_off] = ["rows_in", "rows_dropped", "switched_off"]
             .map(|name| MetricBuilder::new(&self.metrics).counter(name, partition));
-        let (columns, schema, batch_size) =
-            (self.columns.clone(), self.schema(), context.session_config().batch_size());
+        let (columns, options, schema) = (self.columns.clone(), self.options.clone(), self.schema());
+        let batch_size = context.session_config().batch_size();
         let rows = async move {
-            let filter = filter.get_or_try_init(|| Filter::of(keys, &options, context)).await?;
+            let filter = filter.await.map_err(DataFusionError::Shared)?;
             Ok::<_, DataFusionError>(Rows {
-                input: (!matches!(**filter, Filter::Nothing)).then_some(input),
-                filter: Arc::clone(filter),
+                input: (!matches!(*filter, Filter::Nothing)).then_some(input),
+                filter,
                 columns,
                 options,
                 window: Window::default(),
+                has_dictionaries: schema
+                    .flattened_fields()
+                    .iter()
+                    .any(|field| is_dictionary(field.data_type())),
                 kept: BatchCoalescer::new(schema, batch_size)
                     .with_biggest_coalesce_batch_size(Some(batch_size / 2)),
                 metrics,
@@ -166,6 +170,9 @@ impl ExecutionPlan for JoinFilterExec {
     }
 }
 
+/// The filter once it is made, by whichever partition waits for it. It is made once, even if that fails.
+type SharedFilter = Shared<BoxFuture<'static, Result<Arc<Filter>, Arc<DataFusionError>>>>;
+
 /// The filter that all partitions of a task ask.
 #[derive(Debug)]
 enum Filter {
@@ -177,7 +184,11 @@ enum Filter {
 }
 
 impl Filter {
-    async fn of(keys: Plan, options: &JoinFilterOptions, context: Arc<TaskContext>) -> Result<Arc<Self>> {
+    async fn of(keys: Plan, options: JoinFilterOptions, context: Arc<TaskContext>) -> Result<Arc<Self>> {
+        // A rule that enforces distributions has one partition made of them. Without it, some keys would be missing.
+        if keys.output_partitioning().partition_count() != 1 {
+            return Ok(Arc::new(Self::All));
+        }
         let reservation = MemoryConsumer::new("JoinFilterExec").register(context.memory_pool());
         let mut batches = keys.execute(0, context)?;
         let mut hashes: Vec<u64> = Vec::new();
@@ -207,6 +218,10 @@ impl Filter {
     }
 }
 
+fn is_dictionary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Dictionary(..))
+}
+
 /// Rows since the share of kept ones was compared last.
 #[derive(Default)]
 struct Window {
@@ -223,6 +238,7 @@ struct Rows {
     options: JoinFilterOptions,
     window: Window,
     kept: BatchCoalescer,
+    has_dictionaries: bool,
     metrics: BaselineMetrics,
     rows_in: Count,
     rows_dropped: Count,
@@ -230,10 +246,9 @@ struct Rows {
 }
 
 impl Rows {
-    fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let Filter::Of(filter, _) = self.filter.as_ref() else {
-            return Ok(self.kept.push_batch(batch)?);
-        };
+    /// Keeps the rows that may have partners. Returns the batch if all rows are kept.
+    fn push(&mut self, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        let Filter::Of(filter, _) = self.filter.as_ref() else { return Ok(Some(batch)) };
         let rows = batch.num_rows();
         let (hashes, valid) = hash(&batch, &self.columns)?;
         let mut bits = vec![0; rows.div_ceil(8)];
@@ -255,9 +270,14 @@ impl Rows {
             if window.kept as f64 > self.options.max_share * window.rows as f64 {
                 self.filter = Arc::new(Filter::All);
                 self.switched_off.add(1);
+                self.kept.finish_buffered_batch()?;
             }
         }
-        Ok(())
+        // Values of several dictionaries may be too many for one.
+        if self.has_dictionaries {
+            self.kept.finish_buffered_batch()?;
+        }
+        Ok(None)
     }
 }
 
@@ -274,7 +294,11 @@ impl Stream for Rows {
             let time = self.metrics.elapsed_compute().clone();
             let _timer = time.timer();
             match next {
-                Some(batch) => batch.and_then(|batch| self.push(batch))?,
+                Some(batch) => {
+                    if let Some(batch) = batch.and_then(|batch| self.push(batch))? {
+                        return self.metrics.record_poll(Poll::Ready(Some(Ok(batch))));
+                    }
+                }
                 None => {
                     self.input = None;
                     self.kept.finish_buffered_batch()?;

@@ -9,7 +9,9 @@ use datafusion::physical_expr::intervals::utils::check_support;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::Statistics;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::{
+    ChildrenPropertiesMode, ReplaceChildrenOptions, reset_plan_states,
+};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
@@ -118,11 +120,11 @@ impl Rule {
             return Ok(None);
         }
         let columns = |side: usize| keys.iter().map(|key| key[side]).collect::<Vec<_>>();
-        let source = self.trace(join.sides[from], columns(from))?;
+        let source = self.trace(join.sides[from], columns(from));
         if !reads_one_table(&source.plan) || nested_filters(&source.plan) > 1 {
             return Ok(None);
         }
-        let side = self.trace(join.sides[to], columns(to))?;
+        let side = self.trace(join.sides[to], columns(to));
         let is_hashable = |side: &Side| {
             let schema = side.plan.schema();
             side.columns.iter().all(|&i| stored_type(schema.field(i).data_type()).is_some())
@@ -131,44 +133,40 @@ impl Rule {
             return Ok(None);
         }
 
-        let (share, gain) = match self.forecast(plan, &source, &side)? {
+        let (share, gain) = match self.forecast(plan, &source, &side) {
             Some(forecast) => forecast,
             None if self.options.force => (1.0, 0.0),
             None => return Ok(None),
         };
         let max_keys = self.options.max_keys();
-        let build = Arc::new(JoinFilterBuildExec::new(source.plan, source.columns, max_keys));
+        // A scan may hand out its files to whoever asks first, so it must not be in the plan twice.
+        let again = reset_plan_states(source.plan)?;
+        let build = Arc::new(JoinFilterBuildExec::new(again, source.columns, max_keys));
         let filtered = JoinFilterExec::new(side.plan, build, side.columns, share, self.options.clone());
         Ok(Some((gain, [vec![to], side.path].concat(), Arc::new(filtered))))
     }
 
     /// Follows keys down from a join's input to the scan of their table, as far as it goes.
-    fn trace(&self, input: &Plan, columns: Vec<usize>) -> Result<Side> {
+    fn trace(&self, input: &Plan, columns: Vec<usize>) -> Side {
         let mut side = Side { path: Vec::new(), columns, plan: Arc::clone(input), is_shuffled: false };
         while !reads_one_table(&side.plan) {
             let Some((child, columns)) = descend(&side.plan, &side.columns) else { break };
-            side.is_shuffled |= side.plan.is::<AggregateExec>() || self.broadcast.shuffles(&side.plan)?;
+            side.is_shuffled |= side.plan.is::<AggregateExec>() || self.broadcast.shuffles(&side.plan);
             let below = Arc::clone(side.plan.children()[child]);
             side.path.push(child);
             side = Side { columns, plan: below, ..side };
         }
-        Ok(side)
+        side
     }
 
     /// The share of rows that a filter keeps, and the time that it saves, if it pays by what is known.
-    fn forecast(&self, join: &Plan, source: &Side, side: &Side) -> Result<Option<(f64, f64)>> {
-        if !self.options.force && !side.is_shuffled && !self.broadcast.shuffles(join)? {
-            return Ok(None);
+    fn forecast(&self, join: &Plan, source: &Side, side: &Side) -> Option<(f64, f64)> {
+        if !self.options.force && !side.is_shuffled && !self.broadcast.shuffles(join) {
+            return None;
         }
-        let (Some(keys), Some(scanned), Some(rows)) =
-            (rows(&source.plan, OPAQUE_SOURCE)?, scanned(&source.plan)?, rows(&side.plan, OPAQUE_TARGET)?)
-        else {
-            return Ok(None);
-        };
-        let Some(distinct) = [distinct(source)?, distinct(side)?].into_iter().flatten().reduce(f64::min)
-        else {
-            return Ok(None);
-        };
+        let (keys, scanned) = (rows(&source.plan, OPAQUE_SOURCE)?, scanned(&source.plan)?);
+        let rows = rows(&side.plan, OPAQUE_TARGET)?;
+        let distinct = [distinct(source), distinct(side)].into_iter().flatten().reduce(f64::min)?;
         let share = (keys / distinct.max(1.0)).min(1.0);
         let dropped = rows * (1.0 - share);
         let shuffled = SHUFFLED + SHUFFLED_BYTE * width(&side.plan.schema());
@@ -176,7 +174,7 @@ impl Rule {
         let pays = keys <= self.options.max_keys() as f64
             && share <= self.options.expected_share
             && gain >= self.options.min_saved_ms as f64 * 1e6;
-        Ok((pays || self.options.force).then_some((share, gain)))
+        (pays || self.options.force).then_some((share, gain))
     }
 }
 
@@ -195,48 +193,48 @@ fn nested_filters(plan: &Plan) -> usize {
     below + usize::from(plan.is::<JoinFilterExec>())
 }
 
-fn statistics(plan: &Plan) -> Result<Arc<Statistics>> {
-    StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())
+/// Unknown, if an operator cannot tell.
+fn statistics(plan: &Plan) -> Arc<Statistics> {
+    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+    statistics.unwrap_or_else(|_| Arc::new(Statistics::new_unknown(&plan.schema())))
 }
 
 /// Rows that a plan is expected to return, and of a condition that cannot be estimated this share.
-fn rows(plan: &Plan, opaque: f64) -> Result<Option<f64>> {
+fn rows(plan: &Plan, opaque: f64) -> Option<f64> {
     let input = || rows(plan.children()[0], opaque);
     if let Some(filter) = plan.downcast_ref::<JoinFilterExec>() {
-        return Ok(input()?.map(|rows| rows * filter.expected_share));
+        return input().map(|rows| rows * filter.expected_share);
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>()
         && !check_support(filter.predicate(), &filter.input().schema())
     {
-        return Ok(input()?.map(|rows| rows * opaque));
+        return input().map(|rows| rows * opaque);
     }
     if plan.is::<ProjectionExec>() {
         return input();
     }
-    Ok(statistics(plan)?.num_rows.get_value().map(|&rows| rows as f64))
+    statistics(plan).num_rows.get_value().map(|&rows| rows as f64)
 }
 
 /// Rows that the scans below a plan read.
-fn scanned(plan: &Plan) -> Result<Option<f64>> {
+fn scanned(plan: &Plan) -> Option<f64> {
     if plan.children().is_empty() {
         return rows(plan, 1.0);
     }
-    plan.children()
-        .into_iter()
-        .try_fold(Some(0.0), |sum, child| Ok(sum.zip(scanned(child)?).map(|(sum, rows)| sum + rows)))
+    plan.children().into_iter().map(scanned).sum()
 }
 
 /// At most how many distinct keys there are before a side's rows are filtered.
-fn distinct(side: &Side) -> Result<Option<f64>> {
+fn distinct(side: &Side) -> Option<f64> {
     let (mut plan, mut columns) = (Arc::clone(&side.plan), side.columns.clone());
     while let Some((child, below)) = descend(&plan, &columns) {
         columns = below;
         plan = Arc::clone(plan.children()[child]);
     }
-    let statistics = statistics(&plan)?;
+    let statistics = statistics(&plan);
     let rows = statistics.num_rows.get_value().map(|&rows| rows as f64);
-    let &[column] = &columns[..] else { return Ok(rows) };
-    let column = &statistics.column_statistics[column];
+    let &[column] = &columns[..] else { return rows };
+    let column = statistics.column_statistics.get(column)?;
     let range = || {
         let bound = |value: Option<&ScalarValue>| match value?.cast_to(&DataType::Int64) {
             Ok(ScalarValue::Int64(value)) => value,
@@ -246,10 +244,10 @@ fn distinct(side: &Side) -> Result<Option<f64>> {
         Some(most as f64 - least as f64 + 1.0)
     };
     let distinct = column.distinct_count.get_value().map(|&count| count as f64).or_else(range);
-    Ok(match (distinct, rows) {
+    match (distinct, rows) {
         (Some(distinct), Some(rows)) => Some(distinct.min(rows)),
         (distinct, rows) => distinct.or(rows),
-    })
+    }
 }
 
 /// The sizes below which a join's smaller side is sent to all tasks, so that the larger one is not shuffled.
@@ -279,25 +277,17 @@ impl Broadcast {
     }
 
     /// Whether a join shuffles its sides, as far as it can be foretold.
-    fn shuffles(&self, plan: &Plan) -> Result<bool> {
-        let Some(join) = Join::of(plan) else { return Ok(false) };
-        for side in join.sides {
-            if self.is_small(side)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    fn shuffles(&self, plan: &Plan) -> bool {
+        Join::of(plan).is_some_and(|join| !join.sides.iter().any(|side| self.is_small(side)))
     }
 
-    fn is_small(&self, side: &Plan) -> Result<bool> {
-        let statistics = statistics(side)?;
-        let rows = statistics.num_rows.get_value().map(|&rows| rows as f64);
-        let bytes = statistics.total_byte_size.get_value().map(|&bytes| bytes as f64);
-        Ok(match (bytes, rows) {
-            (Some(bytes), _) => bytes < self.bytes,
-            (None, Some(rows)) => rows < self.rows,
+    fn is_small(&self, side: &Plan) -> bool {
+        let statistics = statistics(side);
+        match (statistics.total_byte_size.get_value(), statistics.num_rows.get_value()) {
+            (Some(&bytes), _) => (bytes as f64) < self.bytes,
+            (None, Some(&rows)) => (rows as f64) < self.rows,
             (None, None) => false,
-        })
+        }
     }
 }
 

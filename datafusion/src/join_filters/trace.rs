@@ -6,11 +6,11 @@ use arrow::datatypes::DataType;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef};
+use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{JoinType, NullEquality};
 
@@ -84,6 +84,9 @@ impl<'a> Join<'a> {
 /// child. The operator only drops rows or repeats them, and what it does to a row does not depend on rows with other
 /// values in these columns: a row that is dropped below instead of above changes nothing else.
 pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
+    if plan.fetch().is_some() {
+        return None;
+    }
     if let Some(join) = Join::of(plan) {
         let origins: Vec<_> = columns.iter().map(|&column| join.origin(column)).collect::<Option<_>>()?;
         let side = origins.first()?.0;
@@ -110,7 +113,7 @@ pub fn descend(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         let source = |&column: &usize| filter.projection().as_ref().map_or(column, |columns| columns[column]);
-        let is_pure = filter.fetch().is_none() && !is_volatile(filter.predicate());
+        let is_pure = !is_volatile(filter.predicate());
         return is_pure.then(|| (0, columns.iter().map(source).collect()));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
@@ -157,11 +160,14 @@ pub fn is_volatile(expression: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// Whether a plan reads one table, and reads the same rows if it runs again: a limit would not.
 pub fn reads_one_table(plan: &Plan) -> bool {
+    if plan.fetch().is_some() {
+        return false;
+    }
     if plan.is::<DataSourceExec>() {
-        return plan.fetch().is_none() && !plan.boundedness().is_unbounded();
+        return !plan.boundedness().is_unbounded();
     }
     let is_pure = if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        filter.fetch().is_none() && !is_volatile(filter.predicate())
+        !is_volatile(filter.predicate())
     } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         !projection.expr().iter().any(|part| is_volatile(&part.expr))
     } else {
