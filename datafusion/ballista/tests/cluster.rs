@@ -389,9 +389,9 @@ fn killed_in(operator: &str, stage: usize) {
     let is_late = |seed: &u64| {
         let mut arguments = slow(*seed);
         arguments.push(format!("EXPLAIN {JOIN}"));
-        let plan = cluster.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).concat();
-        let late = plan.iter().position(|line| line.starts_with("ChaosExec")).expect("a late operator");
-        plan[late + 1].starts_with(&format!("{operator}:"))
+        let plan = cluster.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let late = plan.iter().position(|row| row[1].starts_with("ChaosExec")).expect("a late operator");
+        plan[late + 1][1].starts_with(&format!("{operator}:"))
     };
     let seed = (0..100).find(is_late).expect("a seed");
 
