@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::SessionContext;
 
-use crate::common::session;
+use crate::common::{runtime, session};
 
 /// Draws, which follow from the seed.
 struct Random {
@@ -211,12 +211,7 @@ fn dropped(plan: &dyn ExecutionPlan) -> usize {
 /// `JOIN_QUERIES` is how many queries run, and `JOIN_SEED` the first one's seed: what a failure prints.
 #[test]
 fn filters_change_no_result() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_stack_size(16 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().expect(name));
     let (first, queries): (u64, u64) = (number("JOIN_SEED", 0), number("JOIN_QUERIES", 400));
     let run = runtime.spawn(compare(first..first + queries));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{built, session};
+use crate::common::{built, runtime, session};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use bloomline_datafusion::register_filter;
 use datafusion::prelude::SessionContext;
@@ -199,12 +199,7 @@ fn with_tables(settings: &[(&str, &str)]) -> SessionContext {
 
 #[test]
 fn no_query_panics() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_stack_size(16 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let sessions = [
         with_tables(&[
             ("datafusion.execution.target_partitions", "3"),

@@ -50,9 +50,13 @@ pub fn with_join_filters(state: SessionState) -> SessionState {
         return state;
     }
     let planner = Arc::new(Planner { inner });
+    same_session(state).with_config(config).with_query_planner(planner).build()
+}
+
+/// A copy of a session to change. DataFusion's own has another id, by which Ballista knows the session.
+fn same_session(state: SessionState) -> SessionStateBuilder {
     let id = state.session_id().to_owned();
-    let builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
-    builder.with_config(config).with_query_planner(planner).build()
+    SessionStateBuilder::new_from_existing(state).with_session_id(id)
 }
 
 /// Runs the rule before all others. A rule in the session's list would not do: Ballista replaces that list.
@@ -75,9 +79,7 @@ impl QueryPlanner for Planner {
         if !rules.iter().any(|rule| rule.name() == JoinFilters.name()) {
             rules.insert(0, Arc::new(JoinFilters));
         }
-        let state = SessionStateBuilder::new_from_existing(state.clone())
-            .with_physical_optimizer_rules(rules)
-            .build();
+        let state = same_session(state.clone()).with_physical_optimizer_rules(rules).build();
         self.inner.create_physical_plan(plan, &state).await
     }
 }

@@ -157,7 +157,7 @@ impl ExecutionPlan for JoinFilterExec {
                 has_dictionaries: schema
                     .flattened_fields()
                     .iter()
-                    .any(|field| is_dictionary(field.data_type())),
+                    .any(|field| matches!(field.data_type(), DataType::Dictionary(..))),
                 kept: BatchCoalescer::new(schema, batch_size)
                     .with_biggest_coalesce_batch_size(Some(batch_size / 2)),
                 metrics,
@@ -189,13 +189,14 @@ impl Filter {
         if keys.output_partitioning().partition_count() != 1 {
             return Ok(Arc::new(Self::All));
         }
+        let max_keys = options.max_keys();
         let reservation = MemoryConsumer::new("JoinFilterExec").register(context.memory_pool());
         let mut batches = keys.execute(0, context)?;
         let mut hashes: Vec<u64> = Vec::new();
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             let column = batch.column(0).as_primitive::<UInt64Type>();
-            let is_too_large = hashes.len() + column.len() > options.max_keys();
+            let is_too_large = hashes.len() + column.len() > max_keys;
             if column.null_count() > 0
                 || is_too_large
                 || reservation.try_grow(size_of_val(&column.values()[..])).is_err()
@@ -216,10 +217,6 @@ impl Filter {
         filter.insert_batch(&hashes);
         Ok(Arc::new(Self::Of(filter, reservation)))
     }
-}
-
-fn is_dictionary(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Dictionary(..))
 }
 
 /// Rows since the share of kept ones was compared last.

@@ -57,7 +57,7 @@ impl PhysicalOptimizerRule for JoinFilters {
         if !options.enabled || has_own && !options.force {
             return Ok(plan);
         }
-        let rule = Rule { broadcast: Broadcast::of(config), options };
+        let rule = Rule { broadcast: Broadcast::of(config), max_keys: options.max_keys(), options };
         // From the leaves up: a side that is filtered already makes a better filter of the next one.
         Ok(plan.transform_up(|plan| rule.filter_sides(plan))?.data)
     }
@@ -65,6 +65,7 @@ impl PhysicalOptimizerRule for JoinFilters {
 
 struct Rule {
     options: JoinFilterOptions,
+    max_keys: usize,
     broadcast: Broadcast,
 }
 
@@ -138,10 +139,9 @@ impl Rule {
             None if self.options.force => (1.0, 0.0),
             None => return Ok(None),
         };
-        let max_keys = self.options.max_keys();
         // A scan may hand out its files to whoever asks first, so it must not be in the plan twice.
         let again = reset_plan_states(source.plan)?;
-        let build = Arc::new(JoinFilterBuildExec::new(again, source.columns, max_keys));
+        let build = Arc::new(JoinFilterBuildExec::new(again, source.columns, self.max_keys));
         let filtered = JoinFilterExec::new(side.plan, build, side.columns, share, self.options.clone());
         Ok(Some((gain, [vec![to], side.path].concat(), Arc::new(filtered))))
     }
@@ -171,7 +171,7 @@ impl Rule {
         let dropped = rows * (1.0 - share);
         let shuffled = SHUFFLED + SHUFFLED_BYTE * width(&side.plan.schema());
         let gain = dropped * shuffled - (scanned * SCANNED + (keys + rows) * HASHED);
-        let pays = keys <= self.options.max_keys() as f64
+        let pays = keys <= self.max_keys as f64
             && share <= self.options.expected_share
             && gain >= self.options.min_saved_ms as f64 * 1e6;
         (pays || self.options.force).then_some((share, gain))

@@ -140,16 +140,15 @@ pub fn source_column(expression: &PhysicalExprRef, input: &Plan) -> Option<usize
 
 /// Whether a cast changes neither the hash of any key nor which keys are equal, and fails for none.
 fn widens(from: &DataType, to: &DataType) -> bool {
-    let is_text = |data_type: &DataType| data_type.is_string();
     match (from.primitive_width(), to.primitive_width()) {
         (Some(narrow), Some(wide)) if from.is_integer() && to.is_integer() => {
             narrow < wide && (to.is_signed_integer() || from.is_unsigned_integer())
         }
-        _ => from == to || is_text(from) && is_text(to),
+        _ => from == to || from.is_string() && to.is_string(),
     }
 }
 
-pub fn is_volatile(expression: &Arc<dyn PhysicalExpr>) -> bool {
+fn is_volatile(expression: &Arc<dyn PhysicalExpr>) -> bool {
     let mut found = false;
     let _ = expression.apply(|part| {
         found |= part.is_volatile_node();
@@ -160,18 +159,9 @@ pub fn is_volatile(expression: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// Whether a plan reads one table, and reads the same rows if it runs again: a limit would not.
 pub fn reads_one_table(plan: &Plan) -> bool {
-    if plan.fetch().is_some() {
-        return false;
-    }
     if plan.is::<DataSourceExec>() {
-        return !plan.boundedness().is_unbounded();
+        return plan.fetch().is_none() && !plan.boundedness().is_unbounded();
     }
-    let is_pure = if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        !is_volatile(filter.predicate())
-    } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        !projection.expr().iter().any(|part| is_volatile(&part.expr))
-    } else {
-        plan.is::<JoinFilterExec>()
-    };
-    is_pure && reads_one_table(plan.children()[0])
+    // Without columns, joins lead nowhere.
+    !plan.is::<AggregateExec>() && descend(plan, &[]).is_some() && reads_one_table(plan.children()[0])
 }

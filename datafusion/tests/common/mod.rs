@@ -9,6 +9,16 @@ use bloomline::BloomFilter;
 use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+/// Planning is recursive, and a debug build of it overflows tokio's stacks of 2 MiB.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(16 << 20)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// A session with the functions.
 pub fn session(settings: &[(&str, &str)]) -> SessionContext {
     let mut config = SessionConfig::new();
