@@ -156,13 +156,13 @@ impl Page {
             ("`sbbf-rs-safe`", SBBF),
             ("`fastbloom`", FASTBLOOM),
         ];
-        let [bits, hash, ..] = AT_EQUAL_RATES;
         let row = |(name, contender): (&str, &str)| {
-            let cells = [bits, hash, ("", BY_KEY, URLS)].map(|(_, table, column)| {
+            let columns = [(BY_BITS, "10"), (ABSENT, "1 MiB"), (ABSENT, "64 MiB"), (BY_KEY, URLS)];
+            let [rate, times @ ..] = columns.map(|(table, column)| {
                 let figure = self.figure(table, contender, column);
                 figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"))
             });
-            format!("| {name} | {} |", cells.join(" | "))
+            format!("| {name} | {rate}% | {} |", times.join(" | "))
         };
         name_and_contender.map(row).into()
     }
