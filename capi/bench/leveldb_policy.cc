@@ -123,8 +123,8 @@ void measure(size_t n_keys) {
 
 int main() {
   std::printf(
-      "\n## Times of the policies\n\nNanoseconds of LevelDB's policy, of bloomline's, and their ratio in the same round. Medians of %zu rounds, with\n"
-      "%d bits per key, random keys of 16 bytes, and filters and keys in the caches.\n\n"
+      "\n## Times of the policies\n\nNanoseconds of LevelDB's policy, of bloomline's, and their ratio. Medians of %zu rounds, with %d bits per key, random keys\n"
+      "of 16 bytes, and filters in the caches.\n\n"
       "| keys per filter | create | may match, absent | may match, present |\n|---:|---:|---:|---:|\n",
       kRounds, kBitsPerKey);
   for (const size_t n_keys : {10, 34, 1000}) measure(n_keys);

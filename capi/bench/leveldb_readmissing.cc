@@ -1,5 +1,5 @@
 // Gets of missing and of present keys in LevelDB, without a filter, with LevelDB's own and with bloomline's:
-// time, data blocks read, bits per key. Prints Markdown.
+// time, false positives, bits per key. Prints Markdown.
 //
 //   leveldb_readmissing KEYS random|sequential
 //
@@ -8,7 +8,6 @@
 // Each round gets the same keys from every database in turn, starting with another one each time, so that a
 // temporary slowdown of the machine affects all of them; ratios are medians of the rounds' ratios.
 #include <leveldb/cache.h>
-#include <leveldb/env.h>
 #include <leveldb/iterator.h>
 
 #include <atomic>
@@ -42,37 +41,6 @@ Keys random_keys(size_t n, bool present, uint64_t seed) {
   return keys;
 }
 
-// Counts reads of table files. With every table open and its index and filters in memory, these are the data
-// blocks that were not in the block cache. A count of a policy's positive answers would include blocks that
-// come from the cache, and there is none without a policy.
-class CountingEnv : public leveldb::EnvWrapper {
- public:
-  CountingEnv() : EnvWrapper(leveldb::Env::Default()) {}
-
-  leveldb::Status NewRandomAccessFile(const std::string &name, leveldb::RandomAccessFile **result) override {
-    const leveldb::Status status = target()->NewRandomAccessFile(name, result);
-    if (status.ok()) *result = new File(*result, &reads);
-    return status;
-  }
-
-  std::atomic<uint64_t> reads{0};
-
- private:
-  class File : public leveldb::RandomAccessFile {
-   public:
-    File(leveldb::RandomAccessFile *file, std::atomic<uint64_t> *reads) : file_(file), reads_(reads) {}
-
-    leveldb::Status Read(uint64_t offset, size_t n, leveldb::Slice *result, char *scratch) const override {
-      ++*reads_;
-      return file_->Read(offset, n, result, scratch);
-    }
-
-   private:
-    const std::unique_ptr<leveldb::RandomAccessFile> file_;
-    std::atomic<uint64_t> *const reads_;
-  };
-};
-
 // Counts the policy's positive answers.
 class CountingPolicy : public leveldb::FilterPolicy {
  public:
@@ -103,7 +71,7 @@ void get_all(leveldb::DB *database, const Keys &keys, bool present) {
 }
 
 std::unique_ptr<leveldb::DB> open(const std::string &path, const leveldb::FilterPolicy *policy,
-                                  leveldb::Cache *cache = nullptr, leveldb::Env *env = leveldb::Env::Default()) {
+                                  leveldb::Cache *cache = nullptr) {
   leveldb::Options options;
   options.create_if_missing = true;
   options.filter_policy = policy;
@@ -111,7 +79,6 @@ std::unique_ptr<leveldb::DB> open(const std::string &path, const leveldb::Filter
   options.max_file_size = 8 << 20;
   options.write_buffer_size = 32 << 20;
   options.block_cache = cache;
-  options.env = env;
   leveldb::DB *database = nullptr;
   must(leveldb::DB::Open(options, path, &database));
   return std::unique_ptr<leveldb::DB>(database);
@@ -144,23 +111,14 @@ void build(Contender *contender) {
   contender->filter_bytes = total_bytes(filters);
 }
 
-// For each get of a missing key.
-struct Counts {
-  double false_positives, reads;
-};
-
-Counts count(const Contender &contender) {
+// For each get of a missing key. Without a policy, every answer is counted as one.
+double false_positives(const Contender &contender) {
   constexpr size_t kCounted = 200'000;
-  const std::unique_ptr<leveldb::Cache> cache(leveldb::NewLRUCache(kCache));
-  CountingEnv env;
+  if (contender.policy == nullptr) return 1;
   const CountingPolicy policy(contender.policy.get());
-  const bool has_filters = contender.policy != nullptr;
-  const auto database = open(contender.path, has_filters ? &policy : nullptr, cache.get(), &env);
-  warm(database.get(), false);
-  const uint64_t reads = env.reads, matched = policy.matched;
+  const auto database = open(contender.path, &policy);
   get_all(database.get(), random_keys(kCounted, false, 2), false);
-  const auto each = [&](uint64_t all) { return static_cast<double>(all) / kCounted; };
-  return {has_filters ? each(policy.matched - matched) : 1, each(env.reads - reads)};
+  return static_cast<double>(policy.matched) / kCounted;
 }
 
 // Nanoseconds per get, by kind of get and round.
@@ -204,26 +162,23 @@ void compare() {
   std::printf("\n## Gets, %s keys\n\n", sequential ? "sequential" : "random");
   if (!sequential) {
     std::printf(
-        "Nanoseconds, and in brackets the ratio to LevelDB's own filter in the same round. Medians of %zu rounds of %zu gets\n"
-        "of each kind. Values of %zu bytes compress to half. The block cache has %zu MiB, or in the columns \"cached\" room for\n"
-        "all data blocks. \"Blocks read\" is data blocks for each get of a missing key.\n\n",
+        "Nanoseconds, and in brackets the ratio to LevelDB's own filter. Medians of %zu rounds of %zu gets. Values have %zu\n"
+        "bytes. The block cache has %zu MiB, or in the columns \"cached\" room for all data blocks.\n\n",
         kRounds, kGets, kValue, kCache >> 20);
   }
   std::printf(
       "%zu %s, with %.0f keys per filter on average.\n\n"
-      "| filter | bits per key | FPR | blocks read | missing get | present get | missing, cached | present, cached |\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|\n",
+      "| filter | bits per key | FPR | missing get | present get | missing, cached | present, cached |\n"
+      "|---|---:|---:|---:|---:|---:|---:|\n",
       n_keys,
       sequential ? "even numbers of 16 digits as keys, where missing keys are the odd numbers" : "random keys of 16 bytes",
       static_cast<double>(n_keys) / static_cast<double>(contenders[kBuiltIn].n_filters));
-  std::vector<Counts> counts;
-  for (const Contender &contender : contenders) counts.push_back(count(contender));
   const std::vector<Times> read = measure(contenders, kCache, false), cached = measure(contenders, 400 * n_keys, true);
   for (size_t i = 0; i < contenders.size(); ++i) {
     const Contender &contender = contenders[i];
-    std::printf("| %s | %.2f | %.2f%% | %.4f ", contender.name.c_str(),
+    std::printf("| %s | %.2f | %.2f%% ", contender.name.c_str(),
                 8 * static_cast<double>(contender.filter_bytes) / static_cast<double>(n_keys),
-                100 * counts[i].false_positives, counts[i].reads);
+                100 * false_positives(contender));
     for (const std::vector<Times> *times : {&read, &cached}) {
       for (const bool present : {false, true}) {
         const std::vector<double> &kind = (*times)[i][present];
