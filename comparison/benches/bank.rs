@@ -32,7 +32,7 @@ const PLOTTED: [usize; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// Filters, and KiB of each.
 const OTHERS: [(usize, usize); 3] = [(64, 1024), (256, 1024), (4096, 16)];
 /// Numbers of filters of 64 KiB that only the plot shows.
-const ONLY_PLOTTED: [usize; 4] = [64, 128, 512, 2048];
+const ONLY_PLOTTED: [usize; 5] = [4, 64, 128, 512, 2048];
 const ROUNDS: usize = 9;
 /// The best for 10 bits per key.
 const K: u32 = 6;
