@@ -40,7 +40,7 @@ const K: u32 = 6;
 /// Each with its color.
 const CONTENDERS: [(&str, &str); 6] = [
     ("fastbloom", "#823ca0"),
-    ("sbbf-rs", "#009169"),
+    ("sbbf-rs-safe", "#009169"),
     ("bloomline", "#6eaadc"),
     ("bloomline, prefetched", "#0064b4"),
     ("bank", "#d53e00"),
