@@ -32,7 +32,7 @@ const PLOTTED: [usize; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// Filters, and KiB of each.
 const OTHERS: [(usize, usize); 3] = [(64, 1024), (256, 1024), (4096, 16)];
 /// Numbers of filters of 64 KiB that only the plot shows.
-const ONLY_PLOTTED: [usize; 4] = [64, 128, 512, 2048];
+const ONLY_PLOTTED: [usize; 5] = [4, 64, 128, 512, 2048];
 const ROUNDS: usize = 9;
 /// The best for 10 bits per key.
 const K: u32 = 6;
@@ -40,7 +40,7 @@ const K: u32 = 6;
 /// Each with its color.
 const CONTENDERS: [(&str, &str); 6] = [
     ("fastbloom", "#823ca0"),
-    ("sbbf-rs", "#009169"),
+    ("sbbf-rs-safe", "#009169"),
     ("bloomline", "#6eaadc"),
     ("bloomline, prefetched", "#0064b4"),
     ("bank", "#d53e00"),
