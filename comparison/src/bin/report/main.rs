@@ -63,7 +63,7 @@ fn json(page: &Page) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES};
+    use bloomline_comparison::line_up::{BLOOMLINE, BLOOMLINE_BATCH, FASTBLOOM, MODULES, ROCKSDB};
     use bloomline_comparison::results::{ABSENT, AT_RATES, BY_KEY};
 
     use super::*;
