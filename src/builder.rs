@@ -53,7 +53,8 @@ pub struct FilterBuilder {
     hashes: Vec<u64>,
     /// Of each distinct key, before rounding.
     pub(crate) bits_per_key: f64,
-    /// The number of modules of large filters, if there are several, and the bits per key of all modules together.
+    /// The number of modules of large filters, if there are several, and the bits per key of all modules together, at
+    /// most `bits_per_key`.
     pub(crate) modules: Option<(usize, f64)>,
     seed: Seed,
     kernel: Kernel,

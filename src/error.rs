@@ -1,4 +1,4 @@
-//! The errors, each with the numbers and what to do.
+//! The errors, each with the numbers that were wrong and what to do.
 #![forbid(unsafe_code)]
 
 use core::error::Error;
@@ -9,7 +9,7 @@ use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::memory::OutOfMemory;
 
-/// What was requested cannot be built.
+/// A filter, size or index that was requested cannot be built.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BuildError {
@@ -44,7 +44,8 @@ pub enum BuildError {
         /// The highest number on this machine.
         most: u64,
     },
-    /// A modular filter has 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than it had.
+    /// A modular filter must have 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than
+    /// the view had.
     #[non_exhaustive]
     Modules {
         /// The number given.
@@ -82,8 +83,8 @@ pub enum BuildError {
         /// The value given.
         value: usize,
     },
-    /// The key is not in the order of the bytes, as after a comparator with another order, or an integer in
-    /// little-endian bytes. Or two partitions have the same first key.
+    /// The key is not in the order of the bytes, for example because a comparator has a different order, or because
+    /// integers have little-endian bytes. Or two partitions have the same first key.
     #[non_exhaustive]
     KeyOrder {
         /// The first byte, from 0, in which the key differs from the key before it.
@@ -109,7 +110,7 @@ pub enum BuildError {
         /// The seed given.
         seed: u64,
     },
-    /// The allocator refused.
+    /// The allocator refused the memory.
     #[non_exhaustive]
     OutOfMemory {
         /// Bytes requested.
@@ -179,7 +180,7 @@ impl fmt::Display for BuildError {
 
 impl Error for BuildError {}
 
-/// Two filters cannot be combined, mostly because they place keys differently. Both are unchanged.
+/// Two filters cannot be combined, because they differ in size, k or seed. Both are unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
@@ -189,9 +190,9 @@ pub enum MismatchError {
     Size {
         /// Size of the filter that the method was called on.
         ours: u64,
-        /// Size of the other.
+        /// Size of the filter that was passed.
         theirs: u64,
-        /// Their unit, blocks or the bits of standard filters.
+        /// The unit of both sizes, `"blocks"`, or `"bits"` of standard filters.
         unit: &'static str,
     },
     /// The probes per key differ.
@@ -199,7 +200,7 @@ pub enum MismatchError {
     Probes {
         /// k of the filter that the method was called on.
         ours: u32,
-        /// k of the other.
+        /// k of the filter that was passed.
         theirs: u32,
     },
     /// The seeds differ.
@@ -207,7 +208,7 @@ pub enum MismatchError {
     Seed {
         /// Seed of the filter that the method was called on.
         ours: u64,
-        /// Seed of the other.
+        /// Seed of the filter that was passed.
         theirs: u64,
     },
 }
@@ -254,7 +255,8 @@ pub enum DecodeError {
         /// The last byte.
         found: u8,
     },
-    /// A slice does not lie within its bytes, because the range that was stored for it is damaged, or of another file.
+    /// A slice does not lie within its bytes, because the range that was stored for it is damaged, or is of a different
+    /// file.
     #[non_exhaustive]
     Slice {
         /// Where the slice starts.
@@ -272,7 +274,7 @@ pub enum DecodeError {
         /// Bytes needed, at least.
         least: usize,
     },
-    /// The last eight bytes are not those of standalone bytes of this type.
+    /// The last eight bytes, which identify the type, are not the ones of this type.
     #[non_exhaustive]
     Magic {
         /// The last eight bytes.
@@ -323,8 +325,8 @@ pub enum DecodeError {
     },
     /// Compact bytes and filters in memory have no checksum to compare with. Rely on their container's.
     NoChecksum,
-    /// A region of a bank does not match its checksum, because it is damaged, another part of the file, or of another
-    /// bank.
+    /// A region of a bank does not match its checksum, because it is damaged, or is a different part of the file, or is
+    /// of a different bank.
     #[non_exhaustive]
     RegionChecksum {
         /// Block number of the region.
@@ -342,7 +344,7 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
-    /// A filter block has no filter for this data block, because it is of another table, or damaged.
+    /// A filter block has no filter for this data block, because it is damaged, or is of a different table.
     #[non_exhaustive]
     NoFilter {
         /// Index of the filter that the data block should have.
@@ -350,7 +352,8 @@ pub enum DecodeError {
         /// Number of filters in the filter block, empty ones included.
         n_filters: usize,
     },
-    /// Another hash function than this crate's placed the filter's keys, so the writer is faulty. Rebuild the filter.
+    /// The filter's keys were placed by a different hash function than this crate's, so the writer is faulty. Rebuild
+    /// the filter.
     #[non_exhaustive]
     HashValue {
         /// Check value in the footer.
@@ -358,8 +361,8 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
-    /// An item of a frontier's queue cannot be made from its bytes, because another type wrote them, or the frontier's
-    /// filter does not contain it.
+    /// An item of a frontier's queue cannot be made from its bytes, because they are of a different type, or the
+    /// frontier's filter does not contain it.
     #[non_exhaustive]
     Item {
         /// Position in the queue, from 0.
