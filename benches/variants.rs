@@ -1,6 +1,6 @@
-//! What does each variant cost beside `BloomFilter`? Lookups of absent and present keys, inserts by one thread, and by
-//! up to eight threads into an `AtomicBloomFilter`; filters in L1, in L2 and in memory, filled at 10 bits per key;
-//! `modular` and `filter20` at 20.
+//! What does each variant cost beside `BloomFilter`? Lookups of absent and present keys, inserts by one thread, and
+//! inserts by up to eight threads into an `AtomicBloomFilter`. Filters are in L1, in L2 and in memory, and filled at 10
+//! bits per key, but `modular` and `filter20` at 20.
 //!
 //! ```text
 //! cargo bench --bench variants                  # all

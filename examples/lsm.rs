@@ -4,9 +4,9 @@
 //! cargo run --release --example lsm
 //! ```
 //!
-//! A key that may be in any of eight tables takes eight filter lookups. Once the filters are larger than the caches,
-//! each lookup waits for memory; prefetched or batched, the lookups wait at the same time. A bank has the bits that one key
-//! needs of all tables side by side.
+//! A key that may be in any of eight tables needs eight filter lookups. Once the filters are larger than the caches,
+//! each lookup waits for memory, but prefetched or batched lookups wait at the same time. A bank has the bits that one
+//! key needs of all tables side by side.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -261,8 +261,8 @@ impl AtomicBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is that of the copies that are
-    /// written, so it is right whatever other threads insert meanwhile.
+    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is computed from the copies that
+    /// are written, so it is right whatever other threads insert meanwhile.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {

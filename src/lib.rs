@@ -8,7 +8,7 @@
 //! ```
 //! use bloomline::BloomFilter;
 //!
-//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys, 1% false positives: 1.24 MB
+//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys at 1% false positives cost 1.24 MB
 //! seen.insert("user4291");
 //! assert!(seen.contains("user4291")); // possibly present
 //! assert!(!seen.contains("user4292")); // definitely absent
@@ -134,7 +134,8 @@
 //! filter.write_standalone(&mut file)?;
 //!
 //! let view = BloomView::from_standalone(&file)?; // compares all bytes with their checksums
-//! let copy = BloomFilter::from_standalone(&file)?; // does, too, and copies them: a filter that can change
+//! let copy = BloomFilter::from_standalone(&file)?; // compares them too, and copies them, so that the filter can
+//! change
 //! # assert!(copy == filter && copy.as_view() == view);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

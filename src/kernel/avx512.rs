@@ -113,7 +113,8 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
         let [begin, end] =
             unsafe { [_mm256_loadu_si256(start.cast()), _mm256_loadu_si256(start.add(n_lanes - 4).cast())] };
         let [begin, end] = [begin, end].map(|lanes| _mm512_castsi256_si512(lanes));
-        // Lanes from index 4 on come from `end`, so their indices are shifted: the permutation numbers `end` from 8 on.
+        // Lanes from index 4 on come from `end`. The permutation numbers the lanes of `end` from 8 on, so these indices
+        // are shifted.
         let to_end = _mm512_set1_epi64((8 - (n_lanes - 4)) as i64);
         let is_of_end = _mm512_cmpge_epu64_mask(lane, _mm512_set1_epi64(4));
         _mm512_permutex2var_epi64(begin, _mm512_mask_add_epi64(lane, is_of_end, lane, to_end), end)

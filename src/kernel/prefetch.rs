@@ -95,7 +95,7 @@ impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
 }
 
 /// The hashes in two parts. A loop over the first part, if there is one, prefetches the blocks of the hashes that are
-/// [`DISTANCE`] later, and this function those of the first [`DISTANCE`] hashes.
+/// [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes.
 #[inline]
 pub(super) fn split<'a, const LINES: usize, const N: usize>(
     blocks: BlockSlice<'_>,

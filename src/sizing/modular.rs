@@ -16,9 +16,9 @@ pub const MAX_MODULES: usize = 4;
 /// The most modules that the format has room for.
 pub(crate) const MOST_MODULES: usize = 16;
 
-/// The false-positive rate at and below which [`FilterPolicy`](crate::sstable::FilterPolicy) and
-/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) use two modules, and so does the command line: 0.1%.
-/// Above it, two modules save less than 7% of the bits, but a present key still costs one more cache line.
+/// At this false-positive rate, 0.1%, and below, [`FilterPolicy`](crate::sstable::FilterPolicy),
+/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) and the command line use two modules. Above it, two
+/// modules save less than 7% of the bits, but a present key still costs one more cache line.
 pub const MODULAR_FPR: f64 = 0.001;
 
 /// The bits per key of one module at this rate. A constant, because computing it would run longer than making a policy.
