@@ -68,7 +68,7 @@ pub trait Key {
     fn key_bytes(&self) -> impl AsRef<[u8]>;
 }
 
-/// Implements [`Key`] for the types of its lines.
+/// Implements [`Key`] for each type, with the bytes that the expression makes of its value.
 macro_rules! keys {
     ($($(#[$attribute:meta])? [$($generics:tt)*] $key:ty, |$name:ident| $bytes:expr;)*) => {$(
         $(#[$attribute])?

@@ -24,20 +24,12 @@ pub enum StandaloneKind {
 }
 
 impl StandaloneKind {
-    const ALL: [Self; 7] = [
-        Self::Blocked,
-        Self::Standard,
-        Self::Counting,
-        Self::Scalable,
-        Self::Frontier,
-        Self::Bank,
-        Self::Modular,
-    ];
-
     /// Returns the kind that the last eight bytes identify, or `None` if they identify no kind. Checks nothing else, so
     /// opening the bytes may still fail.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
+        use StandaloneKind::*;
+        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank, Modular].into_iter();
+        kinds.find(|kind| bytes.ends_with(&kind.magic()))
     }
 
     /// The last eight bytes. Like PNG's signature, they are a byte that is not text, a name, and the line ends that a

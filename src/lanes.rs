@@ -15,18 +15,13 @@ pub(crate) type Lane = [u8; 8];
 /// that divides the number of lanes, so that every lane is in the same number of blocks.
 #[inline]
 fn stride(n_lanes: usize) -> usize {
-    1 << stride_log2(n_lanes)
-}
-
-#[inline]
-fn stride_log2(n_lanes: usize) -> u32 {
-    n_lanes.trailing_zeros().min(LANES.ilog2())
+    1 << n_lanes.trailing_zeros().min(LANES.ilog2())
 }
 
 /// Number of blocks of a filter with `n_lanes` lanes, short or not.
 #[inline]
 pub(crate) fn n_blocks(n_lanes: usize) -> usize {
-    n_lanes >> stride_log2(n_lanes)
+    n_lanes / stride(n_lanes)
 }
 
 /// The lanes of a short filter, read in place.

@@ -424,10 +424,8 @@ impl Kernel {
             let on_unchanged = &mut on_unchanged;
             dispatch!(self, insert_batch(blocks.reborrow(), k, Inserts { hashes, on_unchanged }));
         }
-        dispatch!(
-            self,
-            insert_batch(blocks.reborrow(), k, Inserts { hashes: late, on_unchanged: &mut on_unchanged })
-        );
+        let late = Inserts { hashes: late, on_unchanged: &mut on_unchanged };
+        dispatch!(self, insert_batch(blocks.reborrow(), k, late));
         for &hash in odd {
             if !self.insert(blocks.reborrow(), hash, k) {
                 on_unchanged(hash);
