@@ -112,7 +112,7 @@ macro_rules! lines {
         )
     };
     // `zmm16` = the mask of the first word, for k up to 8.
-    (first_mask_avx512) => {
+    (first_mask avx512) => {
         "vpbroadcastq zmm16, rdx
         vpsrlvq zmm16, zmm16, [{constants} + {positions}]
         shr rdx, 55
@@ -121,7 +121,7 @@ macro_rules! lines {
         vprolvq zmm16, zmm17, zmm16"
     };
     // `zmm16` = the mask of both words, for k above 8.
-    (mask_avx512) => {
+    (mask avx512) => {
         concat!(
             "vpbroadcastq zmm16, rdx
             vpsrlvq zmm16, zmm16, [{constants} + {positions}]
@@ -138,7 +138,7 @@ macro_rules! lines {
         )
     };
     // `ymm0` and `ymm1` = the mask of the first word, for k up to 8.
-    (first_mask_avx2) => {
+    (first_mask avx2) => {
         concat!(
             lines!(positions "0", "1", "rdx", "vpand"), "
             shr rdx, 55
@@ -150,7 +150,7 @@ macro_rules! lines {
         )
     };
     // `ymm0` and `ymm1` = the mask of both words, for k above 8.
-    (mask_avx2) => {
+    (mask avx2) => {
         concat!(
             lines!(positions "0", "1", "rdx", "vpand"), "
             vpbroadcastq ymm2, [{constants} + {ones}]
@@ -169,7 +169,7 @@ macro_rules! lines {
         )
     };
     // Sets the bits of `zmm16`. `{answer}` = whether one of them was clear.
-    (insert_avx512) => {
+    (insert avx512) => {
         "vmovdqu64 zmm17, [{blocks} + {block}]
         vporq zmm16, zmm17, zmm16
         vmovdqu64 [{blocks} + {block}], zmm16
@@ -177,7 +177,7 @@ macro_rules! lines {
         kmovw {answer:e}, k1"
     };
     // Sets the bits of `ymm0` and `ymm1`. `{answer}` = whether one of them was clear.
-    (insert_avx2) => {
+    (insert avx2) => {
         "vmovdqu ymm2, [{blocks} + {block}]
         vmovdqu ymm3, [{blocks} + {block} + 32]
         vpor ymm4, ymm2, ymm0
@@ -193,13 +193,13 @@ macro_rules! lines {
     };
     // `{answer}` = one bit for each of four blocks, the last one's lowest, set if the block has all bits of the mask.
     // Each test leaves its bit in the carry flag, and `adc` appends it.
-    (test_avx512) => {
+    (test avx512) => {
         concat!(
             "xor {answer:e}, {answer:e}",
-            lines!(test_avx512 "a"), lines!(test_avx512 "b"), lines!(test_avx512 "c"), lines!(test_avx512 "d")
+            lines!(test avx512 "a"), lines!(test avx512 "b"), lines!(test avx512 "c"), lines!(test avx512 "d")
         )
     };
-    (test_avx512 $block:literal) => {
+    (test avx512 $block:literal) => {
         concat!("
             vpandq zmm17, zmm16, [{", $block, "}]
             vpcmpeqd k1, zmm17, zmm16
@@ -207,16 +207,16 @@ macro_rules! lines {
             adc {answer:e}, {answer:e}"
         )
     };
-    (test_avx2) => {
+    (test avx2) => {
         concat!("
             vpcmpeqd ymm2, ymm2, ymm2
             vpxor ymm0, ymm0, ymm2
             vpxor ymm1, ymm1, ymm2
             xor {answer:e}, {answer:e}",
-            lines!(test_avx2 "a"), lines!(test_avx2 "b"), lines!(test_avx2 "c"), lines!(test_avx2 "d")
+            lines!(test avx2 "a"), lines!(test avx2 "b"), lines!(test avx2 "c"), lines!(test avx2 "d")
         )
     };
-    (test_avx2 $block:literal) => {
+    (test avx2 $block:literal) => {
         concat!("
             vpor ymm3, ymm0, [{", $block, "}]
             vpor ymm4, ymm1, [{", $block, "} + 32]
@@ -427,7 +427,56 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
     set >= 0xff
 }
 
-/// Sets all probes of the hash in its block. Returns whether one of them was clear.
+/// Sets all probes of the hash in its block, by the kernel `$isa`. Returns whether one of them was clear.
+macro_rules! insert {
+    ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
+        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        let changed = match second {
+            None => in_block!(
+                $isa,
+                ($blocks, $hash, &CONSTANTS[0]),
+                [lines!(first_mask $isa), lines!(insert $isa)],
+                rows = in(reg) first,
+                options(nostack)
+            ),
+            Some(second) => in_block!(
+                $isa,
+                ($blocks, $hash, &CONSTANTS[0]),
+                [lines!(mask $isa), lines!(insert $isa)],
+                ones = const offset_of!(Constants, ones),
+                rows = in(reg) second,
+                options(nostack)
+            ),
+        };
+        changed != 0
+    }};
+}
+
+/// Which of four blocks have all bits of a hash, by the kernel `$isa`. One bit for each, the last one's lowest.
+macro_rules! contains_each {
+    ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
+        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        match second {
+            None => in_blocks!(
+                $isa,
+                ($blocks, $hash),
+                [lines!(first_mask $isa), lines!(test $isa)],
+                rows = in(reg) first,
+                options(readonly, nostack)
+            ),
+            Some(second) => in_blocks!(
+                $isa,
+                ($blocks, $hash),
+                [lines!(mask $isa), lines!(test $isa)],
+                ones = const offset_of!(Constants, ones),
+                rows = in(reg) second,
+                options(readonly, nostack)
+            ),
+        }
+    }};
+}
+
+/// `insert!` for AVX-512.
 ///
 /// # Safety
 ///
@@ -435,34 +484,11 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 /// nothing else accesses.
 #[inline(always)]
 pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    let changed = match second {
-        // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_block!(
-                avx512,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(first_mask_avx512), lines!(insert_avx512)],
-                rows = in(reg) first,
-                options(nostack)
-            )
-        },
-        // SAFETY: As above.
-        Some(second) => unsafe {
-            in_block!(
-                avx512,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(mask_avx512), lines!(insert_avx512)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(nostack)
-            )
-        },
-    };
-    changed != 0
+    // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+    unsafe { insert!(avx512, blocks, hash, k) }
 }
 
-/// Sets all probes of the hash in its block. Returns whether one of them was clear.
+/// `insert!` for AVX2.
 ///
 /// # Safety
 ///
@@ -470,97 +496,30 @@ pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: Pr
 /// nothing else accesses.
 #[inline(always)]
 pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    let changed = match second {
-        // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_block!(
-                avx2,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(first_mask_avx2), lines!(insert_avx2)],
-                rows = in(reg) first,
-                options(nostack)
-            )
-        },
-        // SAFETY: As above.
-        Some(second) => unsafe {
-            in_block!(
-                avx2,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(mask_avx2), lines!(insert_avx2)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(nostack)
-            )
-        },
-    };
-    changed != 0
+    // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+    unsafe { insert!(avx2, blocks, hash, k) }
 }
 
-/// Which of four blocks have all bits of a hash, a bit for each, the last one's lowest.
+/// `contains_each!` for AVX-512.
 ///
 /// # Safety
 ///
 /// The CPU must have avx512f and bmi2.
 #[inline(always)]
 pub(super) unsafe fn contains_each_avx512(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    match second {
-        // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_blocks!(
-                avx512,
-                (blocks, hash),
-                [lines!(first_mask_avx512), lines!(test_avx512)],
-                rows = in(reg) first,
-                options(readonly, nostack)
-            )
-        },
-        // SAFETY: As above.
-        Some(second) => unsafe {
-            in_blocks!(
-                avx512,
-                (blocks, hash),
-                [lines!(mask_avx512), lines!(test_avx512)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(readonly, nostack)
-            )
-        },
-    }
+    // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
+    unsafe { contains_each!(avx512, blocks, hash, k) }
 }
 
-/// Which of four blocks have all bits of a hash, a bit for each, the last one's lowest.
+/// `contains_each!` for AVX2.
 ///
 /// # Safety
 ///
 /// The CPU must have avx2 and bmi2.
 #[inline(always)]
 pub(super) unsafe fn contains_each_avx2(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    match second {
-        // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_blocks!(
-                avx2,
-                (blocks, hash),
-                [lines!(first_mask_avx2), lines!(test_avx2)],
-                rows = in(reg) first,
-                options(readonly, nostack)
-            )
-        },
-        // SAFETY: As above.
-        Some(second) => unsafe {
-            in_blocks!(
-                avx2,
-                (blocks, hash),
-                [lines!(mask_avx2), lines!(test_avx2)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(readonly, nostack)
-            )
-        },
-    }
+    // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
+    unsafe { contains_each!(avx2, blocks, hash, k) }
 }
 
 /// The assembly must declare every register that it changes, because otherwise values of the code around it would be
@@ -666,7 +625,7 @@ mod tests {
         let (code, _) = include_str!("inlined.rs").split_once("mod tests").unwrap();
         let options: Vec<_> = code.split("options(").skip(1).map(|rest| rest.split(')').next()).collect();
         let (lookup, insert) = (Some("readonly, nostack"), Some("nostack"));
-        assert_eq!(options, [[lookup; 4], [insert; 4], [lookup; 4]].concat());
+        assert_eq!(options, [lookup, lookup, lookup, lookup, insert, insert, lookup, lookup]);
     }
 
     #[test]
