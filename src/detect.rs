@@ -13,30 +13,18 @@ macro_rules! has {
         #[cfg(not(feature = "std"))]
         {
             cpufeatures::new!(cpu, $($feature),+);
-            cpu::get() && (cfg!(target_env = "sgx") || has_leaf_7())
+            cpu::get() && (cfg!(target_env = "sgx") || $crate::detect::has_leaf_7())
         }
     }};
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_avx512() -> bool {
-    has!("avx512f", "bmi1", "bmi2")
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_avx2() -> bool {
-    has!("avx2", "bmi1", "bmi2")
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_sse41() -> bool {
-    has!("sse4.1")
-}
+pub(crate) use has;
 
 /// Returns whether cpuid's leaf 7 exists, which has the newer features. On old CPUs, and where firmware limits the
 /// leaves, reading it returns the content of a different leaf.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
-fn has_leaf_7() -> bool {
+pub(crate) fn has_leaf_7() -> bool {
     // Safe in newer versions of Rust.
     #[allow(unused_unsafe)]
     // SAFETY: All x86-64 CPUs have this instruction and its leaf 0. Only SGX enclaves forbid it, where `has!` does not

@@ -139,11 +139,13 @@ macro_rules! kernels {
 kernels! {
     $
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx512, avx512, "avx512", detect::has_avx512(), cfg!(target_feature = "avx512f");
+    Avx512, avx512, "avx512", detect::has!("avx512f", "bmi1", "bmi2"), cfg!(target_feature = "avx512f");
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx2, avx2, "avx2", detect::has_avx2(), cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
+    Avx2, avx2, "avx2", detect::has!("avx2", "bmi1", "bmi2"),
+        cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Sse41, sse41, "sse4.1", detect::has_sse41(), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
+    Sse41, sse41, "sse4.1", detect::has!("sse4.1"),
+        cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
     Neon, neon, "neon", true, true;
     Portable, portable, "portable", true, Self::ALL.len() == 2;
