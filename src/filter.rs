@@ -328,8 +328,9 @@ impl BloomFilter {
     ///
     /// The false-positive rate is at most either filter's, but above the rate of a filter built from the common keys
     /// alone, because bits that different keys set in the two filters stay too.
-    /// [`estimated_keys`](Self::estimated_keys) counts these bits as keys, so it is too high from then on. Call
-    /// [`estimated_intersection`](BloomView::estimated_intersection) of the [view](Self::as_view) before, instead.
+    /// [`estimated_keys`](Self::estimated_keys) counts these bits as keys, so it is too high from then on. If you need
+    /// an estimate, first call [`estimated_intersection`](BloomView::estimated_intersection) of the
+    /// [view](Self::as_view).
     ///
     /// # Errors
     ///
@@ -400,8 +401,8 @@ impl BloomFilter {
 
     /// Number of distinct keys, if it is known exactly. It is known for an empty filter, for a filter that a
     /// [`FilterBuilder`](crate::FilterBuilder) made, and for a filter read from standalone bytes that store it. Any
-    /// insert, union or intersection makes it unknown, because repeats go unnoticed, but
-    /// [`estimated_keys`](Self::estimated_keys) then estimates it.
+    /// insert, union or intersection makes it unknown, because repeats go unnoticed. For such filters, see
+    /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
     }

@@ -134,8 +134,7 @@
 //! filter.write_standalone(&mut file)?;
 //!
 //! let view = BloomView::from_standalone(&file)?; // compares all bytes with their checksums
-//! let copy = BloomFilter::from_standalone(&file)?; // compares them too, and copies them, so that the filter can
-//! change
+//! let copy = BloomFilter::from_standalone(&file)?; // compares them too, and copies them, so you can insert more
 //! # assert!(copy == filter && copy.as_view() == view);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

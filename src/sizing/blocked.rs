@@ -106,9 +106,8 @@ impl Sizing {
     ///
     /// Use it if the number of keys is a guess, or if you want to unite filters of different sizes. Otherwise the
     /// computed number of blocks is often a prime, or has only large factors. The number returned is even. From 1,100
-    /// blocks (70 kB) on it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks (4.6 MB)
-    /// on of
-    /// 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
+    /// blocks (70 kB) on, it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks
+    /// (4.6 MB) on of 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
     ///
     /// # Examples
     ///
@@ -256,8 +255,8 @@ fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
 /// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
 /// is clear with probability (63/64)^N, and two given bits are both clear with probability (62/64)^N. The keys of each
 /// rotation are a Poisson process of their own. So the mean of the product of z^N over the lanes of a term is
-/// e^(λ·(c − 1)), where λ is the mean number of keys per block and c is what one key contributes to the product, averaged over
-/// rotations.
+/// e^(λ·(c − 1)), where λ is the mean number of keys per block and c is what one key contributes to the product,
+/// averaged over rotations.
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // Blocks are full long before the limit. Without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);

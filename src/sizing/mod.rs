@@ -66,8 +66,8 @@
 //! Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic computes the same sizes. However, 32-bit x86
 //! without SSE2 does not have it, so targets such as `i586-unknown-linux-gnu` compute with the x87 unit's 80 bits, and
 //! may choose one block or one probe more or less. Filters of a given size have the same bits there too, and are read
-//! everywhere. To unite filters across such targets, give both the same [number of blocks and
-//! k](crate::BloomFilter::with_blocks).
+//! everywhere. To unite filters across such targets, give both the same
+//! [number of blocks and k](crate::BloomFilter::with_blocks).
 #![forbid(unsafe_code)]
 
 mod blocked;
