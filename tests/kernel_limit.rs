@@ -9,7 +9,7 @@ use bloomline::{BloomFilter, Kernel};
 /// Fastest first, on all CPUs together.
 const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "reference"];
 
-/// All tests of this file run this one in processes of their own, because the environment is read once. Prints the
+/// All other tests of this file run it in processes of their own, because the environment is read once. Prints the
 /// available kernels.
 #[test]
 fn child() {
