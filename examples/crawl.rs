@@ -1,12 +1,12 @@
-//! Crawls a generated site: what a URL frontier visits, what it misses, and what an exact set of all URLs costs.
+//! Crawls a generated site, to show what a URL frontier visits and misses, and what an exact set of all URLs costs.
 //!
 //! ```text
 //! cargo run --release --example crawl
 //! ```
 //!
-//! A million pages with five million links, most of them to pages that many others link to as well. They are crawled
-//! twice: with a `Frontier`, which is saved and opened again halfway, and with a `HashSet<String>` and a queue. The example
-//! panics if the frontier visits a page twice, or skips more pages than its false-positive rate allows.
+//! The site has a million pages with five million links, most of them to pages that many pages link to. It is crawled
+//! with a `Frontier`, which is saved and opened again halfway, and then with a `HashSet<String>` and a queue. The
+//! example panics if the frontier visits a page twice, or skips more pages than its false-positive rate allows.
 
 #[path = "../tests/common/allocations.rs"]
 mod allocations;
@@ -24,7 +24,7 @@ use bloomline::mix;
 use bloomline::variants::Frontier;
 
 const PAGES: u64 = 1_000_000;
-/// Of the frontier: the share of pages that may be skipped.
+/// The share of pages that the frontier may skip.
 const FPR: f64 = 0.001;
 const WORDS: [&str; 16] = [
     "garden", "history", "market", "weather", "science", "kitchen", "travel", "football", "cinema",
@@ -35,12 +35,12 @@ const WORDS: [&str; 16] = [
 fn url(page: u64) -> String {
     let words = |number: u64| [0, 4, 8].map(|shift| WORDS[(mix(number) >> shift) as usize % WORDS.len()]);
     let ([a, b, section], [c, d, e]) = (words(page / 1_000), words(!page));
-    // Allocates exactly what it needs, in favour of the set.
+    // `concat` allocates exactly what it needs, so that the set does not look worse than it is.
     ["https://www.", a, "-", b, ".example/", section, "/", c, "-", d, "-", e, "-", &page.to_string()].concat()
 }
 
-/// Two pages of its own, so that every page can be reached from page 0, and on average four that others link to as well:
-/// the lower the number, the more popular.
+/// Two pages of its own, so that every page can be reached from page 0, and on average four popular pages, which have
+/// low numbers.
 fn links(page: u64) -> impl Iterator<Item = u64> {
     let own = [2 * page + 1, 2 * page + 2].into_iter().filter(|link| *link < PAGES);
     let popular = (0..mix(!page) % 9).map(move |link| {
@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         frontier = Frontier::from_standalone(&fs::read(&path)?)?;
     }
     fs::remove_file(&path)?;
-    // The queue is empty, so a copy takes only the memory of the filter.
+    // The queue is empty, so a copy needs only the memory of the filter.
     let mut copy = None;
     let bytes = kept(|| copy = Some(frontier.clone()));
     let skipped = crawl.print("Frontier", bytes, start);
@@ -136,7 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Replaces the file by a new one, so that a crash at any moment leaves a whole file: the old or the new.
+/// Replaces the file by a new file, so that a crash at any moment leaves one of them whole.
 fn save(frontier: &Frontier<String>, path: &Path) -> io::Result<()> {
     let new = path.with_extension("new");
     let file = File::create(&new)?;

@@ -4,9 +4,9 @@
 //! cargo run --release --example lsm
 //! ```
 //!
-//! A key that may be in any of eight tables takes eight filter lookups. Once the filters are larger than the caches,
-//! each lookup waits for memory; prefetched or batched, the lookups wait at the same time. A bank has the bits that one key
-//! needs of all tables side by side.
+//! A key that may be in any of eight tables needs eight filter lookups. Once the filters are larger than the caches,
+//! each lookup waits for memory, but prefetched or batched lookups wait at the same time. A bank has the bits that one
+//! key needs of all tables side by side.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -34,26 +34,20 @@ const WAYS: [(&str, Way); 7] = [
         keys.iter().map(may_hold).sum()
     }),
     ("hash once", |tables, _, keys| {
-        let may_hold = |key: &[u8; 16]| {
-            let hash = tables[0].hash_key(key);
-            tables.iter().filter(|table| table.contains_hash(hash)).count()
-        };
-        keys.iter().map(may_hold).sum()
+        let hashes = keys.iter().map(|key| tables[0].hash_key(key));
+        hashes.map(|hash| tables.iter().filter(|table| table.contains_hash(hash)).count()).sum()
     }),
     ("hash once, ask all at once", |tables, _, keys| {
-        let may_hold = |key: &[u8; 16]| {
-            let hash = tables[0].hash_key(key);
-            BloomView::which_contain(tables, hash).count()
-        };
-        keys.iter().map(may_hold).sum()
+        let hashes = keys.iter().map(|key| tables[0].hash_key(key));
+        hashes.map(|hash| BloomView::which_contain(tables, hash).count()).sum()
     }),
     ("hash once, prefetch all, then ask all", |tables, _, keys| {
-        let may_hold = |key: &[u8; 16]| {
-            let hash = tables[0].hash_key(key);
+        let hashes = keys.iter().map(|key| tables[0].hash_key(key));
+        let may_hold = |hash| {
             tables.iter().for_each(|table| table.prefetch(hash));
             BloomView::which_contain(tables, hash).count()
         };
-        keys.iter().map(may_hold).sum()
+        hashes.map(may_hold).sum()
     }),
     ("1024 keys at once, a batch per table", |tables, _, keys| {
         let mut hashes = [0; GETS_AT_ONCE];

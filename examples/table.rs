@@ -1,4 +1,4 @@
-//! A toy table: rows in a mapped file, and a filter in the same file that saves searching them.
+//! A toy table, with rows in a mapped file, and a filter in the same file that saves searching the rows.
 //!
 //! ```text
 //! cargo run --release --example table
@@ -35,7 +35,7 @@ impl Table {
     }
 
     fn open(path: &Path) -> Result<Self, Box<dyn Error>> {
-        // SAFETY: nobody changes the file while it is mapped.
+        // SAFETY: Nobody changes the file while it is mapped.
         let file = Arc::new(unsafe { Mmap::map(&File::open(path)?)? });
         let (table, start) = file.split_last_chunk().ok_or("not a table: too short")?;
         let (start, end) = (usize::try_from(u64::from_le_bytes(*start))?, table.len());

@@ -1,4 +1,4 @@
-//! `AlignedBytes`: bytes that start at a cache line.
+//! `AlignedBytes`, bytes that start at a cache line.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,8 +11,9 @@ use crate::memory::OutOfMemory;
 /// Owned bytes that, unlike a `Vec`'s, start at a multiple of 64, so that each block of a filter in them is one cache
 /// line. A cache of filters keeps them as an [`OwnedView`](crate::OwnedView).
 ///
-/// Read into [`zeroed`](Self::zeroed) bytes, or make a [copy](Self::copy_of). Uses as much memory as the bytes, rounded
-/// up to 64, and with the feature `huge-pages` huge pages for 2 MiB and more.
+/// To fill them, read a file into [`zeroed`](Self::zeroed) bytes, or make a [copy](Self::copy_of). They cost their
+/// length in memory, rounded up to a multiple of 64. With the feature `huge-pages`, 2 MiB and more are in huge pages
+/// where Linux grants them.
 ///
 /// # Examples
 ///
@@ -38,7 +39,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// `len` zeros, to be overwritten.
+    /// `len` zero bytes, to be overwritten.
     ///
     /// # Errors
     ///

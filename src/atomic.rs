@@ -1,7 +1,7 @@
-//! `AtomicBloomFilter`: concurrent inserts and lookups.
+//! `AtomicBloomFilter`, a filter with concurrent inserts and lookups.
 //!
-//! It has no `BloomView`, because the bytes of a view must not change, so estimates and standalone bytes read copies of
-//! its lanes.
+//! It has no `BloomView`, because the bytes of a view must not change. So estimates and standalone bytes read copies of
+//! its lanes instead.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -29,13 +29,14 @@ use crate::view::{self, BloomView, check_match};
 
 /// A [`BloomFilter`] with lock-free concurrent inserts and lookups, for any number of threads.
 ///
-/// An insert sets bits in lanes of 64, atomically, and writes only if some of the key's bits are missing. So no bit is
-/// lost, and inserting a key that is already present leaves its cache line shared among the cores that read it. Once an
-/// insert has returned, its key is found by lookups of the same thread, and of threads that have synchronised with it
-/// since, through a channel, a lock or a join. Other threads may miss it for a moment.
+/// An insert sets bits atomically, and writes only if some of the key's bits are missing. So no bit is lost, and
+/// inserting a key that is already present leaves its cache line shared among the cores that read it.
 ///
-/// Estimates and bytes include every insert that this thread has synchronised with. Inserts that run at the same time
-/// may be included in part.
+/// Once an insert has returned, lookups find its key in the same thread, and in threads that have synchronised with it
+/// since, for example through a channel, a lock or a join. All other threads may miss the key for a moment.
+///
+/// Estimates and bytes include every insert that this thread has synchronised with. They may include a part of the
+/// inserts that run at the same time.
 ///
 /// Converting from and to a [`BloomFilter`] does not copy, so use `BloomFilter`'s constructors for sizes, seeds and
 /// bytes, as in `AtomicBloomFilter::from(BloomFilter::with_blocks(64, 6)?.with_seed(1)?)` or
@@ -105,8 +106,8 @@ impl AtomicBloomFilter {
         }
     }
 
-    /// Returns whether `key` is possibly present. `false` means definitely absent, unless another thread inserted the
-    /// key and this thread has not synchronised with it since. See [`BloomFilter::contains`].
+    /// Returns whether `key` is possibly present. `false` means definitely absent, unless a different thread inserted
+    /// the key and this thread has not synchronised with it since. See [`BloomFilter::contains`].
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -173,7 +174,7 @@ impl AtomicBloomFilter {
         self.blocks.get_mut().as_mut_slice().fill([0; BLOCK_BYTES]);
     }
 
-    /// Copies the filter, while other threads continue.
+    /// Copies the filter, while other threads may continue to insert.
     ///
     /// # Errors
     ///
@@ -250,7 +251,8 @@ impl AtomicBloomFilter {
         sizing::estimated_fpr(self.lanes(), self.k)
     }
 
-    /// Length of the standalone bytes. Inserts of other threads may change it, if the filter has fewer than 64 blocks.
+    /// Length of the standalone bytes. Inserts of other threads may change it if the filter has fewer than 64 blocks,
+    /// because blocks that could share lanes are written as these lanes.
     fn standalone_len(&self) -> usize {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         let lanes_len = self.few(scratch).map_or(self.byte_len(), |blocks| compact::compact_len(blocks) - 1);
@@ -259,8 +261,8 @@ impl AtomicBloomFilter {
 
     standalone::standalone_io!();
 
-    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is of the bytes written, whatever
-    /// other threads insert.
+    /// Calls `write` with the parts of the standalone bytes, in order. The checksum is computed from the copies that
+    /// are written, so it is right whatever other threads insert meanwhile.
     fn encode<E>(&self, mut write: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let scratch = &mut [[0; BLOCK_BYTES]; MOST_LANES];
         if let Some(blocks) = self.few(scratch) {
@@ -280,7 +282,7 @@ impl AtomicBloomFilter {
     }
 }
 
-/// Takes over the filter's memory without copying, with its keys, seed and kernel.
+/// Moves the filter's memory without copying it, with its keys, seed and kernel.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
         let BloomFilter { blocks, k, kernel, seed, .. } = filter;
@@ -288,7 +290,7 @@ impl From<BloomFilter> for AtomicBloomFilter {
     }
 }
 
-/// Takes over the memory without copying.
+/// Moves the filter's memory without copying it.
 impl From<AtomicBloomFilter> for BloomFilter {
     fn from(filter: AtomicBloomFilter) -> Self {
         let AtomicBloomFilter { blocks, k, kernel, seed } = filter;

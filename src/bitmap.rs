@@ -1,14 +1,15 @@
-//! Bitmaps of answers: bit `i % 8` of byte `i / 8` belongs to key i.
+//! Bitmaps of answers, in which bit `i % 8` of byte `i / 8` belongs to key i.
 #![forbid(unsafe_code)]
 
-/// Writes what `is` returns for each item, one by one. `found` has a byte for each eight items, and one for the rest.
+/// Writes what `is` returns for each item. `found` has ⌈items / 8⌉ bytes.
 pub(crate) fn write<T: Copy>(items: &[T], found: &mut [u8], is: impl Fn(T) -> bool) {
     for (byte, items) in found.iter_mut().zip(items.chunks(8)) {
         *byte = items.iter().rev().fold(0, |bits, &item| bits << 1 | u8::from(is(item)));
     }
 }
 
-/// Writes whether a filter contains each hash, by batches of lookups. Panics if `found` has another length.
+/// Writes whether a filter contains each hash, by batches of 512 lookups. Panics if `found` does not have ⌈hashes / 8⌉
+/// bytes.
 pub(crate) fn write_batches(hashes: &[u64], found: &mut [u8], contains_batch: impl Fn(&[u64], &mut [bool])) {
     assert_eq!(hashes.len().div_ceil(8), found.len(), "a byte per eight hashes");
     let mut answers = [false; 512];

@@ -145,8 +145,8 @@ impl Blocks {
             return Err(OutOfMemory { bytes: layout.size() });
         };
         let offset = allocation.as_ptr().align_offset(BLOCK_BYTES);
-        // SAFETY: the address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout`
-        // added to the size.
+        // SAFETY: The address is a multiple of ALLOCATION_ALIGN, so the offset is at most SLACK, which `layout` added
+        // to the size.
         let start = unsafe { allocation.add(offset) }.cast();
         Ok(Self { start, n_blocks, memory: Memory::Allocated(allocation) })
     }
@@ -161,7 +161,7 @@ impl Blocks {
         let _ = map.advise(Advice::HugePage);
         let first = NonNull::from(&mut map[..]).cast::<u8>();
         let offset = first.as_ptr().align_offset(HUGE_PAGE);
-        // SAFETY: the offset is less than HUGE_PAGE, which was added to the size.
+        // SAFETY: The offset is less than HUGE_PAGE, which was added to the size.
         let start = unsafe { first.add(offset) }.cast();
         Ok(Self { start, n_blocks, memory: Memory::Mapped(map) })
     }
@@ -175,13 +175,13 @@ impl Blocks {
 
     #[inline]
     pub(crate) fn as_slice(&self) -> BlockSlice<'_> {
-        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self`.
+        // SAFETY: `zeroed` and `mapped` made n_blocks blocks from `start` on, zeroed, owned by `self`.
         BlockSlice(unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.n_blocks) })
     }
 
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Block] {
-        // SAFETY: as in `as_slice`, and `&mut self` makes the borrow the only one.
+        // SAFETY: As in `as_slice`, and `&mut self` makes the borrow the only one.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.n_blocks) }
     }
 
@@ -195,14 +195,14 @@ impl Blocks {
         self.n_blocks
     }
 
-    /// The stored number of keys, but `None` if it is 0 and a bit is set, because an empty filter accepts a new seed,
-    /// which would lose the keys of forged bytes.
+    /// The stored number of keys, but `None` if it is 0 although a bit is set, because an empty filter accepts a new
+    /// seed, which would lose the keys of forged bytes.
     pub(crate) fn known_keys(&self, stored: Option<u64>) -> Option<u64> {
         stored.filter(|&keys| keys != 0 || self.as_slice().0.iter().all(|block| *block == [0; BLOCK_BYTES]))
     }
 }
 
-/// A block's lanes, each read and changed atomically.
+/// A block's lanes, each read and changed atomically, with its bytes in the format's order.
 #[cfg(target_has_atomic = "64")]
 pub(crate) type SharedBlock = [AtomicU64; LANES];
 
@@ -234,7 +234,7 @@ impl SharedBlocks {
     #[inline]
     pub(crate) fn as_slice(&self) -> &[SharedBlock] {
         const { assert!(size_of::<SharedBlock>() == BLOCK_BYTES) };
-        // SAFETY: `zeroed` has n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
+        // SAFETY: `zeroed` made n_blocks blocks from `start` on, zeroed, owned by `self` and aligned to 64. While they
         // are shared, this is the only access to them, so all reads and writes of them are atomic, except the loads of
         // the kernels' assembly, which stand for relaxed loads (`kernel/inlined.rs`).
         unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.n_blocks) }
@@ -259,7 +259,7 @@ impl Drop for Blocks {
         match &self.memory {
             Memory::Allocated(allocation) => {
                 let layout = layout(self.n_blocks).expect("a layout that was allocated");
-                // SAFETY: it came from `alloc_zeroed` with this layout: `n_blocks` never changes.
+                // SAFETY: It came from `alloc_zeroed` with this layout, because `n_blocks` never changes.
                 unsafe { dealloc(allocation.as_ptr(), layout) }
             }
             #[cfg(all(target_os = "linux", feature = "huge-pages"))]
@@ -268,9 +268,9 @@ impl Drop for Blocks {
     }
 }
 
-// SAFETY: `Blocks` owns its memory alone, as `Box<[Block]>` would; shared access only reads.
+// SAFETY: `Blocks` owns its memory alone, as `Box<[Block]>` would, and shared access only reads.
 unsafe impl Send for Blocks {}
-// SAFETY: as above.
+// SAFETY: As above.
 unsafe impl Sync for Blocks {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `FilterBuilder`: a filter that fits its keys, whose number is not known in advance.
+//! `FilterBuilder`, for filters of keys whose number is not known in advance.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -19,15 +19,15 @@ use crate::variants::ModularBloomFilter;
 
 /// Collects keys, then makes a filter of the right size, for writers of SSTables.
 ///
-/// Uses 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number of
-/// times, because the size depends on the distinct keys. Repeats in a row are free. Other repeats cost some 40 bytes each
-/// while the filter is made. A finished builder is empty and can be used again.
+/// Uses 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
+/// of times, because the size depends on the distinct keys only. Repeats in a row are free, but all other repeats cost
+/// some 40 bytes each while the filter is made. A finished builder is empty, so you can use it again.
 ///
 /// If memory runs out, `insert`, `insert_hash`, `insert_batch` and `extend` abort the process, as `Vec` does. The
 /// methods that return a `Result` leave the builder as it was, but for the first keys of a batch.
 ///
-/// Filters of two builders mostly differ in size, and then cannot be united. To unite filters, make them of one
-/// [`Sizing`](crate::Sizing), and pass [`hashes`](Self::hashes) to their `insert_batch`.
+/// Filters of two builders mostly differ in size, so they cannot be united. To unite filters, make them with one
+/// [`Sizing`](crate::Sizing) instead, and pass [`hashes`](Self::hashes) to their `insert_batch`.
 ///
 /// # Examples
 ///
@@ -51,9 +51,10 @@ pub struct FilterBuilder {
     pieces: Vec<Vec<u64>>,
     n_in_pieces: usize,
     hashes: Vec<u64>,
-    /// For each distinct key, before rounding.
+    /// Of each distinct key, before rounding.
     pub(crate) bits_per_key: f64,
-    /// The number of modules of large filters, if there are several, and their bits per key, at most as many.
+    /// The number of modules of large filters, if there are several, and the bits per key of all modules together, at
+    /// most `bits_per_key`.
     pub(crate) modules: Option<(usize, f64)>,
     seed: Seed,
     kernel: Kernel,
@@ -102,7 +103,7 @@ impl FilterBuilder {
         Self { kernel, ..self }
     }
 
-    /// Reserves memory for `keys` more keys, at most 8,192. Without it, a new builder grows step by step, which is a
+    /// Reserves memory for `keys` more keys, at most 8,192. Otherwise a new builder grows step by step, which is a
     /// third of the cost of a filter of few keys. A builder that is used again keeps its memory.
     ///
     /// # Errors
@@ -182,7 +183,7 @@ impl FilterBuilder {
         Ok(())
     }
 
-    /// After this, and until another method of `self` is called, an insert cannot run out of memory.
+    /// Makes room for one hash, so that the next insert cannot run out of memory.
     #[inline]
     pub(crate) fn make_room_for_one(&mut self) -> Result<(), OutOfMemory> {
         if self.hashes.len() == self.hashes.capacity() { self.grow() } else { Ok(()) }
@@ -216,7 +217,7 @@ impl FilterBuilder {
     /// [`finish_compact`](Self::finish_compact) makes a shorter one. For a file without checksums of its own,
     /// write the filter's standalone bytes.
     ///
-    /// Makes two passes over the keys, and a third if some were inserted more than once.
+    /// Makes two passes over the keys, and a third pass if some keys were inserted more than once.
     ///
     /// # Errors
     ///
@@ -233,7 +234,7 @@ impl FilterBuilder {
     /// [`from_compact_with_seed`](crate::BloomView::from_compact_with_seed) if this builder's seed is not 0.
     ///
     /// A filter of fewer than 64 lanes of 8 bytes has just as many lanes as it needs, in blocks that overlap. A larger
-    /// one is rounded up to whole blocks.
+    /// filter is rounded up to whole blocks of 64 bytes.
     ///
     /// # Errors
     ///
@@ -267,7 +268,7 @@ impl FilterBuilder {
         self.pieces.iter().chain([&self.hashes]).map(Vec::as_slice)
     }
 
-    /// Several modules, unless rounding each up to whole blocks makes them larger than one.
+    /// Several modules, unless rounding each up to whole blocks makes them more than 1% larger than one filter.
     fn compact_shape(&self, keys: usize) -> Shape {
         let (n_lanes, k) = sizing::lanes_for(keys, self.bits_per_key);
         let modules = self.modules.map(|(n_modules, bits)| Shape::whole_blocks(keys, bits, n_modules));
@@ -275,7 +276,7 @@ impl FilterBuilder {
         small.unwrap_or(Shape { n_lanes, n_modules: 1, k })
     }
 
-    /// Makes the filter, with the shape that `shape` returns for a number of keys, and returns the shape too, because a
+    /// Makes the filter, with the shape that `shape` returns for a number of keys. Returns the shape too, because a
     /// short filter's blocks still have to be merged into its lanes.
     fn build(&self, shape: impl Fn(usize) -> Shape) -> Result<(ModularBloomFilter, Shape), OutOfMemory> {
         let mut shape_of_keys = shape(self.len());
@@ -319,12 +320,12 @@ impl FilterBuilder {
         Ok(BloomFilter { blocks, k, kernel, seed, keys: Some(0) })
     }
 
-    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit, which are all repeats
+    /// Counts the repeats among the inserted keys, given the hashes whose insert changed no bit. These are all repeats,
     /// and some keys that were false positives at the time.
     ///
-    /// Sorts only the keys whose hash is among the unchanged ones, because sorting all keys would run twice as long as
-    /// everything else. A filter selects them. It misses none, and a key that it selects wrongly is selected each time
-    /// that it occurs.
+    /// Sorts only the keys whose hash is among the unchanged hashes, because sorting all keys would run twice as long
+    /// as everything else. A filter selects these keys. It misses none, and it selects a wrong key each time that the
+    /// key occurs, so the count stays exact.
     fn count_repeats(&self, unchanged: Vec<u64>) -> Result<usize, OutOfMemory> {
         if unchanged.is_empty() {
             return Ok(0);

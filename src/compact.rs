@@ -1,4 +1,4 @@
-//! Compact bytes, for use inside a container (section 4 of the format).
+//! Compact bytes, for use inside a container (sections 4 and 14 of the format).
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -19,7 +19,8 @@ pub(crate) fn with_compact<T>(
     with_fewest_lanes([blocks], |[lanes]| write(lanes.as_bytes(), &[trailer(VERSION, k)]))
 }
 
-/// Appends compact bytes with exactly `n_lanes` lanes, all lanes of the blocks or fewer, which the blocks then share.
+/// Appends compact bytes with exactly `n_lanes` lanes. These are all lanes of the blocks, or fewer lanes that the
+/// blocks share.
 pub(crate) fn write_compact_lanes(out: &mut Vec<u8>, blocks: BlockSlice<'_>, n_lanes: usize, k: ProbeCount) {
     if n_lanes.is_multiple_of(LANES) {
         out.extend_from_slice(blocks.as_slice().as_flattened());
@@ -58,8 +59,8 @@ pub(crate) fn read_compact(bytes: &[u8]) -> Result<(Lanes<'_>, ProbeCount), Deco
     Ok((lanes, probe_count(trailer, VERSION)?))
 }
 
-/// Bytes after the blocks of several modules. No other filter has such a length, nor this in the highest four bits of its
-/// last byte, so readers of other filters find an error.
+/// The number of bytes after the blocks of several modules. Compact bytes without modules never have this length, nor
+/// [`MODULES_FORM`] in the highest four bits of their last byte, so a reader without modules finds an error.
 pub(crate) const MODULES_TAIL: usize = 2;
 const MODULES_FORM: u8 = 3;
 

@@ -1,8 +1,8 @@
-//! Which kernels this process may use: the features of its CPU, and the environment variable `BLOOMLINE_KERNEL`.
+//! Which kernels this process may use, by the features of its CPU and the environment variable `BLOOMLINE_KERNEL`.
 #![cfg_attr(not(all(target_arch = "x86_64", target_feature = "sse2")), forbid(unsafe_code))]
 
-/// Whether the CPU has features, and the operating system saves their registers. `std` knows more, such as that macOS
-/// grants AVX-512 only once it is used.
+/// Whether the CPU has these features, and the operating system saves their registers. `std` knows more than
+/// `cpufeatures`, for example that macOS grants AVX-512 only once it is used.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 macro_rules! has {
     ($($feature:tt),+) => {{
@@ -13,40 +13,30 @@ macro_rules! has {
         #[cfg(not(feature = "std"))]
         {
             cpufeatures::new!(cpu, $($feature),+);
-            cpu::get() && (cfg!(target_env = "sgx") || has_leaf_7())
+            cpu::get() && (cfg!(target_env = "sgx") || $crate::detect::has_leaf_7())
         }
     }};
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_avx512() -> bool {
-    has!("avx512f", "bmi1", "bmi2")
-}
+pub(crate) use has;
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_avx2() -> bool {
-    has!("avx2", "bmi1", "bmi2")
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) fn has_sse41() -> bool {
-    has!("sse4.1")
-}
-
-/// Returns whether cpuid's leaf 7 has the CPU's features. On old CPUs, and where firmware limits the leaves, reading it
-/// returns the content of a different leaf.
+/// Returns whether cpuid's leaf 7 exists, which has the newer features. On old CPUs, and where firmware limits the
+/// leaves, reading it returns the content of a different leaf.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(feature = "std")))]
-fn has_leaf_7() -> bool {
+pub(crate) fn has_leaf_7() -> bool {
     // Safe in newer versions of Rust.
     #[allow(unused_unsafe)]
-    // SAFETY: x86-64 CPUs have this instruction and its leaf 0, except in SGX enclaves, where `has!` does not call this.
+    // SAFETY: All x86-64 CPUs have this instruction and its leaf 0. Only SGX enclaves forbid it, where `has!` does not
+    // call this function.
     let leaf_0 = unsafe { core::arch::x86_64::__cpuid(0) };
     leaf_0.eax >= 7
 }
 
-/// The kernels, of `names` with the fastest first, that the environment allows.
+/// The kernels that the environment allows, of `names`, which has the fastest first.
 ///
-/// If the name is unknown, only the kernels that are safe on every CPU, because ignoring it could crash the host.
+/// If the environment's name is unknown, allows only the kernels that are safe on every CPU, because ignoring the name
+/// could crash the host.
 pub(crate) fn allowed(names: &'static [&'static str]) -> &'static [&'static str] {
     #[cfg(feature = "std")]
     if let Some(given) = std::env::var_os("BLOOMLINE_KERNEL").filter(|name| !name.is_empty()) {

@@ -1,10 +1,10 @@
-//! `Digits`: floats in error texts.
+//! `Digits`, which prints floats in error texts.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-/// A number, displayed with up to six significant digits. Not by `core`, whose code for floats would be a fifth of
-/// bloomline in WebAssembly (9 of 46 kB compressed).
+/// A number, displayed with up to six significant digits. Not by `core`, because its code for floats would be a fifth
+/// of bloomline in WebAssembly (9 of 46 kB compressed).
 pub(crate) struct Digits(pub(crate) f64);
 
 impl fmt::Display for Digits {

@@ -1,4 +1,4 @@
-//! The errors, each with the numbers and what to do.
+//! The errors, each with the numbers that were wrong and what to do.
 #![forbid(unsafe_code)]
 
 use core::error::Error;
@@ -9,7 +9,7 @@ use crate::kind::StandaloneKind;
 use crate::limits::MAX_BITS_PER_KEY;
 use crate::memory::OutOfMemory;
 
-/// What was requested cannot be built.
+/// A filter, size or index that was requested cannot be built.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BuildError {
@@ -44,7 +44,8 @@ pub enum BuildError {
         /// The highest number on this machine.
         most: u64,
     },
-    /// A modular filter has 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than it had.
+    /// A modular filter must have 1 to 16 modules, a size that is computed 1 to 4, and a truncated view no more than
+    /// the view had.
     #[non_exhaustive]
     Modules {
         /// The number given.
@@ -82,8 +83,8 @@ pub enum BuildError {
         /// The value given.
         value: usize,
     },
-    /// The key is not in the order of the bytes, as after a comparator with another order, or an integer in
-    /// little-endian bytes. Or two partitions have the same first key.
+    /// The key is not in the order of the bytes, for example because a comparator has a different order, or because
+    /// integers have little-endian bytes. Or two partitions have the same first key.
     #[non_exhaustive]
     KeyOrder {
         /// The first byte, from 0, in which the key differs from the key before it.
@@ -109,7 +110,7 @@ pub enum BuildError {
         /// The seed given.
         seed: u64,
     },
-    /// The allocator refused.
+    /// The allocator refused the memory.
     #[non_exhaustive]
     OutOfMemory {
         /// Bytes requested.
@@ -179,7 +180,7 @@ impl fmt::Display for BuildError {
 
 impl Error for BuildError {}
 
-/// Two filters cannot be combined, mostly because they place keys differently. Both are unchanged.
+/// Two filters cannot be combined, because they differ in size, k or seed. Both are unchanged.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MismatchError {
@@ -189,9 +190,9 @@ pub enum MismatchError {
     Size {
         /// Size of the filter that the method was called on.
         ours: u64,
-        /// Size of the other.
+        /// Size of the filter that was passed.
         theirs: u64,
-        /// Their unit, blocks or the bits of standard filters.
+        /// The unit of both sizes, `"blocks"`, or `"bits"` of standard filters.
         unit: &'static str,
     },
     /// The probes per key differ.
@@ -199,7 +200,7 @@ pub enum MismatchError {
     Probes {
         /// k of the filter that the method was called on.
         ours: u32,
-        /// k of the other.
+        /// k of the filter that was passed.
         theirs: u32,
     },
     /// The seeds differ.
@@ -207,7 +208,7 @@ pub enum MismatchError {
     Seed {
         /// Seed of the filter that the method was called on.
         ours: u64,
-        /// Seed of the other.
+        /// Seed of the filter that was passed.
         theirs: u64,
     },
 }
@@ -254,7 +255,8 @@ pub enum DecodeError {
         /// The last byte.
         found: u8,
     },
-    /// A slice does not lie within its bytes, because the range that was stored for it is damaged, or of another file.
+    /// A slice does not lie within its bytes, because the range that was stored for it is damaged, or is of a different
+    /// file.
     #[non_exhaustive]
     Slice {
         /// Where the slice starts.
@@ -272,7 +274,7 @@ pub enum DecodeError {
         /// Bytes needed, at least.
         least: usize,
     },
-    /// The last eight bytes are not those of standalone bytes of this type.
+    /// The last eight bytes, which identify the type, are not the ones of this type.
     #[non_exhaustive]
     Magic {
         /// The last eight bytes.
@@ -323,8 +325,8 @@ pub enum DecodeError {
     },
     /// Compact bytes and filters in memory have no checksum to compare with. Rely on their container's.
     NoChecksum,
-    /// A region of a bank does not match its checksum, because it is damaged, another part of the file, or of another
-    /// bank.
+    /// A region of a bank does not match its checksum, because it is damaged, or is a different part of the file, or is
+    /// of a different bank.
     #[non_exhaustive]
     RegionChecksum {
         /// Block number of the region.
@@ -342,7 +344,7 @@ pub enum DecodeError {
         /// Bytes given.
         found: usize,
     },
-    /// A filter block has no filter for this data block, because it is of another table, or damaged.
+    /// A filter block has no filter for this data block, because it is damaged, or is of a different table.
     #[non_exhaustive]
     NoFilter {
         /// Index of the filter that the data block should have.
@@ -350,7 +352,8 @@ pub enum DecodeError {
         /// Number of filters in the filter block, empty ones included.
         n_filters: usize,
     },
-    /// Another hash function than this crate's placed the filter's keys, so the writer is faulty. Rebuild the filter.
+    /// The filter's keys were placed by a different hash function than this crate's, so the writer is faulty. Rebuild
+    /// the filter.
     #[non_exhaustive]
     HashValue {
         /// Check value in the footer.
@@ -358,8 +361,8 @@ pub enum DecodeError {
         /// Check value of this crate's hash.
         expected: u64,
     },
-    /// An item of a frontier's queue cannot be made from its bytes, because another type wrote them, or the frontier's
-    /// filter does not contain it.
+    /// An item of a frontier's queue cannot be made from its bytes, because they are of a different type, or the
+    /// frontier's filter does not contain it.
     #[non_exhaustive]
     Item {
         /// Position in the queue, from 0.
@@ -478,183 +481,120 @@ mod tests {
 
     use super::*;
 
+    macro_rules! assert_texts {
+        ($($error:expr => $text:literal,)*) => {
+            $(assert_eq!($error.to_string(), $text);)*
+        };
+    }
+
     #[test]
     fn impossible_sizes_are_explained() {
-        for (error, text) in [
-            (BuildError::BitsPerKey { value: 1e3 }, "bits per key must be above 0 and at most 64, not 1000"),
-            (
-                BuildError::BitsPerKey { value: f64::NAN },
+        assert_texts! {
+            BuildError::BitsPerKey { value: 1e3 } =>
+                "bits per key must be above 0 and at most 64, not 1000",
+            BuildError::BitsPerKey { value: f64::NAN } =>
                 "bits per key must be above 0 and at most 64, not NaN",
-            ),
-            (
-                BuildError::Fpr { value: 1.5, lowest: 1.263e-8 },
+            BuildError::Fpr { value: 1.5, lowest: 1.263e-8 } =>
                 "a false-positive rate must be between 0 and 1, both excluded, not 1.5",
-            ),
-            (
-                BuildError::Fpr { value: 0.0, lowest: 1.263e-8 },
+            BuildError::Fpr { value: 0.0, lowest: 1.263e-8 } =>
                 "a false-positive rate must be between 0 and 1, both excluded, not 0",
-            ),
-            (
-                BuildError::Fpr { value: 1e-12, lowest: 1.263e-8 },
+            BuildError::Fpr { value: 1e-12, lowest: 1.263e-8 } =>
                 "a false-positive rate of 1e-12 is out of reach: request at least 1.263e-8, or use an exact structure",
-            ),
-            (BuildError::Probes { k: 17, most: 16 }, "probes per key must be 1 to 16, not 17"),
-            (
-                BuildError::Blocks { n_blocks: 0, most: 9 },
+            BuildError::Probes { k: 17, most: 16 } =>
+                "probes per key must be 1 to 16, not 17",
+            BuildError::Blocks { n_blocks: 0, most: 9 } =>
                 "a filter has 1 to 9 blocks of 64 bytes on this machine, not 0",
-            ),
-            (
-                BuildError::Bits { bit_len: 0, most: 9 },
+            BuildError::Bits { bit_len: 0, most: 9 } =>
                 "a standard filter has 1 to 9 bits on this machine, not 0",
-            ),
-            (
-                BuildError::Keys { expected_keys: 10, bits_per_key: 9.933 },
+            BuildError::Keys { expected_keys: 10, bits_per_key: 9.933 } =>
                 "10 keys of 9.933 bits each exceed this machine's address space: split the keys over several filters",
-            ),
-            (
-                BuildError::FoldFactor { factor: 3, n_blocks: 10 },
+            BuildError::FoldFactor { factor: 3, n_blocks: 10 } =>
                 "10 blocks cannot be folded by 3: use a factor that divides 10",
-            ),
-            (
-                BuildError::SeedAfterKeys { seed: 9 },
+            BuildError::SeedAfterKeys { seed: 9 } =>
                 "seed 0x9 comes too late: set the seed before the first key, or after `clear`",
-            ),
-            (BuildError::KeysPerPartition { value: 0 }, "a partition has at least 1 key, not 0"),
-            (BuildError::Modules { n_modules: 0, most: 4 }, "the number of modules must be 1 to 4, not 0"),
-            (
-                BuildError::KeyOrder { at: 3 },
+            BuildError::KeysPerPartition { value: 0 } =>
+                "a partition has at least 1 key, not 0",
+            BuildError::Modules { n_modules: 0, most: 4 } =>
+                "the number of modules must be 1 to 4, not 0",
+            BuildError::KeyOrder { at: 3 } =>
                 "the key is out of order at byte 3: sort keys by their bytes, or make one filter for the table \
                  instead of partitions",
-            ),
-            (
-                BuildError::FilterEnd { offset: u64::MAX, bytes: 9 },
+            BuildError::FilterEnd { offset: u64::MAX, bytes: 9 } =>
                 "a filter of 9 bytes cannot start at 18446744073709551615: it must end below 2^64",
-            ),
-            (
-                BuildError::FilterBlock { bytes: 1 << 32 },
+            BuildError::FilterBlock { bytes: 1 << 32 } =>
                 "the filters take 4294967296 bytes, the limit is 4294967295: make smaller tables, or partition the \
                  filters",
-            ),
-            (BuildError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
-        ] {
-            assert_eq!(error.to_string(), text);
+            BuildError::OutOfMemory { bytes: 64 } =>
+                "out of memory: cannot allocate 64 bytes",
         }
     }
 
     #[test]
     fn mismatches_are_explained() {
-        for (error, text) in [
-            (
-                MismatchError::Size { ours: 8, theirs: 9, unit: "blocks" },
+        assert_texts! {
+            MismatchError::Size { ours: 8, theirs: 9, unit: "blocks" } =>
                 "filters of 8 and 9 blocks cannot be combined: build both with one number of blocks",
-            ),
-            (
-                MismatchError::Size { ours: 8, theirs: 24, unit: "blocks" },
+            MismatchError::Size { ours: 8, theirs: 24, unit: "blocks" } =>
                 "filters of 8 and 24 blocks cannot be combined: fold the larger one by 3",
-            ),
-            (
-                MismatchError::Size { ours: 500, theirs: 1000, unit: "bits" },
+            MismatchError::Size { ours: 500, theirs: 1000, unit: "bits" } =>
                 "filters of 500 and 1000 bits cannot be combined: build both with one number of bits",
-            ),
-            (
-                MismatchError::Probes { ours: 6, theirs: 7 },
+            MismatchError::Probes { ours: 6, theirs: 7 } =>
                 "filters with k = 6 and k = 7 cannot be combined: build both with one k",
-            ),
-            (
-                MismatchError::Seed { ours: 0, theirs: 9 },
+            MismatchError::Seed { ours: 0, theirs: 9 } =>
                 "filters with seeds 0x0 and 0x9 cannot be combined: build both with one seed",
-            ),
-        ] {
-            assert_eq!(error.to_string(), text);
         }
     }
 
     #[test]
     fn malformed_bytes_are_explained() {
-        for (error, text) in [
-            (
-                DecodeError::Length { found: 63 },
+        assert_texts! {
+            DecodeError::Length { found: 63 } =>
                 "a compact filter has 8·L + 1 bytes, L being 1 to 63 or a multiple of 8, not 63: the bytes were cut, \
                  or are something else",
-            ),
-            (
-                DecodeError::Length { found: 130 },
+            DecodeError::Length { found: 130 } =>
                 "a compact filter of one module does not have 130 bytes: they may be several modules, which \
                  `ModularView` reads, or were cut, or are something else",
-            ),
-            (
-                DecodeError::Trailer { found: 0x35 },
+            DecodeError::Trailer { found: 0x35 } =>
                 "a compact filter ends in a byte from 0x20 to 0x2f, or 0x30 to 0x3f if it has modules, not 0x35: the \
                  bytes were cut or damaged, or are of a newer version",
-            ),
-            (
-                DecodeError::NoFilter { range: 9, n_filters: 9 },
+            DecodeError::NoFilter { range: 9, n_filters: 9 } =>
                 "filter 9 of 9 is empty or does not exist: the filter block is damaged or of another table, so rewrite \
                  the table",
-            ),
-            (
-                DecodeError::Slice { start: 3, end: 9, found: 7 },
+            DecodeError::Slice { start: 3, end: 9, found: 7 } =>
                 "bytes 3 to 9 of 7 do not exist: the range is damaged, or of another file",
-            ),
-            (
-                DecodeError::NoChecksum,
+            DecodeError::NoChecksum =>
                 "these are compact bytes or a filter in memory, which have no checksum: verify that of their container",
-            ),
-            (
-                DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 },
+            DecodeError::RegionChecksum { block: 7, stored: 1, computed: 2 } =>
                 "the bank's region 7 is damaged, or these are other bytes: their checksum is 0x0000000000000002, stored \
                  0x0000000000000001",
-            ),
-            (
-                DecodeError::Range { expected: 64, found: 63 },
+            DecodeError::Range { expected: 64, found: 63 } =>
                 "a lookup needs 64 bytes, not 63: pass those of `range`, no more and no fewer",
-            ),
-            (
-                DecodeError::TooShort { found: 3, least: 72 },
+            DecodeError::TooShort { found: 3, least: 72 } =>
                 "the bytes were cut, or are something else: there are 3, and at least 72 are needed",
-            ),
-            (
-                DecodeError::Magic { found: *b"\x00bloom\r\n" },
+            DecodeError::Magic { found: *b"\x00bloom\r\n" } =>
                 "not a filter's standalone bytes, or cut short: they end in 0x00626c6f6f6d0d0a",
-            ),
-            (
-                DecodeError::Magic { found: *b"\x89blstd\r\n" },
+            DecodeError::Magic { found: *b"\x89blstd\r\n" } =>
                 "these are the bytes of a standard filter: open them as one",
-            ),
-            (
-                DecodeError::Version { found: 3, newest: 2 },
+            DecodeError::Version { found: 3, newest: 2 } =>
                 "the bytes are of version 3, or damaged, and this release reads up to 2: upgrade bloomline, or \
                  rebuild the filter",
-            ),
-            (
-                DecodeError::Version { found: 1, newest: 2 },
+            DecodeError::Version { found: 1, newest: 2 } =>
                 "the bytes are of version 1, which no release wrote: rebuild the filter",
-            ),
-            (
-                DecodeError::FooterChecksum { stored: 1, computed: 2 },
+            DecodeError::FooterChecksum { stored: 1, computed: 2 } =>
                 "the footer is damaged: its checksum is 0x0000000000000002, stored 0x0000000000000001",
-            ),
-            (
-                DecodeError::Footer { field: "k", found: 17 },
+            DecodeError::Footer { field: "k", found: 17 } =>
                 "the footer's k cannot be 17: a faulty or newer program wrote the filter",
-            ),
-            (
-                DecodeError::Size { stored: 8, unit: "bits", found_bytes: 63 },
+            DecodeError::Size { stored: 8, unit: "bits", found_bytes: 63 } =>
                 "the footer's size of 8 bits does not match the 63 bytes before it: the bytes were cut or joined",
-            ),
-            (
-                DecodeError::BodyChecksum { stored: 1, computed: 2 },
+            DecodeError::BodyChecksum { stored: 1, computed: 2 } =>
                 "the bytes are damaged: their checksum is 0x0000000000000002, stored 0x0000000000000001",
-            ),
-            (
-                DecodeError::HashValue { stored: 1, expected: 2 },
+            DecodeError::HashValue { stored: 1, expected: 2 } =>
                 "another hash function placed the keys (check value 0x0000000000000001, ours 0x0000000000000002): \
                  rebuild the filter",
-            ),
-            (DecodeError::Item { index: 3 }, "queue item 3 is of another type or not in the filter"),
-            (DecodeError::OutOfMemory { bytes: 64 }, "out of memory: cannot allocate 64 bytes"),
-        ] {
-            assert_eq!(error.to_string(), text);
+            DecodeError::Item { index: 3 } =>
+                "queue item 3 is of another type or not in the filter",
+            DecodeError::OutOfMemory { bytes: 64 } =>
+                "out of memory: cannot allocate 64 bytes",
         }
     }
 }

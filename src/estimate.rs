@@ -2,14 +2,15 @@
 //!
 //! In blocks, each lane of 64 bits is a coupon collector. With x of its bits set, one more probe finds a clear bit with
 //! probability (64 − x)/64, so 64/64 + 64/63 + … (x terms) minus the number of probes made is a martingale, whatever
-//! the other lanes do. Its sum over all lanes is therefore unbiased. Its variance is the sum of what each probe adds,
-//! x/(64 − x), and is estimated without bias from the same x. Neither needs a model of how keys spread over blocks.
+//! happens in other lanes. Its sum over all lanes is therefore unbiased. Its variance is the sum of what each probe
+//! adds, x/(64 − x), and is estimated without bias from the same x. So neither needs a model of how keys spread over
+//! blocks.
 //!
-//! Tried: the logarithm of the fraction of clear bits, as for standard filters. Its error is larger, because blocks
-//! differ in their load, at 10 bits per key by 1% for k = 6, 3% for 8, 4% for 11 and 7% for 16. The best estimate
-//! from the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3% at
-//! 0.6 probes per bit, 1.6% at 1.5, 4% at 2 and 8% at 3. Maximum likelihood under the model of blocks showed no
-//! further gain in simulations.
+//! The logarithm of the fraction of clear bits, as for standard filters, was tried. Its error is larger, because blocks
+//! differ in their load, at 10 bits per key by 1% for k = 6, 3% for 8, 4% for 11 and 7% for 16. The best estimate from
+//! the number of lanes with each number of set bits, found numerically, is better than the collectors' by 0.3% at 0.6
+//! probes per bit, 1.6% at 1.5, 4% at 2 and 8% at 3. Maximum likelihood under the model of blocks showed no further
+//! gain in simulations.
 #![forbid(unsafe_code)]
 
 use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
@@ -33,7 +34,7 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// standard errors about once in a thousand times, and five times in a thousand in a filter of few lanes that is nearly
 /// full.
 ///
-/// The hashes must be as good as random, as [`hash_key`](crate::hash_key) makes them.
+/// The hashes must be as good as random. [`hash_key`](crate::hash_key) makes such hashes.
 ///
 /// # Range
 ///
@@ -47,10 +48,9 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 ///
 /// # Keys that two filters have in common
 ///
-/// If keys of one filter and different keys of the other filter set the same bits, these look like the bits of common
-/// keys. Only the mean number of such bits is known, so they cause an error that does not shrink with fewer common
-/// keys. For two filters of n keys each with the best k, the standard error of the number of common keys is, in percent
-/// of that number,
+/// If different keys of two filters set the same bits, these look like the bits of common keys. Only the mean number of
+/// such bits is known, so they cause an error that does not shrink with fewer common keys. For two filters of n keys
+/// each with the best k, the standard error of the number of common keys is, in percent of this number,
 ///
 /// | bits per key | n | 1% in common | 10% | 50% |
 /// |---|---|---|---|---|
@@ -61,8 +61,8 @@ use crate::math::{exp_of_minus, minus_ln_of_one_less, square_root};
 /// | 10 | 10 million | 1.4 | 0.13 | 0.016 |
 ///
 /// or √((f(A∪B) − f(A) − f(B) + 2·f(A∩B)) · m)/k keys, with f = e^ρ − 1 − ρ of each set. More bits per key help little.
-/// If you have the keys of one set, look them up in the other set's filter, because then only its false positives cause
-/// an error.
+/// If you have the keys of one set, look them up in the filter of the second set instead, because then only its false
+/// positives cause an error.
 ///
 /// # Sources
 ///
@@ -119,7 +119,7 @@ impl ProbeEstimate {
 
     /// The probes made in both of two filters, from the probes of each and of their union.
     ///
-    /// The errors are correlated. The covariance of two martingales comes from the probes made in both. So the
+    /// The errors are correlated, because the covariance of two martingales comes from the probes made in both. So the
     /// covariance of a filter and the union is the filter's own variance, and the covariance of the two filters is the
     /// variance that their common keys alone would have. The total is var(union) − var(a) − var(b) + 2·var(common).
     fn common(a: Self, b: Self, union: Self) -> Self {

@@ -1,4 +1,4 @@
-//! `BloomFilter`: a filter that owns its bits and can change.
+//! `BloomFilter`, which owns its bits and can change.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -19,13 +19,15 @@ use crate::sizing::Sizing;
 use crate::standalone;
 use crate::view::{self, BloomView, check_match};
 
-/// An approximate set of keys. A lookup returns "definitely absent" or "possibly present" and touches one cache line.
+/// An approximate set of keys. A lookup returns "definitely absent" or "possibly present" and reads one cache line.
 ///
 /// Keys cannot be listed or removed, but a [`CountingBloomFilter`](crate::variants::CountingBloomFilter) can remove
-/// them. Memory is fixed at construction. With more keys than it was sized for, the filter still finds every key, but
-/// its false-positive rate rises. A [`Key`] is text, a byte string or an integer. Methods that end in `_hash` accept
-/// the key's 64-bit hash instead, from [`hash_key`](Self::hash_key) or any other function whose 64 bits are all well
-/// mixed ([`mix`](crate::mix) repairs weak ones), but the same for every insert and lookup.
+/// them. The filter never grows. With more keys than it was sized for, it still finds every key, but its false-positive
+/// rate rises.
+///
+/// A [`Key`] is text, a byte string or an integer. Methods that end in `_hash` accept the key's 64-bit hash instead,
+/// from [`hash_key`](Self::hash_key) or a function of yours whose 64 bits are all well mixed ([`mix`](crate::mix)
+/// repairs weak hashes). Use one function for every insert and lookup.
 ///
 /// # Examples
 ///
@@ -58,8 +60,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) and 1, or memory for the filter cannot be
-    /// allocated.
+    /// If `fpr` is below [`sizing::MIN_FPR`](crate::sizing::MIN_FPR) or not below 1, the filter is larger than the
+    /// address space, or memory for the filter cannot be allocated.
     pub fn with_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_fpr(expected_keys, fpr)?.foldable())
     }
@@ -69,8 +71,8 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), or
-    /// memory for the filter cannot be allocated.
+    /// If `bits_per_key` is not above 0 and at most [`sizing::MAX_BITS_PER_KEY`](crate::sizing::MAX_BITS_PER_KEY), the
+    /// filter is larger than the address space, or memory for the filter cannot be allocated.
     pub fn with_bits_per_key(expected_keys: usize, bits_per_key: f64) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::for_bits_per_key(expected_keys, bits_per_key)?)
     }
@@ -79,12 +81,13 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// If `n_blocks` or `k` is out of range, or memory for the filter cannot be allocated.
+    /// If `n_blocks` is 0, the filter is larger than the address space, `k` is not 1 to 16, or memory for the filter
+    /// cannot be allocated.
     pub fn with_blocks(n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         Self::with_sizing(Sizing::new(n_blocks, k)?)
     }
 
-    /// An empty filter of this size.
+    /// An empty filter of a size that [`Sizing`] computed or checked.
     ///
     /// # Errors
     ///
@@ -186,7 +189,7 @@ impl BloomFilter {
     }
 
     /// [`insert`](Self::insert) by hash.
-    // In a default build a call costs as much as the insert, and the compiler considers it too large to inline.
+    // Inlined, because in a default build a call costs as much as the insert, and the compiler would not inline it.
     #[inline(always)]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         self.keys = None;
@@ -220,7 +223,7 @@ impl BloomFilter {
         self.kernel.contains(self.blocks.as_slice(), hash, self.k)
     }
 
-    /// Returns whether the hash is possibly present in any of the filters, which must have the same k.
+    /// Returns whether the hash is possibly present in any of the filters. All filters must have the same k.
     #[inline(always)]
     pub(crate) fn any_contains_hash(filters: &[Self], hash: u64) -> bool {
         match filters {
@@ -233,8 +236,8 @@ impl BloomFilter {
         }
     }
 
-    /// Which of at most 64 filters, which must have the same k, possibly have the hash: a bit for each, of which the
-    /// lowest is the last filter's.
+    /// Which of at most 64 filters possibly have the hash, one bit each. The last filter's bit is the lowest. All
+    /// filters must have the same k.
     pub(crate) fn which_contain_hash(filters: &[Self], hash: u64) -> u64 {
         let blocks = filters.iter().map(|filter| filter.blocks.as_slice());
         filters.first().map_or(0, |first| Kernel::which_contain(blocks, hash, first.k, first.kernel))
@@ -282,7 +285,7 @@ impl BloomFilter {
         kernel::prefetch::<false>(self.blocks.as_slice().block_of(hash));
     }
 
-    /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view, read in place. The bits are the
+    /// Inserts all keys of `other`, which is a `BloomFilter`, a view or an owned view. Copies nothing. The bits are the
     /// same as if each key had been inserted here. For an `AtomicBloomFilter`, pass its `to_filter`.
     ///
     /// There is no `|`, because filters of two sizes have no union, and an operator cannot return an error.
@@ -320,11 +323,14 @@ impl BloomFilter {
         self.combine(other.into(), |ours, theirs| ours | theirs)
     }
 
-    /// Keeps the bits that are set in both filters. Keys that are in both stay possibly present. The false-positive
-    /// rate is at most either filter's, but above the rate of a filter built from the common keys alone, because bits
-    /// that different keys set in the two filters stay too. [`estimated_keys`](Self::estimated_keys) counts these bits
-    /// as keys, so it is too high from then on. Call [`estimated_intersection`](BloomView::estimated_intersection) of
-    /// the [view](Self::as_view) before.
+    /// Keeps the bits that are set in both filters, so keys that are in both stay possibly present. `other` is a
+    /// `BloomFilter`, a view or an owned view.
+    ///
+    /// The false-positive rate is at most either filter's, but above the rate of a filter built from the common keys
+    /// alone, because bits that different keys set in the two filters stay too.
+    /// [`estimated_keys`](Self::estimated_keys) counts these bits as keys, so it is too high from then on. If you need
+    /// an estimate, first call [`estimated_intersection`](BloomView::estimated_intersection) of the
+    /// [view](Self::as_view).
     ///
     /// # Errors
     ///
@@ -344,7 +350,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Clears bits in the block of `hash`. The caller knows that no key has them any more.
+    /// Clears bits in the block of `hash`. The caller must know that no key has them any more.
     pub(crate) fn clear_bits(&mut self, hash: u64, bits: [u64; LANES]) {
         self.keys = None;
         let mut blocks = self.blocks.as_mut();
@@ -393,8 +399,9 @@ impl BloomFilter {
         self.kernel
     }
 
-    /// Number of distinct keys, if it is known exactly, as for an empty filter, for one made by a
-    /// [`FilterBuilder`](crate::FilterBuilder), and for one read from standalone bytes that store it. For others, see
+    /// Number of distinct keys, if it is known exactly. It is known for an empty filter, for a filter that a
+    /// [`FilterBuilder`](crate::FilterBuilder) made, and for a filter read from standalone bytes that store it. Any
+    /// insert, union or intersection makes it unknown, because repeats go unnoticed. For such filters, see
     /// [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.keys
@@ -433,8 +440,8 @@ impl BloomFilter {
         compact::with_compact(self.blocks.as_slice(), self.k, |lanes, trailer| [lanes, trailer].concat())
     }
 
-    /// Writes the [compact bytes](Self::to_compact) to a `Vec` or another writer, without copying them in memory.
-    /// Requires the feature `std`.
+    /// Writes the [compact bytes](Self::to_compact) to a file, a `Vec` or any other writer, without copying them in
+    /// memory. Requires the feature `std`.
     ///
     /// # Errors
     ///
@@ -463,7 +470,7 @@ impl BloomFilter {
         standalone::encode(self.blocks.as_slice(), self.k, self.seed, self.keys, write)
     }
 
-    /// Borrows the filter as a view.
+    /// Borrows the filter as a view, which has further methods that only read.
     pub fn as_view(&self) -> BloomView<'_> {
         let Self { ref blocks, k, kernel, seed, keys } = *self;
         BloomView { lanes: Lanes::Blocks(blocks.as_slice()), k, kernel, seed, keys, lanes_checksum: None }

@@ -14,7 +14,7 @@ use crate::view::BloomView;
 
 impl BloomFilter {
     /// Divides the number of blocks by `factor`. Bit for bit, the result is the filter that would have been built with
-    /// that many blocks. Size for the worst case, then fold to the size you needed.
+    /// that many blocks. So you can size a filter for the worst case, then fold it to the size that you needed.
     ///
     /// # Errors
     ///
@@ -43,12 +43,13 @@ impl BloomFilter {
     }
 
     /// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`, and not at all if it is
-    /// already above. How far that is depends on the divisors of the number of blocks, so a power of two, or a small
-    /// multiple of one, leaves the most choice. Reads the filter a few times.
+    /// already above. How far depends on the divisors of the number of blocks, so a power of two, or a small multiple
+    /// of one, leaves the most choice. Reads the filter a few times, because it searches the divisors by halves.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between 0 and 1, or memory for the folded filter cannot be allocated. Then nothing is changed.
+    /// If `fpr` is not between 0 and 1, both excluded, or memory for the folded filter cannot be allocated. Then
+    /// nothing is changed.
     pub fn shrink_to_fpr(&mut self, fpr: f64) -> Result<(), BuildError> {
         let fpr = sizing::checked_fpr(fpr, 0.0)?;
         let n_blocks = self.n_blocks();
@@ -69,11 +70,11 @@ impl BloomFilter {
 }
 
 impl BloomView<'_> {
-    /// Copies the bytes into a filter that you can change, in as much memory.
+    /// Copies the bytes into a filter that you can change. The copy needs as much memory as the bytes.
     ///
-    /// A short filter, of fewer than 513 bytes, needs up to eight times as much, because its blocks overlap, but lie
-    /// side by side in the copy. Once the copy is changed, it is written in that size, and its
-    /// [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
+    /// Only the copy of a short filter, which has fewer than 64 lanes of 8 bytes, needs up to eight times as much,
+    /// because blocks that overlap lie side by side in the copy. Once the copy is changed, it is written in its larger
+    /// size, and its [`estimated_keys`](BloomFilter::estimated_keys) are too high by the same factor.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl BloomView<'_> {
         BloomFilter { blocks, k, kernel, seed, keys }
     }
 
-    /// A block of the filter after folding by `factor`, the union of as many neighbours.
+    /// Block `index` of the filter after folding by `factor`, which is the union of `factor` neighbours.
     #[inline]
     pub(crate) fn folded_block(&self, index: usize, factor: usize) -> Block {
         let neighbours = index * factor..(index + 1) * factor;

@@ -1,5 +1,5 @@
 //! The footer of 64 bytes that ends all standalone bytes, and lookups that need no more than the footer and one block.
-//! Its first fields differ between kinds.
+//! The first fields of a footer differ between kinds.
 #![forbid(unsafe_code)]
 
 use core::ops::Range;
@@ -20,8 +20,8 @@ const FOOTER_BYTES: usize = StandaloneFooter::LEN;
 /// Stored if the number of keys is not known.
 pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
 
-/// The footer of a single filter's standalone bytes: describes the filter without opening it, and finds the filter at the
-/// end of a larger file.
+/// The footer of a single filter's standalone bytes. It describes the filter without opening it, finds the filter at
+/// the end of a larger file, and finds the few bytes that one lookup needs.
 ///
 /// # Examples
 ///
@@ -40,15 +40,15 @@ pub(crate) const UNKNOWN_KEYS: u64 = u64::MAX;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandaloneFooter {
-    /// The kind of filter: blocked, standard or counting.
+    /// The kind of filter, which is blocked, standard or counting.
     pub kind: StandaloneKind,
-    /// Version of the format.
+    /// Version of the format, 2.
     pub version: u8,
-    /// Which hash placed the keys: 2 is wyhash final version 3.
+    /// The hash that placed the keys, 2 for wyhash final version 3.
     pub hash_id: u8,
-    /// Lanes of 64 bits of a blocked filter, bits of a standard one, blocks of a counting one.
+    /// Lanes of 64 bits of a blocked filter, bits of a standard filter, or blocks of a counting filter.
     pub size: u64,
-    /// Probes per key.
+    /// Probes per key, as stored.
     pub k: u32,
     /// The seed that keys were hashed with.
     pub seed: u64,
@@ -62,15 +62,17 @@ impl StandaloneFooter {
     /// Length of a footer, in bytes.
     pub const LEN: usize = 64;
 
-    /// Reads the footer at the end of `bytes`, which may begin before the filter; the last 64 bytes are enough. Size and
-    /// k are as stored: opening the filter checks them.
+    /// Reads the footer at the end of `bytes`, which may begin before the filter or after its start, because the last
+    /// 64 bytes are enough. Size and k are as stored. They are checked only when the filter is opened.
     ///
     /// # Errors
     ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a single filter, if the footer is damaged,
-    /// of a different version or has reserved bytes that are not zero, or if another hash placed the keys.
-    /// [`DecodeError::Magic`] for a scalable or modular filter, a frontier or a bank, whose footers have other fields:
-    /// [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a bank's.
+    /// If there are fewer than 64 bytes, if the last eight do not identify a single filter, if the footer is damaged,
+    /// of a different version or has reserved bytes that are not zero, or if a different hash function placed the keys.
+    ///
+    /// [`DecodeError::Magic`] for a scalable or modular filter, a frontier or a bank, because their footers have
+    /// different fields. [`StandaloneKind::of`] recognises them, and [`BankFooter`](crate::bank::BankFooter) reads a
+    /// bank's footer.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let has_this_footer = |kind: &_| matches!(kind, StandaloneKind::Standard | StandaloneKind::Counting);
         let kind = StandaloneKind::of(bytes).filter(has_this_footer).unwrap_or(StandaloneKind::Blocked);
@@ -83,8 +85,8 @@ impl StandaloneFooter {
         Seed::new(self.seed).hash(key)
     }
 
-    /// The bytes that a lookup of a hash needs: one block of 64 bytes, or all lanes of a short filter, counted from the
-    /// start of the filter's standalone bytes.
+    /// The range of bytes that a lookup of a hash needs, counted from the start of the filter's standalone bytes. This
+    /// is one block of 64 bytes, or all lanes of a short filter, up to 504 bytes.
     ///
     /// # Errors
     ///
@@ -122,14 +124,14 @@ impl StandaloneFooter {
     /// Returns whether the key of a hash is possibly present, from the bytes of its [`range`](Self::range). `false` means
     /// definitely absent.
     ///
-    /// The bytes have no checksum, so rely on the store's or the connection's. **Damaged bits lose keys, and so do the
-    /// bytes of a different filter**, which cannot be told apart, so read the footer and the range from one version of
-    /// the file.
+    /// These bytes have no checksum, so rely on a checksum of the store or the connection. **Damaged bits lose keys,
+    /// and so do the bytes of a different filter**, because this method cannot tell them apart. So read the footer and
+    /// the range from one version of the file.
     ///
     /// # Errors
     ///
-    /// As [`range`](Self::range), if the bytes have another length, or if no filter has the footer's k. Treat the key as
-    /// possibly present.
+    /// As [`range`](Self::range), and if the bytes do not have the range's length, or if no filter has the footer's k.
+    /// Treat the key as possibly present.
     pub fn contains_in_range(&self, bytes: &[u8], hash: u64) -> Result<bool, DecodeError> {
         let range = self.range(hash)?;
         let expected = (range.end - range.start) as usize;
@@ -140,8 +142,8 @@ impl StandaloneFooter {
         Ok(lanes.with_blocks(|blocks| kernel.contains(blocks, hash, k)))
     }
 
-    /// Length of the filter's standalone bytes, this footer included, or `None` if it exceeds `usize`. Checked against
-    /// nothing, so the file may be shorter.
+    /// Length of the filter's standalone bytes in bytes, this footer included, or `None` if it exceeds `usize`. It is
+    /// computed from the size as stored, so the file may be shorter.
     pub fn standalone_len(&self) -> Option<usize> {
         self.body_len()?.checked_add(Self::LEN)
     }
@@ -240,7 +242,7 @@ pub(crate) fn split_with_reserved(
     Ok((body, footer, last >> 24))
 }
 
-/// A footer: the fields, their checksum and the magic.
+/// The bytes of a footer, which are the fields, their checksum and the magic.
 pub(crate) fn seal(fields: [u64; 6], kind: StandaloneKind) -> [u8; FOOTER_BYTES] {
     let fields = fields.map(u64::to_le_bytes);
     let checksum = xxh64(fields.as_flattened(), 0).to_le_bytes();

@@ -7,7 +7,8 @@ use crate::key::Key;
 /// Identifies wyhash final version 3 with the mixed seed in standalone bytes.
 pub(crate) const HASH_ID: u8 = 2;
 
-/// Standalone bytes contain it, so that a filter by a faulty writer is an error and loses no key.
+/// Standalone bytes contain this value, so that the filter of a writer with a faulty hash is an error, and loses no
+/// key.
 pub(crate) const CHECK_VALUE: u64 = 0x6ff1_536b_5257_c17e;
 
 const SECRET: [u64; 4] =
@@ -15,8 +16,8 @@ const SECRET: [u64; 4] =
 
 /// wyhash final version 3. Section 1 of the format explains the names.
 ///
-/// Keys of up to 64 bytes are hashed without a loop, because a CPU often mispredicts the end of one where lengths vary.
-/// Tried: no branch between 17 to 32 and 33 to 48 bytes. That gains little, and slows keys of 24 bytes by a fifth.
+/// Keys of up to 64 bytes are hashed without a loop, because a CPU often mispredicts the end of a loop if lengths vary.
+/// To also avoid the branch between 17 to 32 and 33 to 48 bytes gained little, and slowed keys of 24 bytes by a fifth.
 #[inline]
 const fn wyhash(key: &[u8], seed: u64) -> u64 {
     let len = key.len();
@@ -117,7 +118,7 @@ const fn high_word_by_halves(a: u64, b: u64) -> u64 {
 
 #[inline]
 const fn mum(a: u64, b: u64) -> u64 {
-    // WebAssembly has no such product, and the function that LLVM calls for it is slower than half words.
+    // WebAssembly has no 128-bit product, and the function that LLVM calls for it is slower than half words.
     #[cfg(target_arch = "wasm32")]
     return high_word_by_halves(a, b) ^ a.wrapping_mul(b);
     #[cfg(not(target_arch = "wasm32"))]
@@ -175,7 +176,7 @@ impl Seed {
     }
 }
 
-/// Hashes `key` as a filter with this `seed` does, to 64 well-mixed bits, the same on every CPU.
+/// Hashes `key` as a filter with this `seed` does, to 64 well-mixed bits, which are the same on every CPU.
 ///
 /// Use it if no filter is open yet, or to hash a key once for many filters of one seed. `seed` must be the filters'
 /// seed, which is 0 unless [`with_seed`](crate::BloomFilter::with_seed) set it, because lookups by a hash under a wrong
@@ -201,11 +202,11 @@ pub fn hash_key(key: impl Key, seed: u64) -> u64 {
 /// Mixes a weak 64-bit hash, for use with the `*_hash` methods.
 ///
 /// These methods need 64 well-mixed bits. The high bits pick the block, so identity hashes or zero-extended 32-bit
-/// hashes would put every key into one block. Different inputs give different outputs. One step of SplitMix64 (Steele,
-/// Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// hashes would put every key into one block. Different inputs give different outputs. This is one step of SplitMix64
+/// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 ///
 /// Not for integer keys, because `insert(42)` and `insert_hash(mix(42))` set different bits. Python, SQL and the
-/// command line hash integers as [`hash_key`] does, so they do not find mixed ones.
+/// command line hash integers as [`hash_key`] does, so they do not find integers that were mixed instead.
 ///
 /// # Examples
 ///
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// The same in a round of 16 or 48 bytes, where the rest of the key determines the hash, whatever the seed.
+    /// The same in a round of 16 or 48 bytes. Then the rest of the key alone determines the hash, whatever the seed.
     #[test]
     fn some_keys_have_equal_hashes_under_every_seed() {
         for len in 17..=200 {

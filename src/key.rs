@@ -1,4 +1,4 @@
-//! `Key`: what can be a key, and the bytes that are hashed for it.
+//! `Key`, which defines what can be a key, and the bytes that are hashed for it.
 #![forbid(unsafe_code)]
 
 use alloc::borrow::{Cow, ToOwned};
@@ -19,15 +19,16 @@ use alloc::vec::Vec;
 /// | integers of up to 64 bits, signed or not | the value in 8 bytes, little-endian, two's complement |
 /// | references, `Box`, `Rc`, `Arc` and `Cow` of these | as what they point to |
 ///
-/// So `7_u8`, `7_i64`, `--integers` on the command line and the columns of SQL and Python are one key, but `"7"` is a
-/// different key. Integers of 128 bits, floats, dates and tuples are not keys, so convert each to an integer or text,
-/// in one way for every insert and lookup.
+/// So `7_u8`, `7_i64`, the line `7` with `--integers` on the command line, and the 7 of an integer column of SQL or
+/// Python are one key, but `"7"` is a different key. Integers of 128 bits, floats, dates and tuples are not keys, so
+/// convert each to an integer or text, in one way for every insert and lookup.
 ///
-/// Other byte strings, such as `bytes::Bytes`, are passed as a slice: `filter.insert(&bytes[..])`.
+/// Pass a byte string of any other type, such as `bytes::Bytes`, as a slice: `filter.insert(&bytes[..])`.
 ///
 /// # Implementing it
 ///
-/// For a type of your own. The bytes must be the same each time.
+/// Implement it for a type of your own. The bytes of equal keys must be equal, each time and in every release of your
+/// program.
 ///
 /// ```
 /// use bloomline::{BloomFilter, Key};
@@ -67,7 +68,7 @@ pub trait Key {
     fn key_bytes(&self) -> impl AsRef<[u8]>;
 }
 
-/// Implements [`Key`] for types that have the bytes of another key.
+/// Implements [`Key`] for each type, with the bytes that the expression makes of its value.
 macro_rules! keys {
     ($($(#[$attribute:meta])? [$($generics:tt)*] $key:ty, |$name:ident| $bytes:expr;)*) => {$(
         $(#[$attribute])?

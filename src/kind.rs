@@ -1,9 +1,9 @@
-//! `StandaloneKind`: which type wrote standalone bytes.
+//! `StandaloneKind`, which tells the type that wrote standalone bytes.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-/// The kind of filter in standalone bytes, identified by the last eight bytes.
+/// The kind of filter in standalone bytes, so that a program can open them as the right type.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandaloneKind {
@@ -24,23 +24,16 @@ pub enum StandaloneKind {
 }
 
 impl StandaloneKind {
-    const ALL: [Self; 7] = [
-        Self::Blocked,
-        Self::Standard,
-        Self::Counting,
-        Self::Scalable,
-        Self::Frontier,
-        Self::Bank,
-        Self::Modular,
-    ];
-
-    /// Returns the kind that the last eight bytes identify, or `None` for any other ending. Checks nothing else.
+    /// Returns the kind that the last eight bytes identify, or `None` if they identify no kind. Checks nothing else, so
+    /// opening the bytes may still fail.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| bytes.ends_with(&kind.magic()))
+        use StandaloneKind::*;
+        let mut kinds = [Blocked, Standard, Counting, Scalable, Frontier, Bank, Modular].into_iter();
+        kinds.find(|kind| bytes.ends_with(&kind.magic()))
     }
 
-    /// As in PNG's signature: a byte that is not text, the name, and the line ends that a text-mode transfer would
-    /// change.
+    /// The last eight bytes. Like PNG's signature, they are a byte that is not text, a name, and the line ends that a
+    /// transfer in text mode would change.
     pub(crate) fn magic(self) -> [u8; 8] {
         self.magic_and_name().0
     }

@@ -1,5 +1,5 @@
-//! The lanes of a filter, in whole blocks or in a short filter. A short filter saves space for few keys, because its
-//! blocks overlap and wrap around.
+//! The lanes of a filter, in whole blocks or in a short filter (section 3 of the format). A short filter saves space
+//! for few keys, because its blocks overlap and wrap around.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{BLOCK_BYTES, Block, BlockSlice, LANES, lanes};
@@ -15,18 +15,13 @@ pub(crate) type Lane = [u8; 8];
 /// that divides the number of lanes, so that every lane is in the same number of blocks.
 #[inline]
 fn stride(n_lanes: usize) -> usize {
-    1 << stride_log2(n_lanes)
-}
-
-#[inline]
-fn stride_log2(n_lanes: usize) -> u32 {
-    n_lanes.trailing_zeros().min(LANES.ilog2())
+    1 << n_lanes.trailing_zeros().min(LANES.ilog2())
 }
 
 /// Number of blocks of a filter with `n_lanes` lanes, short or not.
 #[inline]
 pub(crate) fn n_blocks(n_lanes: usize) -> usize {
-    n_lanes >> stride_log2(n_lanes)
+    n_lanes / stride(n_lanes)
 }
 
 /// The lanes of a short filter, read in place.
@@ -131,7 +126,8 @@ impl<'a> Lanes<'a> {
         lanes.iter().copied().map(u64::from_le_bytes)
     }
 
-    /// Calls `read` with whole blocks that return the same answers, on the stack if the filter is short.
+    /// Calls `read` with whole blocks that return the same answers. The blocks of a short filter are copied to the
+    /// stack.
     pub(crate) fn with_blocks<T>(self, read: impl FnOnce(BlockSlice<'_>) -> T) -> T {
         let mut scratch;
         read(match self {
@@ -149,10 +145,11 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Calls `read` with the fewest lanes that represent the blocks of each filter. All have the same number of blocks.
+/// Calls `read` with the fewest lanes that represent the blocks of each filter. All filters must have the same number
+/// of blocks, and get the same number of lanes.
 ///
-/// A copy of a short filter has whole blocks. While all blocks that would share a lane agree in it, the copy can be
-/// written and counted as the original.
+/// A copy of a short filter has whole blocks. While all blocks that would share a lane agree in it, the copy is written
+/// and counted like the original.
 pub(crate) fn with_fewest_lanes<const N: usize, T>(
     filters: [BlockSlice<'_>; N],
     read: impl FnOnce([Lanes<'_>; N]) -> T,

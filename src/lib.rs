@@ -2,13 +2,13 @@
 //!
 //! A lookup hashes the key, picks one block of 512 bits (a cache line), and tests one to sixteen bits of it with SIMD.
 //! Given the hash, it runs in 1 to 2 ns from cache, and hashing a key of 16 bytes adds 2 to 3 ns (Zen 5 and Zen 4). The
-//! answer is "definitely absent" or "possibly present". False positives occur at a rate that you choose, false negatives
-//! never.
+//! answer is "definitely absent" or "possibly present". False positives occur at a rate that you choose, but false
+//! negatives never occur.
 //!
 //! ```
 //! use bloomline::BloomFilter;
 //!
-//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys, 1% false positives: 1.24 MB
+//! let mut seen = BloomFilter::with_fpr(1_000_000, 0.01)?; // 1 million keys at 1% false positives cost 1.24 MB
 //! seen.insert("user4291");
 //! assert!(seen.contains("user4291")); // possibly present
 //! assert!(!seen.contains("user4292")); // definitely absent
@@ -83,9 +83,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Compact bytes, the filter's bits and one byte, rely on the checksum of the table. If a file has no checksum, append
-//! the filter's standalone bytes, and open them as an [`OwnedView`] of a [`SharedSlice`] of the mapped file, as the
-//! example `table` does.
+//! Compact bytes, which are the filter's bits and one byte, rely on the checksum of the table. If a file has no
+//! checksum, append the filter's standalone bytes instead, and open them as an [`OwnedView`] of a [`SharedSlice`] of
+//! the mapped file, as the example `table` does.
 //!
 //! [`sstable::FilterPolicy`] does the same in the shape of LevelDB's filter policies. [`embedding`] is a guide for
 //! owners of a table format.
@@ -103,7 +103,7 @@
 //! # Ok::<(), bloomline::BuildError>(())
 //! ```
 //!
-//! From 16 filters of one size on, a [`bank::FilterBank`] of them answers faster.
+//! If there are 16 filters or more of one size, a [`bank::FilterBank`] of them answers faster.
 //!
 //! # Look up many keys in one filter
 //!
@@ -134,14 +134,15 @@
 //! filter.write_standalone(&mut file)?;
 //!
 //! let view = BloomView::from_standalone(&file)?; // compares all bytes with their checksums
-//! let copy = BloomFilter::from_standalone(&file)?; // does, too, and copies them: a filter that can change
+//! let copy = BloomFilter::from_standalone(&file)?; // compares them too, and copies them, so you can insert more
 //! # assert!(copy == filter && copy.as_view() == view);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Standalone bytes are for files and networks. [`BloomView::from_standalone_unverified`] is for mapped files that are
-//! too large to read, but damaged bits then lose keys. Compact bytes ([`BloomFilter::to_compact`]) are the bits and one
-//! more byte, so they rely on the length and the checksum of their container. [`mod@format`] specifies both.
+//! Standalone bytes are for files and networks. If a mapped file is too large to read, open it by
+//! [`BloomView::from_standalone_unverified`], but damaged bits then lose keys. Compact bytes
+//! ([`BloomFilter::to_compact`]) are the bits and one more byte, so they rely on the length and the checksum of their
+//! container. [`mod@format`] specifies both.
 //!
 //! # Count keys, in one filter or in two
 //!
@@ -172,12 +173,12 @@
 //!
 //! # Features
 //!
-//! - `std` (default): readers and writers, and the environment variable [`BLOOMLINE_KERNEL`](Kernel#the-environment).
+//! - `std` (default): Readers and writers, and the environment variable [`BLOOMLINE_KERNEL`](Kernel#the-environment).
 //!   Without it, the crate is [`no_std`](#no_std) with `alloc`. With and without it, the kernel (the code for one
 //!   instruction set) is chosen at run time, except on bare metal, where the build's target features choose.
-//! - `huge-pages`: huge pages for filters of 2 MiB and more, where Linux grants them. Adds `memmap2`.
-//! - `serde`: [serializes](#serde) filters as their standalone bytes. Adds `serde_core`.
-//! - `log`: warns when a [`variants::Frontier`] exceeds its capacity, or
+//! - `huge-pages`: Filters of 2 MiB and more are in huge pages, where Linux grants them. Adds `memmap2`.
+//! - `serde`: Filters [serialize](#serde) as their standalone bytes. Adds `serde_core`.
+//! - `log`: A warning says that a [`variants::Frontier`] exceeds its capacity, or that
 //!   [`BLOOMLINE_KERNEL`](Kernel#the-environment) names no kernel. Adds `log`.
 //!
 //! No feature, target or build flag changes a bit of the output, except for [sizes](sizing#the-model) computed on
@@ -200,7 +201,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Prefer binary formats. Those without a type for bytes, such as JSON, write each byte as a number.
+//! Prefer binary formats, because formats without a type for bytes, such as JSON, write each byte as a number.
 //!
 //! ## `no_std`
 //!

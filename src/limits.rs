@@ -9,5 +9,5 @@ pub const MAX_BITS_PER_KEY: f64 = 64.0;
 pub const MIN_FPR: f64 = 1.263e-8;
 
 /// The lowest false-positive rate that can be requested of a scalable filter. This is the rate of 64 filters of
-/// [`MIN_FPR`], more than a process can have.
+/// [`MIN_FPR`], because no process has memory for more filters of a series.
 pub const SCALABLE_MIN_FPR: f64 = 64.0 * MIN_FPR;

@@ -32,7 +32,7 @@ impl ProbeCount {
     }
 }
 
-/// A number below n, the high word of hash × n, which works for any n and needs no modulo.
+/// A number below n, which is the high word of hash × n. Works for any n above 0, and needs no modulo.
 #[inline]
 pub(crate) fn below(n: u64, hash: u64) -> u64 {
     ((u128::from(hash) * u128::from(n)) >> 64) as u64
@@ -61,8 +61,8 @@ pub(crate) fn words(hash: u64) -> (u64, u64) {
 
 /// The bits of a hash in its block, as eight lanes.
 ///
-/// The k lanes from the rotation on, wrapping around, get one bit each, placed by the first word. Probes past the
-/// eighth go round a second time, placed by the second word.
+/// The k lanes from the rotation on, wrapping around, get one bit each, placed by the first word. If k is above 8, the
+/// probes after the eighth go round a second time, placed by the second word.
 #[inline]
 pub(crate) fn mask(hash: u64, k: ProbeCount) -> [u64; 8] {
     let (first, second) = words(hash);
@@ -109,11 +109,8 @@ mod tests {
                 for i in 0..1_000_000 {
                     let hash = hash_of((round << 40) + (1 << 30) + i);
                     let block = &window[(below(n_blocks, hash) - first_block) as usize];
-                    let missing = block
-                        .iter()
-                        .zip(mask(hash, k))
-                        .fold(0, |missing, (lane, bits)| missing | (bits & !lane));
-                    positives += u64::from(missing == 0);
+                    let is_found = block.iter().zip(mask(hash, k)).all(|(lane, bits)| bits & !lane == 0);
+                    positives += u64::from(is_found);
                     probes += 1;
                 }
             }

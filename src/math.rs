@@ -1,12 +1,13 @@
-//! Exponentials, logarithms, powers and roots without `std`. The platforms' own differ in the last bit, but sizes must
-//! be equal on every CPU, so these use basic operations only, which IEEE 754 defines to the last bit.
+//! Exponentials, logarithms, powers and roots without `std`. The functions of platforms differ in the last bit, but
+//! sizes must be equal on every CPU. So these functions use basic operations only, which IEEE 754 defines to the last
+//! bit.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
 /// e^(−x) for x ≥ 0.
 pub(crate) fn exp_of_minus(x: f64) -> f64 {
-    // ln 2 in two parts. The first ends in zero bits, so that its products with small integers are exact.
+    // ln 2 in two parts. The first part ends in zero bits, so that its products with small integers are exact.
     const PARTS: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
     if x > 700.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Running out of memory, which is an error for callers that can handle it, and an abort for all others.
+//! Running out of memory, which is an error in functions that return a `Result`, and otherwise an abort.
 #![forbid(unsafe_code)]
 
 use alloc::alloc::handle_alloc_error;

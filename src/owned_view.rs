@@ -1,6 +1,6 @@
-//! `OwnedView`: a view that owns the bytes that it reads, or shares them.
+//! `OwnedView`, a view that owns or shares the bytes that it reads.
 //!
-//! It stores the length of the lanes, because a struct cannot borrow from itself.
+//! It stores the length of the lanes instead of the lanes, because a struct cannot borrow from itself.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -18,11 +18,11 @@ use crate::view::BloomView;
 /// | in a cache of filters, read or copied into memory of their own | [`AlignedBytes`](crate::AlignedBytes) |
 /// | anything else that is `AsRef<[u8]>` | `Arc<[u8]>`, `bytes::Bytes`, `Vec<u8>` |
 ///
-/// The bytes are checked when they are opened, as by a [`BloomView`], and not copied. A lookup costs less than a
+/// The bytes are checked when they are opened, as by a [`BloomView`], but not copied. A lookup costs less than a
 /// nanosecond more than in a view.
 ///
 /// `as_ref` must return the same bytes each time. If it does not, lookups return wrong answers, but nothing panics and
-/// nothing else is read. If it returns fewer bytes than the filter has, every key is possibly present.
+/// no other memory is read. If it returns fewer bytes than the filter has, every key is possibly present.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct OwnedView<B> {
     bytes: B,
     /// The lanes are these first bytes.
     lanes_len: usize,
-    /// The view, but with lanes that contain every key, which answers if `bytes` no longer has as many bytes.
+    /// The view, but with lanes that contain every key. It answers if `bytes` no longer has as many bytes.
     all_set: BloomView<'static>,
 }
 
@@ -97,8 +97,8 @@ impl<B: AsRef<[u8]>> OwnedView<B> {
         Ok(Self { bytes, lanes_len, all_set })
     }
 
-    /// Borrows the filter as a view, to look up keys and for everything else that a view can do. Checks only that the
-    /// bytes are still there.
+    /// Borrows the filter as a view, which looks up keys and does everything else. Costs little, because it checks only
+    /// that `as_ref` still returns as many bytes.
     #[inline]
     pub fn as_view(&self) -> BloomView<'_> {
         let lanes = self.bytes.as_ref().get(..self.lanes_len).and_then(Lanes::new);

@@ -1,4 +1,4 @@
-//! `SharedSlice`: a part of shared bytes.
+//! `SharedSlice`, a part of shared bytes.
 #![forbid(unsafe_code)]
 
 use alloc::sync::Arc;
@@ -7,11 +7,12 @@ use core::ops::Range;
 
 use crate::error::DecodeError;
 
-/// A part of shared bytes, such as a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. Keeps all of them in
-/// memory as long as it lives, and copies none.
+/// A part of shared bytes, such as a file in an `Arc<Mmap>`, an `Arc<Vec<u8>>` or an `Arc<[u8]>`. It keeps all of them
+/// in memory as long as it lives, and copies none.
 ///
-/// For an [`OwnedView`](crate::OwnedView) of a table's filter, or a [`PartitionIndex`](crate::sstable::PartitionIndex).
-/// `bytes::Bytes` needs no such type, because it has slices of its own.
+/// Use it for an [`OwnedView`](crate::OwnedView) of a table's filter, or a
+/// [`PartitionIndex`](crate::sstable::PartitionIndex). `bytes::Bytes` needs no such type, because it has slices of its
+/// own.
 ///
 /// # Examples
 ///
@@ -58,7 +59,7 @@ impl<T: AsRef<[u8]> + ?Sized> SharedSlice<T> {
     }
 }
 
-/// The bytes, or none if there are fewer than there were.
+/// The bytes in the range, or none if the shared bytes have become fewer than the range needs.
 impl<T: AsRef<[u8]> + ?Sized> AsRef<[u8]> for SharedSlice<T> {
     #[inline]
     fn as_ref(&self) -> &[u8] {

@@ -60,8 +60,8 @@ macro_rules! standalone_io {
             bytes
         }
 
-        /// Writes the standalone bytes to a file, a socket, a `Vec` or another writer, and flushes it. Copies at most a
-        /// small part at a time. Requires the feature `std`.
+        /// Writes the standalone bytes to a file, a socket, a `Vec` or any other writer, and flushes it. Copies at most
+        /// a small part at a time. Requires the feature `std`.
         ///
         /// # Errors
         ///

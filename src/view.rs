@@ -1,4 +1,4 @@
-//! `BloomView`: lookups in bytes that someone else owns.
+//! `BloomView`, for lookups in bytes that someone else owns.
 #![forbid(unsafe_code)]
 
 use core::{fmt, iter};
@@ -166,12 +166,12 @@ impl<'a> BloomView<'a> {
         }
     }
 
-    /// Finds which of many filters possibly contain a key by its hash, and returns their indices, lowest first. A filter
-    /// that is not found definitely lacks the key.
+    /// Returns the indices of the filters that possibly contain a key, by its hash, lowest first. All other filters
+    /// definitely lack the key.
     ///
-    /// For the filters of all tables that a get asks. From four filters on, it is faster than a loop over
-    /// [`contains_hash`](Self::contains_hash) if they have one k, because their mask is made once. All filters must have
-    /// the seed that the key was hashed with.
+    /// Use it for the filters of all tables that a get asks. For four filters or more with one k, it is faster than a
+    /// loop over [`contains_hash`](Self::contains_hash), because their mask is made only once for four. All filters
+    /// must have the seed that the key was hashed with.
     ///
     /// # Examples
     ///
@@ -211,8 +211,9 @@ impl<'a> BloomView<'a> {
         })
     }
 
-    /// The block of a hash, to be tested with the mask of k probes. A filter that needs another mask answers at once, by
-    /// all bits or none.
+    /// The block of a hash, to be tested with the mask of k probes. A filter that needs a different mask is asked at
+    /// once instead, and the block that is returned has all bits set if the hash is possibly present, and otherwise
+    /// none.
     #[inline(always)]
     fn block_of(&self, hash: u64, k: ProbeCount) -> &'a Block {
         match self.lanes {
@@ -366,8 +367,8 @@ impl<'a> BloomView<'a> {
 
 const NO_BITS: &Block = &[0; BLOCK_BYTES];
 
-/// All bits if the filter of these lanes possibly contains the hash. Its arguments are in registers, so that a loop over
-/// many filters copies no view.
+/// A block with all bits set if the filter of these lanes possibly contains the hash, and otherwise none. Its arguments
+/// are in registers, so that a loop over many filters copies no view.
 #[cold]
 #[inline(never)]
 fn answer_alone(lanes: &[u8], hash: u64, k: ProbeCount, kernel: Kernel) -> &'static Block {

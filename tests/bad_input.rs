@@ -1,5 +1,5 @@
-//! Damaged, truncated, forged and foreign bytes give an error or "possibly present": never "definitely absent", a panic
-//! or a large allocation.
+//! Damaged, truncated, forged and foreign bytes give an error or "possibly present", but never "definitely absent", a
+//! panic or a large allocation.
 
 mod common;
 
@@ -226,8 +226,8 @@ fn scalable(filters: &[Vec<u8>], next: usize) -> Vec<u8> {
     forge_loads(&forge(&bytes, 42, &[next as u8]), n, |loads| loads.fill([1, 1]))
 }
 
-/// Forged filters take no memory before they are refused: neither many of them, nor short ones, which take eight times
-/// their bytes.
+/// Forged filters cost no memory before they are refused. This holds for many filters, and for short filters, because a
+/// copy of these has up to eight times their bytes.
 #[test]
 fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     let filter = |lanes: usize, k: u8| {
@@ -259,7 +259,7 @@ fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     assert_eq!(error, error!(DecodeError::Footer { field: "k", found: u64::from(k) + 1 }));
     assert!(matches!(refused(&[vec![1], newest.clone()]), DecodeError::TooShort { .. }));
 
-    // The most that short filters can take.
+    // The most memory that short filters can cost.
     for (filters, next) in [(vec![filter(63, k); 9], 10), (vec![filter(63, k); 200], 1)] {
         let n_filters = filters.len();
         let bytes = scalable(&[filters, vec![newest.clone()]].concat(), next);
@@ -269,7 +269,7 @@ fn a_scalable_filter_is_checked_before_memory_is_allocated() {
     }
 }
 
-/// An item that takes more memory than most.
+/// An item that needs more memory than most.
 struct Large(String, #[expect(dead_code, reason = "only its size matters")] [u8; 256]);
 
 impl Key for Large {
@@ -286,7 +286,7 @@ impl TryFrom<Vec<u8>> for Large {
     }
 }
 
-/// A queue takes the memory of its items, however large an item is, and none if their number is forged.
+/// A queue costs the memory of its items, however large an item is, but none if their number is forged.
 #[test]
 fn a_decoded_queue_takes_no_more_memory_than_its_items() {
     let mut frontier = Frontier::with_fpr(1_000, 0.001).unwrap();
@@ -355,7 +355,7 @@ fn a_footer_describes_each_kind_of_filter_without_opening_it() {
         let error = StandaloneFooter::read(&damaged).unwrap_err();
         assert!(matches!(error, DecodeError::FooterChecksum { .. }), "{error}");
     }
-    // What no memory holds does not wrap around.
+    // Lengths beyond the address space do not wrap around.
     for bytes in [&blocked, &counting] {
         let forged = StandaloneFooter::read(&forge(bytes, 0, &[0xff; 8])).unwrap();
         assert_eq!((forged.size, forged.standalone_len()), (u64::MAX, None));

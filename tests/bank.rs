@@ -64,7 +64,7 @@ fn built_of(keys: std::ops::Range<u64>) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// Guards each arm of `kernel::find`, with none, one and two whole lines before it, and every k, on each kernel.
+/// Tests each arm of `kernel::find`, with none, one and two whole lines before it, and every k, on each kernel.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn every_row_length_answers() {
@@ -91,7 +91,7 @@ fn every_row_length_answers() {
     }
 }
 
-/// Guards that `reserve` and a failed `with_seed` or `push` keep what is not the rows.
+/// `reserve` and a failed `with_seed` or `push` keep everything that is not the rows.
 #[test]
 fn reserve_keeps_seed_kernel_and_known_keys() {
     let sizing = Sizing::new(2, 6).unwrap();
@@ -111,7 +111,7 @@ fn reserve_keeps_seed_kernel_and_known_keys() {
     assert!(view.get(1).unwrap() == filter);
 }
 
-/// Guards that the smallest filter decides, wherever it stands.
+/// The smallest filter decides, wherever it stands.
 #[test]
 fn from_filters_folds_to_the_smallest() {
     let filters = [6, 2, 4].map(|n_blocks| filter_of(n_blocks, 6, 0..9));
@@ -120,7 +120,7 @@ fn from_filters_folds_to_the_smallest() {
     assert!((0..3).all(|slot| bank.as_view().get(slot).unwrap() == filters[1]));
 }
 
-/// Guards that stored zero keys are not believed if a bit is set.
+/// A stored number of 0 keys is not believed if a bit is set.
 #[test]
 fn zero_known_keys_with_bits_are_unknown() {
     let mut bytes = FilterBank::from_filters([&filter_of(1, 6, 0..9)]).unwrap().to_standalone();
@@ -215,7 +215,7 @@ fn ranges_of_forged_footers_do_not_overflow() {
             assert!(matches!(result, Err(DecodeError::Range { .. })));
         }
     }
-    // No block; and a length that wraps only with the footer.
+    // No block, and a length that wraps only with the footer.
     for (n_blocks, slots) in [(0, 0), (0, 1), ((1 << 58) - 1, 0)] {
         let forged = forge(&forge(&bank, 0, &u64::to_le_bytes(n_blocks)), 8, &u64::to_le_bytes(slots));
         let result = BankFooter::read(&forged[forged.len() - 64..]);
@@ -237,7 +237,7 @@ fn ranges_of_forged_footers_do_not_overflow() {
     assert!(matches!(range, Err(DecodeError::Magic { .. })));
 }
 
-/// Bytes that shrink after they were opened: all slots possibly have every key.
+/// If bytes shrink after they were opened, all slots possibly have every key.
 #[test]
 fn bytes_that_shrink_lose_no_key() {
     let filters: Vec<_> = (0..70).map(|i| filter_of(2, 6, i..i + 9)).collect();
@@ -293,7 +293,7 @@ fn errors_say_what_to_do() {
     assert_eq!(hash_key("ant", 0), bank.as_view().hash_key("ant"));
 }
 
-/// The manifest of one bank and the file of another do not go together, if only seeds or numbers of keys differ.
+/// A manifest does not go together with the file of a different bank, even if only seeds or numbers of keys differ.
 #[test]
 fn a_region_of_another_bank_is_an_error() {
     let bank_of = |seed: u64, known: bool| {
@@ -315,7 +315,7 @@ fn a_region_of_another_bank_is_an_error() {
     }
 }
 
-/// Overwritten under its name: a bank of the same shape and numbers of keys.
+/// A file was overwritten under its name, by a bank of the same shape and numbers of keys.
 #[test]
 fn no_key_is_lost_in_the_ranges_of_another_bank() {
     let bank_of = |first: u64| {
@@ -336,7 +336,7 @@ fn no_key_is_lost_in_the_ranges_of_another_bank() {
     }
 }
 
-/// Guards that a replaced filter's number of keys does not stay.
+/// A replaced filter's number of keys does not stay.
 #[test]
 fn a_slot_has_the_number_of_keys_of_its_last_filter() {
     let mut bank = FilterBank::from_filters([&built_of(0..9), &built_of(9..12)]).unwrap();
@@ -350,7 +350,7 @@ fn a_slot_has_the_number_of_keys_of_its_last_filter() {
     assert_eq!(known(&bank), [Some(5), Some(0)]);
 }
 
-/// Forged bits of no slot are in no answer and not copied.
+/// Forged bits that belong to no slot are in no answer, and are not copied.
 #[test]
 fn bits_of_no_slot_are_ignored() {
     let filters: Vec<_> = (0..9).map(|i| filter_of(1, 6, i..i + 9)).collect();

@@ -1,4 +1,4 @@
-//! The fuzz targets on stable Rust: over what the fuzzers have saved, and over bytes from proptest.
+//! The fuzz targets on stable Rust, over the inputs that fuzzers have saved, and over bytes from proptest.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
 
     let config =
         ProptestConfig { cases: common::cases(100), failure_persistence: None, ..ProptestConfig::default() };
-    // `arbitrary` ends a list at an even byte: of random bytes, half of all programs would be empty.
+    // `arbitrary` ends a list at an even byte, so with random bytes half of all programs would be empty.
     let byte = prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()];
     let bytes = prop::collection::vec(byte, 0..1_000);
     TestRunner::new(config)

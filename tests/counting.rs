@@ -33,7 +33,7 @@ proptest! {
 
     #[test]
     fn programs_of_inserts_and_removes_lose_no_key(
-        // `arbitrary` ends a list at an even byte: of random bytes, half of all programs would be empty.
+        // `arbitrary` ends a list at an even byte, so with random bytes half of all programs would be empty.
         bytes in prop::collection::vec(prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()], 0..600),
     ) {
         counting(Input::arbitrary_take_rest(Unstructured::new(&bytes)).unwrap());
@@ -217,7 +217,7 @@ fn counters_of_distinct_keys_are_poisson() {
     assert_eq!(counts[10..], [0; 6]);
 }
 
-/// The documented behaviour for keys that were never inserted.
+/// What the documentation says of keys that were never inserted.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn removing_an_absent_key_succeeds_at_the_fpr_and_then_loses_four_keys() {

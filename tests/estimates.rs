@@ -14,7 +14,7 @@ use common::standard::with_bits;
 use proptest::prelude::*;
 use xxhash_rust::xxh64::xxh64;
 
-/// Bits per key and k: the best k for these bits, and others.
+/// Bits per key and k, both the best k for these bits and worse ones.
 const SHAPES: &[(f64, u32)] = &[
     (6.0, 4),
     (6.0, 1),
@@ -209,7 +209,7 @@ fn check_copies<F: Filter>(copies_of: impl Fn(&F) -> F) {
     }
 }
 
-/// So what holds for filters of 100,000 keys holds for filters of ten million.
+/// So whatever holds for filters of 100,000 keys holds for filters of ten million.
 #[test]
 fn a_hundred_copies_of_a_filter_have_a_hundred_times_its_estimates() {
     check_copies::<BloomFilter>(|filter| {
@@ -280,7 +280,7 @@ fn errors_match_their_standard_error_in_thousands_of_filters() {
     check_errors::<StandardBloomFilter>(&[(2.0, 4), (6.0, 4), (10.0, 7), (24.0, 17)], 2_000, 2_000);
 }
 
-/// The rows of the documented table: bits per key, k, keys, percent of common keys, and the standard errors of one
+/// A row of the documented tables has bits per key, k, keys, percent of common keys, and the standard errors of one
 /// filter and of the intersection, in percent.
 #[test]
 fn the_documented_tables_are_correct() {
@@ -440,8 +440,8 @@ fn folds_and_unions_keep_the_estimate_and_intersections_do_not() {
     assert!(errors(intersected.keys(), 2_000) > 4.0, "{:?} for 2000 keys", intersected.keys());
 }
 
-/// Identical to the last digit. An independent implementation of the documented formulas in another language gave the
-/// same keys, and the same standard errors except for the last bit.
+/// Estimates stay the same to the last digit. An independent implementation of the documented formulas, in a different
+/// language, gave the same keys, and the same standard errors except for the last bit.
 #[test]
 fn estimates_are_the_same_on_every_cpu() {
     let a = BloomFilter::of(512.0 * 40.0, 11, hashes(7, 0..2_000));

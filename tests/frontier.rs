@@ -137,8 +137,8 @@ fn url(i: u64) -> String {
     format!("https://www.site-{site}.example/articles/{:016x}/{i}.html", mix(i)).into_boxed_str().into()
 }
 
-/// Pushes `distinct` URLs, each followed by a repeat of a pushed one. Checks that the number of skipped URLs matches
-/// the false-positive rate computed from the filter's bits, and that the filter takes less memory than a set.
+/// Pushes `distinct` URLs, each followed by a repeat of a pushed URL. Checks that the number of skipped URLs matches
+/// the false-positive rate computed from the filter's bits, and that the filter needs less memory than a set.
 fn crawl(make: impl FnOnce() -> Result<Frontier<String>, BuildError>, distinct: u64, fpr: f64) {
     let mut set = HashSet::new();
     let set_bytes = kept(|| (0..distinct).for_each(|i| _ = set.insert(url(i))));
@@ -229,13 +229,13 @@ fn each_check_reports_what_is_wrong() {
     assert_eq!(forge(40, &[3]), error!(DecodeError::Version { found: 3, newest: 2 }));
     assert_eq!(forge(41, &[1]), error!(DecodeError::Footer { field: "reserved bytes", found: 1 }));
     assert_eq!(forge(47, &[1]), error!(DecodeError::Footer { field: "reserved bytes", found: 1_u64 << 48 }));
-    // Fewer than the queued items, or so many that later pushes could overflow the count.
+    // Fewer items than are queued, or so many that later pushes could overflow the count.
     for found in [1, (1 << 63), u64::MAX] {
         let error = error!(DecodeError::Footer { field: "number of accepted items", found });
         assert_eq!(forge(16, &found.to_le_bytes()), error);
     }
     assert!(matches!(forge(32, &[1]), DecodeError::BodyChecksum { .. }));
-    // This capacity marks a frontier that grows, whose filter has another format.
+    // This capacity marks a frontier that grows, whose filter has a different format.
     assert_eq!(forge(24, &[0xff; 8]), error!(DecodeError::Magic { found: *b"\x89bloom\r\n" }));
 
     let found_bytes = standalone.len() - FOOTER_BYTES;

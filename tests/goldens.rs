@@ -1,8 +1,8 @@
 //! The crate produces the hashes, masks and bytes of `docs/format.md`, bit for bit.
 //!
-//! `tests/golden/make.py` generates the values. It was written from `docs/format.md` in another language, without
+//! `tests/golden/make.py` generates the values. It was written from `docs/format.md` in a different language, without
 //! reading the crate, so a mistake goes unnoticed only if both make the same one. If a test here fails, stored filters
-//! would be misread: change the crate, not the values.
+//! would be misread, so change the crate, not the values.
 
 #[path = "golden/banks.rs"]
 mod banks;
@@ -89,8 +89,8 @@ fn hashes_match_the_format() {
     }
 }
 
-/// Each row of keys.tsv: its type and value, the key that they make here, and the golden key, hash, and hash with seed
-/// 0x5eed.
+/// For each row of keys.tsv, its type and value, the key that they make here, and the golden key, hash, and hash with
+/// seed 0x5eed.
 fn typed_keys() -> impl Iterator<Item = (String, Vec<u8>, [&'static str; 3])> {
     rows(include_str!("golden/keys.tsv")).map(|row| {
         let [type_, value, golden @ ..] = &row[..] else { panic!("{row:?}") };
@@ -105,7 +105,7 @@ fn typed_keys() -> impl Iterator<Item = (String, Vec<u8>, [&'static str; 3])> {
             "uint16" => integer::<u16>(value),
             "uint32" => integer::<u32>(value),
             "uint64" => integer::<u64>(value),
-            // Beyond 64 bits: no key, but it was one when the files were made.
+            // An integer beyond 64 bits is not a key today, but it was when the files were made.
             "int" => bytes_of(&(value.parse::<i128>().unwrap() as u64)),
             other => panic!("{other}"),
         };
@@ -425,7 +425,7 @@ fn the_policy_name_never_changes() {
 
 #[test]
 fn mix_is_one_step_of_splitmix64() {
-    // The generator's first outputs from state 0, as published; its state grows by this constant.
+    // The generator's first outputs from state 0, as published. Its state grows by this constant.
     const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
     let outputs = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
     for (i, output) in (0..).zip(outputs) {

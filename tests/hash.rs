@@ -1,4 +1,4 @@
-//! The hash agrees with another implementation of wyhash final version 3.
+//! The hash agrees with a second implementation of wyhash final version 3.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn keys_of_every_length_and_alignment_have_the_hash_of_the_oracle() {
     }
 }
 
-/// A length cut to 16 bits would give keys of 64 KiB another hash.
+/// If the length were cut to 16 bits, keys of 64 KiB would have a different hash.
 #[test]
 #[cfg_attr(miri, ignore = "minutes under miri")]
 fn long_keys_have_the_hash_of_the_oracle() {

@@ -1,4 +1,5 @@
-//! Inserts of two threads into the same lanes, in chosen orders: a lost update fails each time, where threads rarely meet.
+//! Inserts of two threads into the same lanes, in chosen orders. So a lost update fails each time, although real
+//! threads rarely meet.
 //!
 //! `tests/loom.rs` tries all orders, in a build of its own.
 
@@ -8,7 +9,7 @@ use std::cell::Cell;
 #[allow(dead_code, reason = "tests/loom.rs calls the rest")]
 mod shared;
 
-/// What that file uses in place of `src/kernel/sync.rs`.
+/// What `shared.rs` uses instead of `src/kernel/sync.rs`.
 mod sync {
     use super::{Cell, before_each_access};
     pub(crate) use std::sync::atomic::Ordering;
@@ -40,7 +41,7 @@ type Lanes = [AtomicU64; 8];
 type Insert = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// The accesses until the other thread inserts, and its insert.
+    /// The number of accesses until the second thread inserts, and its insert.
     static OTHER: Cell<Option<(usize, Insert)>> = const { Cell::new(None) };
 }
 

@@ -9,8 +9,8 @@ use bloomline::{BloomFilter, Kernel};
 /// Fastest first, on all CPUs together.
 const NAMES: [&str; 6] = ["avx512", "avx2", "sse4.1", "neon", "portable", "reference"];
 
-/// Every other test runs this one in processes of their own, since the environment is read once. Prints the available
-/// kernels.
+/// All other tests of this file run it in processes of their own, because the environment is read once. Prints the
+/// available kernels.
 #[test]
 fn child() {
     let available: Vec<_> = Kernel::available().map(Kernel::name).collect();

@@ -10,7 +10,7 @@ use bloomline::Kernel;
 #[test]
 fn an_unknown_name_is_reported_once() {
     warnings::keep();
-    // SAFETY: this is the process's only test, so no other thread accesses the environment.
+    // SAFETY: This is the process's only test, so no other thread accesses the environment.
     unsafe { env::set_var("BLOOMLINE_KERNEL", "avx3") };
     assert_eq!(Kernel::active().name(), "portable");
     assert_eq!(Kernel::available().count(), 2);

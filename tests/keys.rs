@@ -1,4 +1,5 @@
-//! A key is a key whatever holds it: one rule for every type and language, and short output of whatever holds keys.
+//! A key is the same key whatever holds it, by one rule for every type and language, and `Debug` of whatever holds keys
+//! stays short.
 #![allow(clippy::needless_borrows_for_generic_args, reason = "borrowed is what is tested")]
 
 use std::borrow::Cow;
@@ -75,7 +76,7 @@ fn text_and_bytes_are_themselves_in_whatever_holds_them() {
     assert_eq!(bytes_of(Box::new(7_u16)), bytes_of(Rc::new(7_i64)));
 }
 
-/// One file for integers and text of every type; `cli`, `python` and `datafusion` read its keys from `keys.tsv`.
+/// One file is for integers and text of every type. `cli`, `python` and `datafusion` read its keys from `keys.tsv`.
 #[test]
 fn every_filter_finds_a_key_of_another_type() {
     let mut filter = BloomFilter::with_fpr(1_000, 1e-6).unwrap().with_seed(9).unwrap();
@@ -104,7 +105,7 @@ fn every_filter_finds_a_key_of_another_type() {
     assert_eq!(answers, [true; 4]);
 }
 
-/// A hash under another seed loses keys, so each type hashes under its own.
+/// A hash under a wrong seed loses keys, so each type hashes under its own seed.
 #[test]
 fn every_type_hashes_under_its_own_seed() {
     let hash = hash_key(42, 9);
@@ -147,7 +148,7 @@ fn assert_short(what: &dyn Debug) {
     assert!(debug.len() < 150, "{} characters: {debug:.300}", debug.len());
 }
 
-/// A builder of a million keys printed 21 MB of hashes into a log.
+/// A builder of a million keys once printed 21 MB of hashes into a log.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn debug_output_is_short_however_many_keys_there_are() {

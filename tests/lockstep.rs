@@ -163,12 +163,12 @@ fn batches_of_any_length_are_answered_completely_in_large_filters() {
     }
 }
 
-/// A lookup reads the filter each time: the compiler must not move it out of the loop, as it may in a release build if the
-/// kernel's assembly is declared `pure`.
+/// A lookup reads the filter each time, so the compiler must not move it out of the loop. In a release build it may, if
+/// the kernel's assembly is declared `pure`.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn a_thread_that_waits_for_a_key_sees_it() {
-    // With a function of its own, the compiler knows that the filter's fields never change.
+    // A function of its own, because then the compiler knows that the filter's fields never change.
     #[inline(never)]
     fn wait_for(filter: &AtomicBloomFilter, hash: u64) {
         while !filter.contains_hash(hash) {}
@@ -188,7 +188,7 @@ fn a_thread_that_waits_for_a_key_sees_it() {
             }
         });
         assert_eq!(receive.recv(), Ok("waits"));
-        // Until the loop has begun.
+        // Waits until the loop has begun.
         thread::sleep(Duration::from_millis(10));
         filter.insert_hash(mix(1));
         assert_eq!(receive.recv_timeout(Duration::from_secs(60)), Ok("has seen the key"), "{kernel}");

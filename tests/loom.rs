@@ -11,7 +11,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{self, AtomicU8, AtomicU64, AtomicUsize};
 use loom::thread;
 
-/// What the files below use in place of `src/kernel/sync.rs`.
+/// What the files below use instead of `src/kernel/sync.rs`.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 }
@@ -46,14 +46,14 @@ fn threads_set_bits_in_the_same_lanes() {
             thread::spawn(move || insert(&lanes, MASKS[1]))
         };
         let is_new = [insert(&lanes, MASKS[0]), other.join().expect("no panic")];
-        // Each mask has a bit that the other lacks.
+        // Each of the two masks has a bit of its own.
         assert_eq!(is_new, [true; 2]);
         assert_eq!(shared::load(&lanes), [0b0111, 0b1, 0, 0, 0, 0, 0, 0]);
         assert!(!insert(&lanes, MASKS[0]) && !insert(&lanes, MASKS[1]));
     });
 }
 
-/// Two threads insert the same key: `insert` reports it as new to at least one of them.
+/// If two threads insert the same key, `insert` reports it as new to at least one of them.
 #[test]
 fn a_key_inserted_by_two_threads_is_new_to_at_least_one() {
     loom::model(|| {
@@ -69,8 +69,8 @@ fn a_key_inserted_by_two_threads_is_new_to_at_least_one() {
     });
 }
 
-/// A thread gets the same choice whether it comes first, while the other thread is choosing, or after it. A thread that
-/// has seen the choice does not choose again.
+/// A thread gets the same choice whether it comes first, while the second thread is choosing, or last. But a thread
+/// that has seen the choice does not choose again.
 #[test]
 fn every_thread_gets_the_same_choice() {
     loom::model(|| {

@@ -80,7 +80,7 @@ impl Reference {
         self.bits(hash).into_iter().all(|(lane, bit)| self.lanes[lane] & bit != 0)
     }
 
-    /// Asserts that the filter has these bits, and answers by them: one by one, in a batch and in a bitmap, owned and in
+    /// Asserts that the filter has these bits and answers by them, one by one, in a batch and in a bitmap, owned and in
     /// place at an odd address.
     fn check(&self, filter: &ModularBloomFilter, hashes: &[u64]) {
         let answers: Vec<bool> = hashes.iter().map(|&hash| self.contains(hash)).collect();
@@ -112,7 +112,7 @@ impl Reference {
     }
 }
 
-/// Hashes as good as random, and bad ones.
+/// Hashes as good as random, and bad hashes.
 fn hashes(most: usize) -> impl Strategy<Value = Vec<u64>> {
     let hash = prop_oneof![any::<u64>(), 0..100_u64, (0..100_u64).prop_map(|i| i << 32), Just(u64::MAX)];
     prop::collection::vec(hash, 0..most)
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// In modules so large that batches prefetch, too.
+/// The same in modules so large that batches prefetch.
 #[test]
 #[cfg_attr(miri, ignore = "minutes under miri")]
 fn batches_of_every_length_agree_with_the_format() {
@@ -232,7 +232,7 @@ fn filters_with_different_parameters_are_not_combined() {
     assert_eq!(other(3, 4, 5), error!(MismatchError::Size { ours: 2, theirs: 4, unit: "blocks" }));
     assert_eq!(other(3, 2, 6), error!(MismatchError::Probes { ours: 5, theirs: 6 }));
     assert_eq!(other(3, 2, 5), error!(MismatchError::Seed { ours: 99, theirs: 0 }));
-    // As many blocks in all.
+    // As many blocks in all modules together.
     assert!(empty(2, 3, 5) != empty(3, 2, 5));
     assert!(filter != empty(3, 2, 5).with_seed(99).unwrap());
     for factor in [0, 3, 4, 6] {
@@ -267,8 +267,8 @@ fn a_seed_is_set_before_the_first_key() {
     assert_eq!(filter.as_view().hash_key("ant"), hash_key("ant", 1));
 }
 
-/// The bits have the rate of the model, and lookups have that of the bits, within four standard errors on both sides.
-/// The second is the test of the modules' independence.
+/// The bits have the rate of the model, and lookups have the rate of the bits, within four standard errors on both
+/// sides. The comparison with lookups tests that modules are independent.
 fn assert_rates(sizing: ModularSizing, keys: u64, filters: u64, false_positives: f64) {
     let lookups = ((false_positives / sizing.fpr(keys) / filters as f64) as u64).next_multiple_of(4096);
     let (mut rate, mut squares, mut positives) = (0.0, 0.0, 0);
@@ -322,9 +322,9 @@ fn the_measured_fpr_is_the_product_of_the_modules_at_low_rates() {
     assert_rates(sizing, 1_000_000, 4, 1_000.0);
 }
 
-/// Hashes that are bad in module 0: counters, multiples of powers of two, arithmetic progressions, a base with few bits
-/// flipped, half of the bits. Absent keys are of the same pattern. The later modules have the model's rate, each and
-/// together.
+/// Hashes are bad in module 0 if they are counters, multiples of powers of two, arithmetic progressions, a base with
+/// few bits flipped, or half of the bits. Absent keys are of the same pattern. But the later modules have the model's
+/// rate, each and together.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
 fn bad_hashes_are_good_in_the_later_modules() {
@@ -441,7 +441,7 @@ fn an_owned_view_answers_as_a_view_and_finds_every_key_if_bytes_get_lost() {
     assert!(matches!(owned.as_view().verify(), Err(DecodeError::NoChecksum)));
 }
 
-/// Damage in the last module does not matter to those who ask the first ones.
+/// Damage in the last module does not matter to views of the first modules.
 #[test]
 fn each_module_is_verified_alone() {
     let bytes = sample().to_standalone();
@@ -465,7 +465,7 @@ fn each_module_is_verified_alone() {
             );
         }
     }
-    // Modules in another order.
+    // Modules in a different order.
     let swapped = [&bytes[128..256], &bytes[..128], &bytes[256..]].concat();
     assert!(matches!(ModularView::from_standalone(&swapped), Err(DecodeError::BodyChecksum { .. })));
     assert_eq!(sample().as_view().verify(), Err(DecodeError::NoChecksum));
@@ -515,14 +515,14 @@ fn each_check_reports_what_is_wrong() {
     assert!(matches!(open(&forge_footer(&standalone, 32, &[1])), DecodeError::BodyChecksum { .. }));
     let wrong_size =
         |stored, found_bytes| error!(DecodeError::Size { stored, unit: "blocks per module", found_bytes });
-    // 2^64 / 3 / 64 and the like, whose products wrap around to the length.
+    // Sizes such as 2^64 / 3 / 64, whose products wrap around to the length.
     for stored in [0, 1, 3, 6, u64::MAX / 192 + 3, (1 << 58) + 2, u64::MAX] {
         let bytes = forge_footer(&standalone, 0, &stored.to_le_bytes());
         let (allocated, error) = allocated(|| ModularBloomFilter::from_standalone(&bytes).unwrap_err());
         assert_eq!(error, wrong_size(stored, 408_usize));
         assert_eq!((allocated, open(&bytes)), (0, error));
     }
-    // Another number of modules, with checksums that match: the same bytes cannot be divided.
+    // A different number of modules, although its checksum matches, because the same bytes cannot be divided by it.
     for n_modules in [1, 2, 4, 5, 6, 16] {
         let bytes = forge_footer(&standalone, 43, &[n_modules]);
         assert!(
@@ -678,7 +678,8 @@ fn numbers_out_of_range_are_refused() {
     assert_eq!(ModularSizing::for_bits_per_key(usize::MAX, 64.0, 4), error);
 }
 
-/// What 64 bits per key give, and no less. With many keys, absent keys have the hashes of present ones, too.
+/// The rate at 64 bits per key can be requested, and nothing lower. With many keys, absent keys also have the hashes of
+/// present keys.
 #[test]
 #[cfg_attr(miri, ignore = "minutes under miri")]
 fn the_lowest_rates_are_those_of_64_bits_per_key() {

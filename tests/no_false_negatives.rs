@@ -336,7 +336,7 @@ fn a_policy_finds_every_key_of_its_filters() {
             let start = table.len();
             policy.create_filter(keys.iter().chain(&keys), &mut table);
             assert!(table.len() > start, "a filter of {n} keys has no bytes");
-            // Each policy reads the filters of both.
+            // Each policy reads the filters of both policies.
             assert!(
                 keys.iter()
                     .all(|key| policies.iter().all(|policy| policy.key_may_match(key, &table[start..])))

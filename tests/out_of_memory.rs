@@ -1,5 +1,5 @@
-//! Every allocation of the methods that return errors is refused in turn: each must be reported, and the object stay
-//! as it was.
+//! Every allocation of the methods that return errors is refused in turn. The method must then report it, and leave the
+//! object as it was.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -31,25 +31,25 @@ fn refuse() -> bool {
     })
 }
 
-// SAFETY: every method forwards to `System`, or returns null, which means that memory ran out.
+// SAFETY: Every method forwards to `System`, or returns null, which means that memory ran out.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: this method's contract is the same.
+        // SAFETY: This method's contract is the same.
         if refuse() { ptr::null_mut() } else { unsafe { System.alloc(layout) } }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: this method's contract is the same.
+        // SAFETY: This method's contract is the same.
         if refuse() { ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: this method's contract is the same.
+        // SAFETY: This method's contract is the same.
         if refuse() { ptr::null_mut() } else { unsafe { System.realloc(memory, layout, size) } }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: this method's contract is the same.
+        // SAFETY: This method's contract is the same.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -79,11 +79,12 @@ impl Refused for BankError {
     }
 }
 
-/// Calls `work` on what `make` makes, with 0, 1, 2, ... allocations allowed, until it succeeds. After each failure, runs
-/// `unchanged`, and `work` again, now with memory. Runs `done` after each success. Returns how often it failed.
+/// Calls `work` on the object that `make` makes, with 0, 1, 2, ... allocations allowed, until it succeeds. After each
+/// failure, runs `unchanged`, and `work` again, now with memory. Runs `done` after each success. Returns how often it
+/// failed.
 ///
-/// Each attempt has an object of its own, because memory that an object has reserved before a failure is not requested
-/// again, so the next failure would not be tested.
+/// Each attempt has an object of its own, because an object does not request memory again that it reserved before a
+/// failure, so the next failure would not be tested.
 fn sweep<S, T, E: Refused>(
     make: impl Fn() -> S,
     work: impl Fn(&mut S) -> Result<T, E>,
@@ -111,7 +112,7 @@ fn sweep<S, T, E: Refused>(
     unreachable!()
 }
 
-/// As [`sweep`], for what makes a new object. Returns it, and how often it failed.
+/// Like [`sweep`], for a function that makes a new object. Returns the object, and how often the function failed.
 fn attempts<T: Debug, E: Refused>(make: impl Fn() -> Result<T, E>) -> (T, usize) {
     let failures = sweep(|| (), |()| make().map(drop), |()| (), |(), ()| ());
     (make().unwrap(), failures)
@@ -119,7 +120,7 @@ fn attempts<T: Debug, E: Refused>(make: impl Fn() -> Result<T, E>) -> (T, usize)
 
 fn builder_of(keys: u64) -> FilterBuilder {
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
-    // Some keys twice, which takes more memory.
+    // Some keys twice, which needs more memory.
     (0..keys).chain(0..keys / 2).for_each(|key| builder.insert_hash(mix(key)));
     builder
 }
@@ -255,7 +256,7 @@ fn filters_are_copied_or_not() {
     assert_eq!(attempts(|| view.to_filter()), (view.to_filter().unwrap(), 1));
 }
 
-/// Memory is refused as often as these say.
+/// Memory is refused as often as `expected` says.
 fn a_scalable_filter_grows(fpr: f64, expected: RangeInclusive<usize>) {
     let make = || ScalableBloomFilter::with_fpr(10, fpr).unwrap();
     let hashes: Vec<u64> = (0..200).map(mix).collect();
@@ -282,7 +283,7 @@ fn a_scalable_filter_grows(fpr: f64, expected: RangeInclusive<usize>) {
     let in_batch = sweep(
         || (make(), 0),
         |(growing, inserted)| growing.try_insert_batch(&hashes[*inserted..], |_| *inserted += 1),
-        // What it inserted before stays, and was answered.
+        // The hashes that it inserted before the failure stay, and were answered.
         |(growing, inserted)| {
             let mut same = make();
             same.insert_batch(&hashes[..*inserted]);
@@ -295,22 +296,22 @@ fn a_scalable_filter_grows(fpr: f64, expected: RangeInclusive<usize>) {
 
 #[test]
 fn a_scalable_filter_grows_or_stays() {
-    // Memory for each filter, and for the lists of them and of their keys where these grow.
+    // Memory for each filter, and for the lists of filters and of their keys if these grow.
     a_scalable_filter_grows(0.1, 5..=8);
-    // For second modules, too.
+    // Also for second modules.
     a_scalable_filter_grows(0.001, 10..=15);
     let filter = BloomFilter::with_blocks(8, 6).unwrap();
     let (growing, failures) = attempts(|| {
         let filter = filter.try_clone()?;
         ScalableBloomFilter::from_filter(filter, 10, 0.01)
     });
-    // The list of filters, that of their keys, and two filters.
+    // The list of filters, the list of their keys, and two filters.
     assert_eq!((growing.filters().len(), failures), (2, 4));
     let (copy, failures) = attempts(|| growing.try_clone());
     assert_eq!((copy, failures), (growing, 4));
 }
 
-/// An item that were seen and not queued would never come out.
+/// If an item were in the filter but not in the queue, it would never come out.
 #[test]
 fn a_frontier_queues_an_item_or_has_not_seen_it() {
     for is_growing in [false, true] {
@@ -364,7 +365,7 @@ fn a_filter_is_folded_or_stays() {
     assert!(failures >= 2);
 }
 
-/// A forged length cannot make a decoder allocate; a filter that is merely large must not abort the process.
+/// A forged length cannot make a decoder allocate, but a filter that is merely large must not abort the process.
 #[test]
 fn every_decoder_reports_that_memory_ran_out() {
     let mut filter = BloomFilter::with_blocks(100, 6).unwrap();

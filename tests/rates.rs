@@ -27,7 +27,7 @@ fn false_positives(filter: &BloomFilter, probes: u64) -> u64 {
 #[derive(Default)]
 struct Filters {
     n_blocks: f64,
-    /// Over all blocks: sums of the false-positive rate, of the number of keys, and of their squares and product.
+    /// The sums over all blocks of the false-positive rate, of the number of keys, and of their squares and product.
     rate: f64,
     load: f64,
     squares: [f64; 2],
@@ -76,8 +76,8 @@ impl Filters {
     }
 
     /// The probability that a random hash is a false positive, given the bits, and its standard error relative to the
-    /// mean over all filters. Blocks differ most by their numbers of keys, the sum of which is given: that part of their
-    /// variance is left out.
+    /// mean over all filters. Blocks differ most by their numbers of keys. Because the sum of these is given, this part
+    /// of the variance is left out.
     fn rate(&self) -> (f64, f64) {
         let [rate, load] = [self.rate, self.load].map(|sum| sum / self.n_blocks);
         let covariance = self.product / self.n_blocks - rate * load;
@@ -99,9 +99,9 @@ impl Filters {
     }
 }
 
-/// Asserts that the bits have the false-positive rate of the model, and lookups that of the bits, within four standard
-/// errors. At low rates this says more than lookups alone would: for an error of 1% they would have to find ten
-/// thousand false positives.
+/// Asserts that the bits have the false-positive rate of the model, and lookups the rate of the bits, within four
+/// standard errors. At low rates this says more than lookups alone, because for an error of 1% they would have to find
+/// ten thousand false positives.
 fn assert_model(bits_per_key: f64, k: u32, keys: u64, filters: u64, false_positives: f64) {
     let n_blocks = (keys as f64 * bits_per_key / 512.0).round() as usize;
     let sizing = Sizing::new(n_blocks, k).unwrap();
@@ -145,7 +145,7 @@ fn the_measured_fpr_matches_the_model_for_every_k() {
     }
 }
 
-/// As LevelDB's test `VaryingLengths`: filters of every size stay small, lose no key, and few have a mediocre FPR.
+/// Like LevelDB's test `VaryingLengths`. Filters of every size stay small, lose no key, and few have a mediocre FPR.
 fn varying_lengths(lengths: impl Iterator<Item = u32>) {
     let (mut mediocre, mut good) = (Vec::new(), 0);
     let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
@@ -261,7 +261,7 @@ fn three_bytes_of<const LENGTH: usize, const START: usize>(i: u64) -> Vec<u8> {
 }
 
 /// Asserts that keys of every kind fall into blocks and meet set bits as random hashes do, within four standard
-/// deviations: in `filters` filters of `keys` keys each, and twice as many lookups of absent keys. Between filters of
+/// deviations, with `filters` filters of `keys` keys each, and twice as many lookups of absent keys. Between filters of
 /// random hashes, the false-positive rate has a relative standard deviation of `deviation` ÷ √(number of blocks).
 fn assert_random(seed: u64, keys: u64, filters: u64, bits_per_key: f64, deviation: f64) {
     for (name, key) in KINDS {
@@ -337,9 +337,9 @@ fn the_estimates_are_accurate() {
     }
 }
 
-/// Builds compact filters of `n_lanes` lanes at `bits_per_key`. Compares their false-positive rate with that of a
-/// standard filter of the same keys, the lowest of any filter with independent probes, and with that of a filter of
-/// whole blocks.
+/// Builds compact filters of `n_lanes` lanes at `bits_per_key`. Compares their false-positive rate with the rate of a
+/// standard filter of the same keys, which is the lowest of any filter with independent probes, and with the rate of a
+/// filter of whole blocks.
 fn assert_short(n_lanes: usize, bits_per_key: f64) {
     let keys = (64.0 * n_lanes as f64 / bits_per_key) as u64;
     let bits_per_key = 64.0 * n_lanes as f64 / keys as f64;

@@ -18,7 +18,7 @@ use common::lockstep::reference_kernel;
 use common::scalable::{Input, scalable, with_growth};
 use proptest::prelude::*;
 
-/// With the keys, the capacity and the checksum of one filter.
+/// Of a footer with the keys, the capacity and the checksum of one filter.
 const FOOTER_BYTES: usize = 88;
 
 fn with_fpr(initial_capacity: usize, fpr: f64) -> ScalableBloomFilter {
@@ -55,7 +55,7 @@ proptest! {
 
     #[test]
     fn no_key_is_lost(
-        // `arbitrary` ends a list at an even byte: of random bytes, half of all programs would be empty.
+        // `arbitrary` ends a list at an even byte, so with random bytes half of all programs would be empty.
         bytes in prop::collection::vec(prop_oneof![7 => any::<u8>().prop_map(|byte| byte | 1), 1 => any::<u8>()], 0..1_000),
     ) {
         if let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(&bytes)) {
@@ -110,7 +110,7 @@ fn present_keys_do_not_make_it_grow() {
     let before = filter.clone();
     let (bytes, ()) = allocated(|| filter.extend(&numbers()[..3]));
     assert_eq!((filter.filters().len(), filter == before), (1, true));
-    // The keys themselves are all that is allocated.
+    // Nothing is allocated but the keys themselves.
     let (of_numbers, _) = allocated(numbers);
     assert_eq!(bytes, of_numbers);
     assert_eq!(kept(|| assert!((0..100).all(|i| !filter.contains_hash(mix(i))))), 0);
@@ -315,7 +315,7 @@ fn each_check_reports_what_is_wrong() {
         let error = forged(0, &n_filters.to_le_bytes());
         assert!(matches!(error, DecodeError::BodyChecksum { .. }), "{error}");
     }
-    // Filters left over, and too few: the keys and capacities are those of so many.
+    // More filters than the footer says, and fewer, with keys and capacities for as many as it says.
     let loads = |n: usize| {
         let rows = standalone.len() - FOOTER_BYTES - 2 * 16;
         let bytes = [&standalone[..rows], &vec![0; 16 * n], &standalone[standalone.len() - 72..]].concat();
@@ -345,7 +345,7 @@ fn each_check_reports_what_is_wrong() {
     assert!(bytes < 2 * standalone.len(), "{bytes} bytes for {}", standalone.len());
 }
 
-/// With a different seed or k, lookups would probe other bits than the inserts set.
+/// With a different seed or k, lookups would probe different bits than the inserts set.
 #[test]
 fn filters_with_different_parameters_are_refused() {
     let of = |filters: &[BloomFilter]| {
@@ -367,12 +367,12 @@ fn filters_with_different_parameters_are_refused() {
         of(&[of_other_seed, second.clone(), third.clone()]),
         error!(DecodeError::Footer { field: "seed", found: 7 })
     );
-    // In reverse order, the first, smallest one would take the keys of the last.
+    // In reverse order, the first filter, the smallest, would get the keys of the last.
     assert!(of(&[third, second, first]).is_err());
 }
 
-/// Another writer may choose another k. The next filter is then as large as the false-positive rate requires with that
-/// k.
+/// A different writer may choose a different k. The next filter is then as large as the false-positive rate requires
+/// with this k.
 #[test]
 fn filters_of_any_k_keep_growing() {
     let one = BloomFilter::with_blocks(10, 2).unwrap().with_seed(99).unwrap().to_standalone();
@@ -397,7 +397,7 @@ fn assert_holds(filter: &ScalableBloomFilter, numbers: std::ops::Range<u64>) {
     assert!(read == written, "{filter:?}");
 }
 
-/// `numbers`, or rather `mix` of each, in a filter of fixed size made for them.
+/// `mix` of each of these numbers, in a filter of fixed size made for them.
 fn fixed(numbers: std::ops::Range<u64>, fpr: f64) -> BloomFilter {
     let mut filter = BloomFilter::with_fpr(numbers.clone().count(), fpr).unwrap();
     filter.insert_batch(&numbers.map(mix).collect::<Vec<_>>());
@@ -436,13 +436,13 @@ fn a_filter_of_fixed_size_goes_on_growing() {
             );
         }
         assert_holds(&filter, 0..200_000);
-        // The filter that was full is too small for the plan.
+        // The filter that was full is too small for the series, so it is replaced.
         filter.clear();
         let filter = grown(filter, 5_000);
         assert!(filter.filters().len() == 1 && filter.estimated_fpr() < filter.fpr());
         assert_holds(&filter, 0..5_000);
     }
-    // Few keys in a filter that was made for more leave it the whole rate.
+    // Few keys in a filter that was made for more keys leave the whole rate to later filters.
     let filter = ScalableBloomFilter::from_filter(fixed(0..5_000, 1e-5), 5_000, 0.01).unwrap();
     assert_eq!(filter.fpr(), 0.01);
     let empty = ScalableBloomFilter::from_filter(
@@ -574,7 +574,7 @@ fn a_union_fills_every_filter_before_it_grows() {
     }
 }
 
-/// The rates of all filters, each with all the keys that it takes, add up to at most the rate that the union reports, which is
+/// The rates of all filters, each filled to its capacity, add up to at most the rate that the union reports, which is
 /// at most the sum of the rates of both.
 #[test]
 #[cfg_attr(miri, ignore = "hours under miri")]
@@ -595,7 +595,7 @@ fn a_union_keeps_the_rate_that_it_reports() {
             assert!(estimated < filter.fpr(), "{estimated}, reported {}", filter.fpr());
         }
     }
-    // A filter that had a fixed size, and one of another growth and tightening.
+    // A filter that had a fixed size, and a filter of a different growth and tightening.
     let old = fixed(0..3_000, 0.02);
     let k = old.k();
     let mut filter = ScalableBloomFilter::from_filter(old, 3_000, 0.05).unwrap();
@@ -610,7 +610,7 @@ fn a_union_keeps_the_rate_that_it_reports() {
         filled_up(&mut a, 6_000, 50_000);
         assert!(a.estimated_fpr() < a.fpr(), "{a:?}");
     }
-    // Rates whose sum no filter can have.
+    // The sum of these rates is above every rate that a filter can have.
     let mut sum = 0.0;
     filter = filled(with_fpr(60, 0.7), &numbers()[..300]);
     for _ in 0..8 {
@@ -626,7 +626,7 @@ fn a_union_with_an_empty_filter_changes_nothing() {
     let mut filter = sample();
     filter.union_with(&with_fpr(60, 0.1).with_seed(99).unwrap()).unwrap();
     assert_eq!(filter, sample());
-    // Nor is the room of an empty filter lost.
+    // The room of an empty filter is not lost either.
     let mut filter = with_fpr(60, 0.1).with_seed(99).unwrap().with_kernel(reference_kernel());
     filter.union_with(&sample()).unwrap();
     assert_eq!(filter.inserted_keys(), sample().inserted_keys());
@@ -759,7 +759,7 @@ fn the_seed_is_set_before_the_first_key() {
     cleared.clear();
     assert_eq!(cleared, with_fpr(60, 0.1).with_seed(99).unwrap());
     assert_eq!(cleared.with_seed(8).unwrap().seed(), 8);
-    // Whatever the bytes say about the keys.
+    // This holds whatever the bytes say about the keys.
     let forged =
         forge_loads(&sample().to_standalone(), 3, |loads| loads.iter_mut().for_each(|load| load[0] = 0));
     let forged = ScalableBloomFilter::from_standalone(&forged).unwrap();
@@ -797,7 +797,8 @@ fn a_copy_goes_on_as_its_original() {
     assert!(copy == filter);
 }
 
-/// Forged: a rate of all that is below what the filters to come add would be too low for what is written later.
+/// A forged rate of all filters must not be below the sum that the filters to come add, because the bytes that are
+/// written later would then be refused.
 #[test]
 fn a_rate_of_all_that_cannot_be_kept_is_refused() {
     let mut filter = ScalableBloomFilter::with_fpr(1, 0.9).unwrap();
@@ -808,7 +809,7 @@ fn a_rate_of_all_that_cannot_be_kept_is_refused() {
         let read = ScalableBloomFilter::from_standalone(&forged);
         assert_eq!(read.is_ok(), is_kept, "{of_all}");
         let Ok(forged) = read else { continue };
-        // What is written after unions can be read.
+        // The bytes that are written after unions can be read.
         let mut ours = ScalableBloomFilter::with_fpr(1_000, 0.9).unwrap();
         ours.extend(0..500);
         for _ in 0..2 {
@@ -820,7 +821,7 @@ fn a_rate_of_all_that_cannot_be_kept_is_refused() {
     }
 }
 
-/// A filter that becomes the last takes its second module along.
+/// If a filter becomes the last, its second module moves along.
 #[test]
 fn room_in_the_middle_is_filled_and_no_key_is_lost() {
     let of = |capacity, keys: std::ops::Range<u64>| {

@@ -26,7 +26,7 @@ fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(filter: &T) 
         assert!(postcard::from_bytes::<T>(&damaged).is_err(), "byte {place}");
         assert!(postcard::from_bytes::<T>(&bytes[..place]).is_err(), "cut at {place}");
     }
-    // A length without the bytes that it announces.
+    // A length, but not the bytes that it announces.
     assert!(postcard::from_bytes::<T>(&[0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
 }
 

@@ -8,9 +8,9 @@ use bloomline::variants::CountingBloomFilter;
 use bloomline::{AtomicBloomFilter, BloomFilter, BloomView, BuildError, FilterBuilder, Sizing, mix, sizing};
 use common::errors::error;
 
-/// Bits per key, k, and two false-positive rates in percent. The first is from a sum over all terms in another
-/// language, written before the crate. The second is from the table that the design started from. Its model treated the
-/// lanes of a block as independent, which is exact at k = 8 and up to 1.4% off elsewhere.
+/// Bits per key, k, and two false-positive rates in percent. The first rate is from a sum over all terms in a different
+/// language, written before the crate. The second rate is from the table that the design started from. Its model
+/// treated the lanes of a block as independent, which is exact at k = 8 and up to 1.4% off for every other k.
 const FPRS: [(f64, u32, f64, f64); 12] = [
     (8.0, 5, 2.343_13, 2.344),
     (10.0, 6, 0.972_68, 0.978),
@@ -76,7 +76,7 @@ fn the_best_k_has_the_lowest_fpr() {
         }
         bits_per_key *= 1.02;
     }
-    // From where on it does.
+    // From these bits per key on, it does.
     let saved = |bits_per_key| {
         let nine = sizing::fpr(bits_per_key, 9).unwrap();
         sizing::fpr(1.01 * bits_per_key, 8).unwrap() > nine
@@ -196,7 +196,7 @@ fn foldable_sizes_have_many_divisors_and_keep_their_order() {
     }
     if cfg!(target_pointer_width = "64") {
         for i in 0..100_000 {
-            // As many of each magnitude.
+            // As many numbers of each magnitude.
             let n_blocks = ((mix(i) >> 24) >> (i % 40)).max(1) as usize;
             let next = n_blocks + 1 + mix(!i) as usize % n_blocks;
             assert!(foldable(n_blocks) <= foldable(next), "{n_blocks} and {next} blocks");
@@ -223,7 +223,7 @@ fn filters_for_a_guessed_number_of_keys_can_be_folded() {
         assert_eq!(BloomFilter::with_sizing(exact).unwrap().n_blocks(), exact.n_blocks());
         filter.fold(2).unwrap();
     }
-    // What was counted stays exact.
+    // A number of keys that is known stays exact.
     let sizing = Sizing::for_bits_per_key(5_000_000, 9.9335).unwrap();
     assert_eq!(sizing.n_blocks(), 97_007);
     assert_eq!(BloomFilter::with_bits_per_key(5_000_000, 9.9335).unwrap().n_blocks(), 97_007);

@@ -95,7 +95,7 @@ fn each_lookup_uses_the_filter_of_its_data_block() {
     assert!(reader.key_may_match(4_096, "a") && reader.key_may_match(u64::MAX, "a"));
 }
 
-/// LevelDB writes 2 KiB; a filter block says for itself.
+/// LevelDB writes 2 KiB, but a filter block stores its own value.
 #[test]
 fn ranges_have_the_size_stored_in_the_block() {
     for base_log2 in [0, 5, 12, 63] {
@@ -288,7 +288,7 @@ fn filters_of_low_rates_keep_them_and_save_bits() {
     }
 }
 
-/// 15.7246 bits per key are those of one module at 0.1%.
+/// One module needs 15.7246 bits per key for 0.1%.
 #[test]
 fn modules_begin_at_a_tenth_of_a_percent() {
     let [bits, rate] = [FilterPolicy::with_bits_per_key, FilterPolicy::with_fpr];
@@ -355,7 +355,7 @@ fn an_index_of_any_bytes_finds_the_same_places() {
     assert_eq!(borrowed.partition_of("x"), copied.partition_of("x"));
 }
 
-/// Bytes that are others each time: `AsRef` promises nothing.
+/// Bytes that are different each time, because `AsRef` promises nothing.
 struct Fickle {
     versions: Vec<Vec<u8>>,
     reads: Cell<usize>,
@@ -461,7 +461,7 @@ fn a_damaged_index_is_an_error() {
         PartitionIndex::new(&good[..at]).unwrap_err();
         PartitionIndex::new(&good[at + 1..]).unwrap_err();
     }
-    // Errors under a correct checksum: keys out of order, repeated keys, and impossible offsets.
+    // Under a correct checksum, keys out of order, repeated keys, and impossible offsets are errors.
     let mut index = PartitionIndexBuilder::new();
     index.add("a", 100, 9).unwrap();
     index.add("b", 109, 9).unwrap();
@@ -524,7 +524,7 @@ fn partitions_out_of_order_are_an_error_and_change_nothing() {
     assert_eq!(index.finish(), same.finish());
 }
 
-/// With another order of the keys, such as a comparator's, lookups would probe the wrong partition.
+/// With a different order of the keys, such as a comparator's, lookups would probe the wrong partition.
 #[test]
 fn keys_out_of_order_are_an_error_and_lose_no_other_key() {
     let mut builder = PartitionedFilterBuilder::new(&policy(), 2).unwrap();

@@ -27,7 +27,7 @@ fn of_bits_per_key(keys: usize, bits_per_key: f64) -> Result<StandardBloomFilter
     StandardBloomFilter::with_sizing(StandardSizing::for_bits_per_key(keys, bits_per_key)?)
 }
 
-/// The rate by the formula of finite m and n, not by its limit.
+/// The rate by the formula for finite m and n, not by its limit.
 fn exact_fpr(bit_len: u64, keys: u64, k: u32) -> Result<f64, BuildError> {
     StandardSizing::new(bit_len, k).map(|sizing| sizing.fpr(keys))
 }
@@ -376,7 +376,7 @@ fn the_estimates_are_accurate() {
     );
 }
 
-/// Bits per key, the first k, and the false-positive rates from that k on, from Pei Cao, "Bloom filters: the math",
+/// Bits per key, the first k, and the false-positive rates from this k on, from Pei Cao, "Bloom filters: the math",
 /// 1998, and the table of Fan, Cao, Almeida and Broder, "Summary cache", 2000. Three digits, or as many as are printed
 /// there.
 const PUBLISHED: &[(u32, u32, &[&str])] = &[

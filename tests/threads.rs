@@ -1,8 +1,8 @@
 //! Threads share filters, and all choose the kernel at the same moment. Also run under the thread sanitizer.
 //!
-//! Whether the atomic code is right is decided by `loom.rs`, which tries every interleaving of two threads. Here a bug
-//! shows only if threads happen to meet: one that `loom.rs` always finds passed in 23 of 30 runs. What these tests add
-//! are whole filters, batches, and the kernels' assembly.
+//! The proof that the atomic code is right is `loom.rs`, because it tries every interleaving of two threads. Here a bug
+//! shows only if threads happen to meet. For example, a bug that `loom.rs` always finds passed in 23 of 30 runs. But
+//! these tests add whole filters, batches, and the kernels' assembly.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
@@ -27,8 +27,8 @@ fn at_once(run: impl Fn(u64) + Sync) {
     });
 }
 
-/// Usually the first use of a kernel in the process. If another test of this file comes first, its threads start at the
-/// same moment too.
+/// Usually the first use of a kernel in the process. If a different test of this file comes first, its threads start at
+/// the same moment too.
 #[test]
 fn all_threads_choose_the_same_kernel() {
     let fastest = OnceLock::new();
@@ -65,7 +65,7 @@ fn no_thread_loses_a_bit_of_another() {
         at_once(|thread| {
             for i in 0..keys {
                 filter.insert_hash(hash(thread, i));
-                // A thread finds its own keys while the others still insert.
+                // A thread finds its own keys while all other threads still insert.
                 assert!(
                     (i.saturating_sub(20)..=i).all(|i| filter.contains_hash(hash(thread, i))),
                     "{kernel}"

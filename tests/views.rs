@@ -13,7 +13,7 @@ use bloomline::{
 };
 use common::allocations::allocated;
 
-/// Compact bytes of 1 to 6,400 keys: short filters of every number of lanes, and whole blocks.
+/// Compact bytes of 1 to 6,400 keys, which are short filters of every number of lanes, and whole blocks.
 fn compact_filters() -> impl Iterator<Item = Vec<u8>> {
     (1..420).chain([450, 900, 6_400]).map(|keys| {
         let mut builder = FilterBuilder::with_bits_per_key(10.0).unwrap();
@@ -24,7 +24,7 @@ fn compact_filters() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Filters of every k and of all sizes, of which each kernel has its own way to ask four with one mask.
+/// Filters of every k and of all sizes, because each kernel has its own way to ask four with one mask.
 #[test]
 fn many_filters_answer_as_one_by_one() {
     let filters: Vec<BloomFilter> = (0..64)
@@ -99,7 +99,7 @@ fn a_view_folds_as_its_copy_does_and_allocates_only_the_result() {
     assert!(folds > 1_000, "{folds}");
 }
 
-/// A copy that claims to have no keys accepts another seed, so a folded filter keeps the number of its keys.
+/// A copy that claims to have no keys accepts a new seed, so a folded filter keeps the number of its keys.
 #[test]
 fn a_folded_view_keeps_its_keys_and_seed() {
     let mut filter = BloomFilter::with_blocks(12, 6).unwrap().with_seed(5).unwrap();
@@ -167,7 +167,7 @@ fn an_owned_view_answers_as_a_view_and_allocates_nothing() {
     }
 }
 
-/// What an owned view is for: a table that holds its file, and the filter beside it.
+/// An owned view is for a table that holds its file, and the filter beside it.
 #[test]
 fn an_owned_view_lives_beside_what_it_reads() {
     struct Table {
@@ -293,7 +293,7 @@ fn filters_views_and_owned_views_are_combined_alike() {
     assert_eq!(seeded.fill_ratio(), 0.0);
 }
 
-/// What is made of an atomic filter is what is made of a plain filter with the same keys.
+/// Estimates, bytes and copies of an atomic filter equal the ones of a plain filter with the same keys.
 #[test]
 fn an_atomic_filter_describes_and_writes_itself_as_a_filter_does() {
     for n_blocks in [1, 2, 7, 62, 63, 64, 65, 200] {
@@ -355,7 +355,7 @@ fn an_owned_view_whose_bytes_get_lost_finds_every_key() {
     }
 }
 
-/// The same if the bytes are a part of others.
+/// The same holds if the bytes are a part of shared bytes.
 #[test]
 fn an_owned_view_of_a_slice_whose_bytes_get_lost_finds_every_key() {
     let compact = compact_filters().last().unwrap();

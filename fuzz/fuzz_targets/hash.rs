@@ -1,4 +1,4 @@
-//! Any key has the hash of another implementation.
+//! Any key has the hash that the `wyhash` crate computes.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

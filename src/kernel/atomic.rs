@@ -15,8 +15,8 @@ pub(crate) fn set_shared(block: &SharedBlock, mask: &Block) {
 /// [`Kernel::insert`] into a block that other threads may change at the same time. Atomic instructions change one lane
 /// each, so there is one function for all kernels.
 ///
-/// One function for each k, so that its loops are unrolled. With fewer instructions, a CPU begins more inserts while it
-/// waits for the lines of the first. That saves a third of the time of a new key in a filter of 64 MiB.
+/// There is one function for each k, so that its loops are unrolled. With fewer instructions, a CPU begins more inserts
+/// while it waits for the lines of the first, which saves a third of the time of a new key in a filter of 64 MiB.
 pub(crate) fn insert_shared(block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
     const OF_K: [fn(&SharedBlock, u64) -> bool; 16] = [
         of::<1>, of::<2>, of::<3>, of::<4>, of::<5>, of::<6>, of::<7>, of::<8>, of::<9>, of::<10>, of::<11>,

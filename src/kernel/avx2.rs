@@ -1,7 +1,7 @@
-//! AVX2: a block fills two registers.
+//! The AVX2 kernel, in which a block fills two registers.
 //!
-//! Single lookups and inserts run this code only in builds for AVX2, and on Windows. Elsewhere they are the assembly of
-//! `inlined`.
+//! Single lookups and inserts run this code only in builds for AVX2, and on Windows. Other builds run the assembly of
+//! `inlined` instead.
 
 use core::arch::x86_64::*;
 
@@ -77,8 +77,8 @@ pub(super) fn fold_contains<'a>(
     k: ProbeCount,
     add: impl Fn(u64, bool) -> u64,
 ) -> u64 {
-    // One mask for all filters. With the bits outside of it set, a block that has all of its bits is all ones. The test
-    // leaves its result in the carry flag, which one instruction adds to what was found.
+    // One mask serves all filters. A block that has all bits of the mask is all ones once the bits outside the mask are
+    // set too. The test for that leaves its result in the carry flag, so one instruction adds it to what was found.
     let ones = _mm256_set1_epi64x(-1);
     let outside = mask(hash, PerWord::of(&ROWS, k)).map(|half| _mm256_xor_si256(half, ones));
     filters.fold(0, |found, blocks| {
@@ -91,14 +91,14 @@ pub(super) fn fold_contains<'a>(
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn short_block(lanes: &[Lane], first: usize) -> [__m256i; 2] {
-    // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
+    // SAFETY: The AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(lanes.len()).as_ptr().cast()) };
     let lane = _mm256_add_epi32(_mm256_set1_epi32(first as i32), steps);
-    // Wraps around. An index past the last is too large by less than one round. For any other index the difference
-    // wraps to a huge number, so the unsigned minimum is in range.
+    // An index past the last lane wraps around, because it is less than one round too large. For an index in range, the
+    // subtraction gives a huge number, so the unsigned minimum keeps the index.
     let lane = _mm256_min_epu32(lane, _mm256_sub_epi32(lane, _mm256_set1_epi32(lanes.len() as i32)));
     let start = lanes.as_ptr().cast();
-    // SAFETY: the AVX2 gathers read 8 bytes at each of these lanes, whose indices are all below `lanes.len()`.
+    // SAFETY: The AVX2 gathers read 8 bytes at each of these lanes, whose indices are all below `lanes.len()`.
     unsafe {
         [
             _mm256_i32gather_epi64::<8>(start, _mm256_castsi256_si128(lane)),
@@ -120,7 +120,7 @@ fn insert_mask(block: &mut Block, mask: [__m256i; 2]) -> bool {
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn load(block: &Block) -> [__m256i; 2] {
     let halves = block.as_ptr().cast::<__m256i>();
-    // SAFETY: the AVX loads read 32 bytes each of a block's 64, and `loadu` needs no alignment.
+    // SAFETY: The AVX loads read 32 bytes each of a block's 64, and `loadu` needs no alignment.
     unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] }
 }
 
@@ -128,7 +128,7 @@ fn load(block: &Block) -> [__m256i; 2] {
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn store(block: &mut Block, bits: [__m256i; 2]) {
     let halves = block.as_mut_ptr().cast::<__m256i>();
-    // SAFETY: the AVX stores write 32 bytes each of a mutably borrowed block's 64, and `storeu` needs no alignment.
+    // SAFETY: The AVX stores write 32 bytes each of a mutably borrowed block's 64, and `storeu` needs no alignment.
     unsafe {
         _mm256_storeu_si256(halves, bits[0]);
         _mm256_storeu_si256(halves.add(1), bits[1]);
@@ -141,7 +141,7 @@ fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
     [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])]
 }
 
-/// A bit for each probed lane, in the order in which [`contains_probes`] collects them.
+/// A bit for each probed lane, in the order in which [`set_probes`] collects them.
 pub(super) static PROBED: Table<u8> = lane_bits([0, 1, 4, 5, 2, 3, 6, 7]);
 
 #[inline]
@@ -151,26 +151,27 @@ fn contains_probes(block: [__m256i; 2], hash: u64, probed: PerWord<[u8; LANES]>)
     probed.each(hash, missing, |first, second| first | second) == 0
 }
 
-/// Shifts each lane's probe to its sign, and collects the signs, also of lanes that are not probed.
+/// One bit per lane, set if the lane's probe is. Shifts each lane's probe to the sign, and collects the signs. Includes
+/// lanes that are not probed, so the caller must ignore them.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn set_probes(block: [__m256i; 2], word: u64) -> u8 {
     let [low, high] = positions(word).map(|positions| _mm256_andnot_si256(positions, _mm256_set1_epi64x(63)));
     let [low, high] = [_mm256_sllv_epi64(block[0], low), _mm256_sllv_epi64(block[1], high)];
-    // The high halves of all lanes.
+    // 0xdd selects the high half of each lane.
     let signs = _mm256_shuffle_ps::<0xdd>(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
     _mm256_movemask_ps(signs) as u8
 }
 
-/// A bit for each key, whether all lanes that its first word probes are `set`.
+/// One bit per key, set if all lanes that its first word probes are `set`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn answers(first_words: &[u64; 8], set: &[u8; 8], probed: __m256i) -> u8 {
     let four = |words: &[u64; 4], set: &[u8; 4]| {
-        // SAFETY: the AVX load reads the 32 bytes of four words, and `loadu` needs no alignment.
+        // SAFETY: The AVX load reads the 32 bytes of four words, and `loadu` needs no alignment.
         let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
         let probed = _mm256_permutevar8x32_epi32(probed, _mm256_srli_epi64::<61>(words));
-        // The index in the high half of each lane is 0, whose entry is ignored.
+        // Keeps the byte that the rotation selected. In the high half of each lane, the index was 0.
         let probed = _mm256_and_si256(probed, _mm256_set1_epi64x(0xff));
         let set = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(i32::from_le_bytes(*set)));
         let missing = _mm256_andnot_si256(set, probed);
@@ -191,16 +192,16 @@ fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> [__m256i; 2] {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn bits(word: u64, row: &Row) -> [__m256i; 2] {
-    // A shift by 64 or more returns zero, so the counts are masked to six bits first.
+    // Masked to six bits, because a shift by 64 or more returns zero.
     let [low, high] = positions(word).map(|positions| _mm256_and_si256(positions, _mm256_set1_epi64x(63)));
     let halves = row.0.as_ptr().cast::<__m256i>();
     const { assert!(size_of::<Row>() == 8 * LANES) };
-    // SAFETY: the AVX loads read 32 bytes each of a row's 64, which are aligned to 64.
+    // SAFETY: The AVX loads read 32 bytes each of a row's 64, which are aligned to 64.
     let row = unsafe { [_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))] };
     [_mm256_sllv_epi64(row[0], low), _mm256_sllv_epi64(row[1], high)]
 }
 
-/// Each lane's position in its six lowest bits.
+/// Each lane's position, in the six lowest bits. The bits above them are not cleared.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn positions(word: u64) -> [__m256i; 2] {

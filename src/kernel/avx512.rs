@@ -1,6 +1,7 @@
-//! AVX-512: a block fills one register.
+//! The AVX-512 kernel, in which a block fills one register.
 //!
-//! Single lookups and inserts run this code only in builds for AVX-512. Elsewhere they are the assembly of `inlined`.
+//! Single lookups and inserts run this code only in builds for AVX-512. Other builds run the assembly of `inlined`
+//! instead.
 
 use core::arch::x86_64::*;
 
@@ -82,8 +83,8 @@ pub(super) fn fold_contains<'a>(
 
 /// The eight lanes from `first` on, wrapping around after the last.
 ///
-/// Loads only lanes that exist. A masked load past the end does not fault, but is twenty times slower if the next page
-/// is not in memory.
+/// Loads only lanes that exist. A masked load past the end would not fault, but it is twenty times slower if the next
+/// page is not in memory.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn short_block(lanes: &[Lane], first: usize) -> __m512i {
@@ -91,34 +92,34 @@ fn short_block(lanes: &[Lane], first: usize) -> __m512i {
     let start = lanes.as_ptr().cast::<i64>();
     if n_lanes >= LANES {
         let from = first.min(n_lanes - LANES);
-        // SAFETY: the AVX-512 loads read eight lanes each, from the first and from `from`, which is at most `n_lanes -
-        // 8`. `loadu` needs no alignment.
+        // SAFETY: The AVX-512 loads read eight lanes each, from lane 0 and from lane `from`, which is at most `n_lanes
+        // - 8`. `loadu` needs no alignment.
         let [begin, near] =
             unsafe { [_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(from).cast())] };
-        // If `first` is one of the last seven lanes, some indices are 8 or more, which select from `begin`, the first
-        // lanes.
+        // Indices of 8 and more, which occur if `first` is one of the last seven lanes, select from `begin`.
         let lane = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
         let lane = _mm512_add_epi64(lane, _mm512_set1_epi64((first - from) as i64));
         return _mm512_permutex2var_epi64(near, lane, begin);
     }
-    // SAFETY: the AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
+    // SAFETY: The AVX load reads the 32 bytes of eight `u32`, and `loadu` needs no alignment.
     let steps = unsafe { _mm256_loadu_si256(steps(n_lanes).as_ptr().cast()) };
     let lane = _mm512_add_epi64(_mm512_cvtepu32_epi64(steps), _mm512_set1_epi64(first as i64));
-    // Wraps around. An index past the last is too large by less than one round. For any other index the difference
-    // wraps to a huge number, so the unsigned minimum is in range.
+    // An index past the last lane wraps around, because it is less than one round too large. For an index in range, the
+    // subtraction gives a huge number, so the unsigned minimum keeps the index.
     let lane = _mm512_min_epu64(lane, _mm512_sub_epi64(lane, _mm512_set1_epi64(n_lanes as i64)));
     if n_lanes >= 4 {
-        // SAFETY: there are at least four lanes. The AVX loads read four each, the first and the last ones. `loadu`
-        // needs no alignment.
+        // SAFETY: There are at least four lanes. The AVX loads read the first four and the last four. `loadu` needs no
+        // alignment.
         let [begin, end] =
             unsafe { [_mm256_loadu_si256(start.cast()), _mm256_loadu_si256(start.add(n_lanes - 4).cast())] };
         let [begin, end] = [begin, end].map(|lanes| _mm512_castsi256_si512(lanes));
-        // Lanes from index 4 on are selected from `end`, whose first lane has index 8 there.
+        // Lanes from index 4 on come from `end`. The permutation numbers the lanes of `end` from 8 on, so these indices
+        // are shifted.
         let to_end = _mm512_set1_epi64((8 - (n_lanes - 4)) as i64);
         let is_of_end = _mm512_cmpge_epu64_mask(lane, _mm512_set1_epi64(4));
         _mm512_permutex2var_epi64(begin, _mm512_mask_add_epi64(lane, is_of_end, lane, to_end), end)
     } else {
-        // SAFETY: the AVX-512 gather reads 8 bytes at each of these lanes, whose indices are all below `n_lanes`.
+        // SAFETY: The AVX-512 gather reads 8 bytes at each of these lanes, whose indices are all below `n_lanes`.
         unsafe { _mm512_i64gather_epi64::<8>(lane, start) }
     }
 }
@@ -135,14 +136,14 @@ fn insert_mask(block: &mut Block, mask: __m512i) -> bool {
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn load(block: &Block) -> __m512i {
-    // SAFETY: the AVX-512 load reads a block's 64 bytes, and `loadu` needs no alignment.
+    // SAFETY: The AVX-512 load reads a block's 64 bytes, and `loadu` needs no alignment.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn store(block: &mut Block, bits: __m512i) {
-    // SAFETY: the AVX-512 store writes a mutably borrowed block's 64 bytes, and `storeu` needs no alignment.
+    // SAFETY: The AVX-512 store writes a mutably borrowed block's 64 bytes, and `storeu` needs no alignment.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), bits) }
 }
 
@@ -167,8 +168,8 @@ impl ProbedLanes {
     fn are_set(self, block: __m512i, hash: u64) -> bool {
         let word = first_word(hash);
         let missing = match self.second {
-            // Tests every lane, then ignores the lanes that are not probed, because a table of bytes costs less than
-            // rows.
+            // Tests every lane, then ignores the lanes that are not probed, because a table of bytes costs less than a
+            // table of rows.
             None => {
                 let first = bits(word, _mm512_set1_epi64(1));
                 _mm512_testn_epi64_mask(first, block) & self.first[rotation(word)]
@@ -179,8 +180,8 @@ impl ProbedLanes {
     }
 }
 
-/// The lanes that lack a bit, where the first word has a probe in every lane. One test for both words is faster than
-/// two.
+/// The lanes that lack a bit if k is above 8, so that the first word has a probe in every lane. One test for both words
+/// is faster than two.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {
@@ -189,11 +190,11 @@ fn both_words_missing(block: __m512i, first: u64, rows: &[Row; LANES]) -> u8 {
     _mm512_cmpneq_epi64_mask(_mm512_and_si512(block, mask), mask)
 }
 
-/// A bit for each key, whether no lane that its first word probes is `missing`.
+/// One bit per key, set if none of the lanes that its first word probes is `missing`.
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn answers(first_words: &[u64; 8], missing: &[u8; 8], probed: __m512i) -> u8 {
-    // SAFETY: the AVX-512 load reads the 64 bytes of eight words, and `loadu` needs no alignment.
+    // SAFETY: The AVX-512 load reads the 64 bytes of eight words, and `loadu` needs no alignment.
     let words = unsafe { _mm512_loadu_si512(first_words.as_ptr().cast()) };
     let probed = _mm512_permutexvar_epi64(_mm512_srli_epi64::<61>(words), probed);
     _mm512_testn_epi64_mask(widen(missing), probed)
@@ -214,7 +215,7 @@ fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn bits_of_row(word: u64, row: &Row) -> __m512i {
-    // SAFETY: the AVX-512 load reads a row's 64 bytes, which are aligned to 64.
+    // SAFETY: The AVX-512 load reads a row's 64 bytes, which are aligned to 64.
     bits(word, unsafe { _mm512_load_si512(row.0.as_ptr().cast()) })
 }
 
@@ -223,6 +224,6 @@ fn bits_of_row(word: u64, row: &Row) -> __m512i {
 #[target_feature(enable = "avx512f,bmi1,bmi2")]
 fn bits(word: u64, ones: __m512i) -> __m512i {
     let positions = _mm512_setr_epi64(13, 19, 25, 31, 37, 43, 49, 55);
-    // A rotate, unlike a shift, uses its count modulo 64.
+    // A rotation, unlike a shift, needs no mask, because it uses its count modulo 64.
     _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(word as i64), positions))
 }

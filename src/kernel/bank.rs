@@ -1,4 +1,4 @@
-//! The rows of a bank: lookups in them, and the transposition from blocks.
+//! Lookups in the rows of a bank, and the transposition of blocks to rows.
 //!
 //! Plain Rust, inlined into each kernel's functions, so that the compiler vectorizes it for the kernel's instructions.
 
@@ -14,14 +14,14 @@ pub(crate) const ROWS: usize = 512;
 
 /// Calls `with` with the k rows of a hash.
 ///
-/// Not an iterator, whose code has twice the instructions, so that a CPU begins fewer lookups while it waits for the
-/// rows of the first.
+/// Not an iterator, because its code has twice the instructions, so a CPU would begin fewer lookups while it waits for
+/// the rows of the first.
 #[inline(always)]
 fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     let first = first_word(hash);
     let rotation = rotation(first) as u64;
     let mut each = |word: u64, probes: u32| {
-        // The positions in the lanes, six bits each, rotated so that the first probe's is lowest.
+        // The positions in the lanes, six bits each, rotated so that the first probe's position is lowest.
         let positions = (word >> 13) & !(!0 << 48);
         let mut positions = positions >> (6 * rotation) | positions << (48 - 6 * rotation);
         let mut lane = rotation;
@@ -35,7 +35,7 @@ fn for_each_row(hash: u64, k: ProbeCount, mut with: impl FnMut(usize)) {
     each(second_word(first), k.get().saturating_sub(8));
 }
 
-/// ANDs the k rows of a hash in its region. Writes as many words as `found` has, at most a row's.
+/// ANDs the k rows of a hash in its region. Writes the first `found.len()` words of the result, at most a row's.
 #[inline(always)]
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     let (lines, last) = found.as_chunks_mut::<8>();
@@ -79,8 +79,8 @@ fn and<const BYTES: usize, const WORDS: usize>(
     assert!(offset + BYTES <= row_len, "a part of each row");
     let mut all = [!0; WORDS];
     for_each_row(hash, k, |row| {
-        // SAFETY: the region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row has
-        // `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
+        // SAFETY: The region has 512 rows of `row_len` bytes, `for_each_row` returns numbers below 512, and each row
+        // has `BYTES` bytes from `offset` on. An array of bytes needs no alignment.
         let part: &[u8; BYTES] = unsafe { &*region.as_ptr().add(row * row_len + offset).cast() };
         let mut words = [[0; 8]; WORDS];
         words.as_flattened_mut()[..BYTES].copy_from_slice(part);

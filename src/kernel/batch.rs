@@ -16,12 +16,13 @@ pub(super) const PAIR: usize = 2;
 /// Hashes per iteration of a loop that writes a bitmap.
 pub(super) const WORD: usize = 64;
 
-/// Lookups of a batch, which write the answers.
+/// The lookups of a batch. Running them writes the answers.
 pub(super) trait Lookups: Sized {
     fn run(self, blocks: BlockSlice<'_>, contains: impl Fn(&Block, u64) -> bool);
 
-    /// [`run`](Self::run), or for bitmaps three steps: the first words of the hashes, the `test` of each, and the
-    /// `answers` from eight words and tests at a time. The first and the last step use vectors of keys.
+    /// Like [`run`](Self::run), but answers for bitmaps come from three steps over 64 hashes. The first step computes
+    /// the first words, the second calls `test` for each, and the third calls `answers` with eight words and tests at a
+    /// time. The first and the last step use vectors of keys.
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     fn run_in_steps(
@@ -120,7 +121,7 @@ impl<const LINES: usize, F: FnMut(u64)> Inserts<'_, LINES, F> {
     /// `insert` returns whether it changed the block.
     #[inline(always)]
     pub(super) fn run(self, mut blocks: BlockSliceMut<'_>, insert: impl Fn(&mut Block, u64) -> bool) {
-        // Taken apart, because LLVM optimises the loop less if its groups stay a part of `self`.
+        // Destructured, because LLVM optimises the loop less if the groups stay a part of `self`.
         let Self { hashes: groups, mut on_unchanged } = self;
         for (hashes, later) in groups.iter() {
             (0..PAIR).for_each(|i| groups.prefetch(later[i]));

@@ -1,6 +1,6 @@
 //! A choice that is made once and then read.
 //!
-//! `tests/loom.rs` compiles this file a second time, with loom's atomics, and tries every interleaving of threads.
+//! `tests/loom.rs` compiles this file once more, with loom's atomics, and tries every interleaving of threads.
 #![forbid(unsafe_code)]
 
 use super::sync::{AtomicU8, Ordering};

@@ -8,9 +8,10 @@
 //! wide.
 //!
 //! All constants are in one static, whose address is an operand. The address of a `sym` operand would be relative to
-//! the code, and such code cannot be linked into a shared library that exports the symbol.
+//! the code instead, and such code cannot be linked into a shared library that exports the symbol.
 //!
-//! A piece is what `in_block!`, or for several filters `in_blocks!`, adds to the lines that it is given:
+//! `in_block!` makes a piece for one filter and `in_blocks!` for four. Each adds its own first lines to the lines that
+//! it is given. In these lines, the operands hold:
 //!
 //! | operand | holds |
 //! |---|---|
@@ -29,10 +30,12 @@ use super::{avx2, avx512};
 use crate::blocks::{Block, LANES};
 use crate::mask::ProbeCount;
 
-/// Whether the assembly is used. Miri has none, so there the vector instructions are called.
+/// Whether the AVX-512 assembly is used. Not under miri, which cannot run assembly, so it calls the vector instructions
+/// of `avx512`.
 pub(super) const AVX512: bool = !cfg!(miri);
-/// Like `AVX512`, but not on Windows, where a function must preserve `xmm6` to `xmm15`. The assembly declares all of
-/// them because of `vzeroupper`, so a function that inlines it would save and restore ten registers with any kernel.
+/// Whether the AVX2 assembly is used. Not on Windows either, where a function must preserve `xmm6` to `xmm15`. The
+/// assembly declares all of them because of `vzeroupper`, so a function that inlines it would save and restore ten
+/// registers, whichever kernel it runs.
 pub(super) const AVX2: bool = !cfg!(any(miri, windows));
 
 /// The constants for one number of probes, in three cache lines.
@@ -71,31 +74,32 @@ static CONSTANTS: [Constants; LANES] = {
     all
 };
 
-// What the assembly accesses. It reads fields of one `Constants`, of which it indexes `probed` and `ignored` by the
-// rotation, three bits, or one of eight `Row`s of 64 bytes, by the rotation too. It reads the 64 bytes of block number
-// (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1; inserts write the same 64 bytes.
-// No access to a block needs alignment. It declares every register that it changes: `tests` below fail otherwise.
+// What the assembly accesses. It reads fields of one `Constants`, and one of eight `Row`s of 64 bytes. The rotation,
+// which has three bits, is the index of the row and of the entry of `probed` or `ignored`. It reads the 64 bytes of
+// block number (hash × n_blocks) >> 64, which is below n_blocks for every hash when n_blocks ≥ 1. Inserts write the
+// same 64 bytes. No access to a block needs alignment. It declares every register that it changes, because otherwise
+// `tests` below would fail.
 //
 // Lookups beside inserts of other threads. In Rust's memory model, a lookup stands for eight relaxed loads, one for
-// each lane, as `shared::load` has them. The CPU may split the load of a vector, even within a lane, but the answer is
-// one that relaxed loads may give: as bits are only ever set, a bit that was seen is in the lane's newest value, and
-// one that was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in
-// both.
+// each lane, as in `shared::load`. The CPU may split the load of a vector, even within a lane, but the answer is still
+// one that relaxed loads may give, because bits are only ever set. A bit that was seen is in the lane's newest value. A
+// bit that was not seen is missing in the oldest value that a load may return. A key whose insert happened before is in
+// both values.
 //
-// Lookups are not `pure`: of two with the same hash, only the second may find the key. With `pure`, the compiler could
-// move the lookup out of a loop that waits for another thread's key, which would then never end.
+// Lookups are not `pure`. Of two lookups with the same hash, only the second may find the key. With `pure`, the
+// compiler could move a lookup out of a loop that waits for a key of a different thread, so the loop would never end.
 
 /// Lines that several pieces have.
 #[rustfmt::skip]
 macro_rules! lines {
-    // `{answer}` = the second word, of the first in `rdx`.
+    // `{answer}` = the second word, made from the first word in `rdx`.
     (second_word) => {
         "mov {answer}, rdx
         shr {answer}, 32
         xor {answer}, rdx
         imul {answer}, [{constants} + {factors} + 8]"
     };
-    // Registers `$low` and `$high` = the positions of the bits in lanes 0 to 3 and 4 to 7, by `$word`. `$and` is
+    // Registers `$low` and `$high` = the positions of the bits of `$word` in lanes 0 to 3 and 4 to 7. `$and` is
     // `vpand`, or `vpandn` for 63 minus each position.
     (positions $low:literal, $high:literal, $word:literal, $and:literal) => {
         concat!(
@@ -107,8 +111,8 @@ macro_rules! lines {
             ", $and, " ymm", $low, ", ymm", $low, ", [{constants} + {six_bits}]"
         )
     };
-    // `zmm16` = the mask of the first word, or of both.
-    (first_mask_avx512) => {
+    // `zmm16` = the mask of the first word, for k up to 8.
+    (first_mask avx512) => {
         "vpbroadcastq zmm16, rdx
         vpsrlvq zmm16, zmm16, [{constants} + {positions}]
         shr rdx, 55
@@ -116,7 +120,8 @@ macro_rules! lines {
         vmovdqa64 zmm17, [{rows} + rdx]
         vprolvq zmm16, zmm17, zmm16"
     };
-    (mask_avx512) => {
+    // `zmm16` = the mask of both words, for k above 8.
+    (mask avx512) => {
         concat!(
             "vpbroadcastq zmm16, rdx
             vpsrlvq zmm16, zmm16, [{constants} + {positions}]
@@ -132,8 +137,8 @@ macro_rules! lines {
             vporq zmm16, zmm16, zmm17"
         )
     };
-    // `ymm0` and `ymm1` = the same.
-    (first_mask_avx2) => {
+    // `ymm0` and `ymm1` = the mask of the first word, for k up to 8.
+    (first_mask avx2) => {
         concat!(
             lines!(positions "0", "1", "rdx", "vpand"), "
             shr rdx, 55
@@ -144,7 +149,8 @@ macro_rules! lines {
             vpsllvq ymm1, ymm3, ymm1"
         )
     };
-    (mask_avx2) => {
+    // `ymm0` and `ymm1` = the mask of both words, for k above 8.
+    (mask avx2) => {
         concat!(
             lines!(positions "0", "1", "rdx", "vpand"), "
             vpbroadcastq ymm2, [{constants} + {ones}]
@@ -163,7 +169,7 @@ macro_rules! lines {
         )
     };
     // Sets the bits of `zmm16`. `{answer}` = whether one of them was clear.
-    (insert_avx512) => {
+    (insert avx512) => {
         "vmovdqu64 zmm17, [{blocks} + {block}]
         vporq zmm16, zmm17, zmm16
         vmovdqu64 [{blocks} + {block}], zmm16
@@ -171,7 +177,7 @@ macro_rules! lines {
         kmovw {answer:e}, k1"
     };
     // Sets the bits of `ymm0` and `ymm1`. `{answer}` = whether one of them was clear.
-    (insert_avx2) => {
+    (insert avx2) => {
         "vmovdqu ymm2, [{blocks} + {block}]
         vmovdqu ymm3, [{blocks} + {block} + 32]
         vpor ymm4, ymm2, ymm0
@@ -185,15 +191,15 @@ macro_rules! lines {
         vptest ymm0, ymm0
         setne {answer:l}"
     };
-    // `{answer}` = a bit for each block, the last one's lowest, whether all bits of the mask are set. It is in the
-    // carry flag before `adc`.
-    (test_avx512) => {
+    // `{answer}` = one bit for each of four blocks, the last one's lowest, set if the block has all bits of the mask.
+    // Each test leaves its bit in the carry flag, and `adc` appends it.
+    (test avx512) => {
         concat!(
             "xor {answer:e}, {answer:e}",
-            lines!(test_avx512 "a"), lines!(test_avx512 "b"), lines!(test_avx512 "c"), lines!(test_avx512 "d")
+            lines!(test avx512 "a"), lines!(test avx512 "b"), lines!(test avx512 "c"), lines!(test avx512 "d")
         )
     };
-    (test_avx512 $block:literal) => {
+    (test avx512 $block:literal) => {
         concat!("
             vpandq zmm17, zmm16, [{", $block, "}]
             vpcmpeqd k1, zmm17, zmm16
@@ -201,16 +207,16 @@ macro_rules! lines {
             adc {answer:e}, {answer:e}"
         )
     };
-    (test_avx2) => {
+    (test avx2) => {
         concat!("
             vpcmpeqd ymm2, ymm2, ymm2
             vpxor ymm0, ymm0, ymm2
             vpxor ymm1, ymm1, ymm2
             xor {answer:e}, {answer:e}",
-            lines!(test_avx2 "a"), lines!(test_avx2 "b"), lines!(test_avx2 "c"), lines!(test_avx2 "d")
+            lines!(test avx2 "a"), lines!(test avx2 "b"), lines!(test avx2 "c"), lines!(test avx2 "d")
         )
     };
-    (test_avx2 $block:literal) => {
+    (test avx2 $block:literal) => {
         concat!("
             vpor ymm3, ymm0, [{", $block, "}]
             vpor ymm4, ymm1, [{", $block, "} + 32]
@@ -223,7 +229,7 @@ macro_rules! lines {
 
 /// `asm!` of the `$line`s. Declares the registers of the kernel `$isa`, and returns `{answer}`.
 macro_rules! piece {
-    // Older instructions cannot use registers 16 to 31, so no `vzeroupper` is needed after them.
+    // Uses only registers 16 to 31, which older instructions cannot use, so it needs no `vzeroupper`.
     (avx512, $arguments:tt, [$($line:expr),*], $($operand:tt)*) => {
         piece!(
             $arguments, [$($line),*],
@@ -231,7 +237,7 @@ macro_rules! piece {
             $($operand)*
         )
     };
-    // All registers, because `vzeroupper` clears their upper halves, which the code around the assembly may use.
+    // Declares all registers, because `vzeroupper` clears their upper halves, which the code around it may use.
     (avx2, $arguments:tt, [$($line:expr),*], $($operand:tt)*) => {
         piece!(
             $arguments, [$($line,)* "vzeroupper"],
@@ -258,7 +264,7 @@ macro_rules! piece {
     }};
 }
 
-/// A piece that first computes the first word and finds the block.
+/// A piece for one filter, which first computes the first word and finds the block.
 macro_rules! in_block {
     ($isa:tt, ($blocks:expr, $hash:expr, $constants:expr), [$($line:expr),*], $($operand:tt)*) => {{
         let (blocks, n_blocks) = $blocks;
@@ -278,7 +284,7 @@ macro_rules! in_block {
     }};
 }
 
-/// A piece that first computes the first word, for the blocks at four addresses.
+/// A piece for the blocks of a hash in four filters, which first computes the first word.
 macro_rules! in_blocks {
     ($isa:tt, ($blocks:expr, $hash:expr), [$($line:expr),*], $($operand:tt)*) => {{
         let [a, b, c, d] = $blocks;
@@ -294,7 +300,7 @@ macro_rules! in_blocks {
     }};
 }
 
-/// Returns whether all probes are set.
+/// Returns whether all probes of the hash are set in its block.
 ///
 /// # Safety
 ///
@@ -302,10 +308,10 @@ macro_rules! in_blocks {
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Rotates each lane's bit to the lowest place. To rotate a 1 to the bit instead, the test would read the block by
-    // an index, and Intel's cores split such an instruction in two.
+    // Rotates each lane's bit to the lowest place. If it rotated a 1 to the bit instead, the test would read the block
+    // from an indexed address, and Intel's cores split such an instruction in two.
     let missing = match PerWord::of(&ROWS, k).second {
-        // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+        // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         None => unsafe {
             in_block!(
                 avx512,
@@ -325,7 +331,7 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                 options(readonly, nostack)
             )
         },
-        // SAFETY: as above.
+        // SAFETY: As above.
         Some(rows) => unsafe {
             in_block!(
                 avx512,
@@ -341,8 +347,8 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
                     "vprorvq zmm17, zmm17, zmm18",
                     "shr rdx, 55",
                     "and edx, -64",
-                    // The first word has a probe in every lane, so clear there, or clear here in a lane that has a
-                    // second.
+                    // Sets the bits of lanes with a clear probe. Every lane has a probe of the first word, but only
+                    // lanes with a 1 in the row have one of the second word.
                     "vpternlogq zmm16, zmm17, [{rows} + rdx], 0x2f",
                     "vptestmq k1, zmm16, [{constants} + {ones}]{{1to8}}",
                     "kmovw {answer:e}, k1"
@@ -356,7 +362,7 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
     missing == 0
 }
 
-/// Returns whether all probes are set.
+/// Returns whether all probes of the hash are set in its block.
 ///
 /// # Safety
 ///
@@ -364,11 +370,11 @@ pub(super) unsafe fn contains_avx512(blocks: (*const Block, usize), hash: u64, k
 /// threads may set bits in them.
 #[inline(always)]
 pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: ProbeCount) -> bool {
-    // Shifts each lane's bit to its sign, by 63 minus its position, and collects the signs. `set` has a bit for each
-    // lane whose probe is set, or that is not probed.
+    // Shifts each lane's bit to the sign, by 63 minus its position, and collects the signs. Then `set` has a bit for
+    // each lane whose probe is set, and for each lane that is not probed.
     let PerWord { first, second } = PerWord::of(&CONSTANTS, k);
     let set = match second {
-        // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+        // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
         None => unsafe {
             in_block!(
                 avx2,
@@ -388,7 +394,7 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
                 options(readonly, nostack)
             )
         },
-        // SAFETY: as above.
+        // SAFETY: As above.
         Some(second) => unsafe {
             in_block!(
                 avx2,
@@ -417,11 +423,60 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
             )
         },
     };
-    // Not `==`, for which a loop that counts needs two more instructions.
+    // Not `==`, with which a loop that counts hits needs two more instructions.
     set >= 0xff
 }
 
-/// Sets all probes. Returns whether one of them was clear.
+/// Sets all probes of the hash in its block, by the kernel `$isa`. Returns whether one of them was clear.
+macro_rules! insert {
+    ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
+        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        let changed = match second {
+            None => in_block!(
+                $isa,
+                ($blocks, $hash, &CONSTANTS[0]),
+                [lines!(first_mask $isa), lines!(insert $isa)],
+                rows = in(reg) first,
+                options(nostack)
+            ),
+            Some(second) => in_block!(
+                $isa,
+                ($blocks, $hash, &CONSTANTS[0]),
+                [lines!(mask $isa), lines!(insert $isa)],
+                ones = const offset_of!(Constants, ones),
+                rows = in(reg) second,
+                options(nostack)
+            ),
+        };
+        changed != 0
+    }};
+}
+
+/// Which of four blocks have all bits of a hash, by the kernel `$isa`. One bit for each, the last one's lowest.
+macro_rules! contains_each {
+    ($isa:tt, $blocks:expr, $hash:expr, $k:expr) => {{
+        let PerWord { first, second } = PerWord::of(&ROWS, $k);
+        match second {
+            None => in_blocks!(
+                $isa,
+                ($blocks, $hash),
+                [lines!(first_mask $isa), lines!(test $isa)],
+                rows = in(reg) first,
+                options(readonly, nostack)
+            ),
+            Some(second) => in_blocks!(
+                $isa,
+                ($blocks, $hash),
+                [lines!(mask $isa), lines!(test $isa)],
+                ones = const offset_of!(Constants, ones),
+                rows = in(reg) second,
+                options(readonly, nostack)
+            ),
+        }
+    }};
+}
+
+/// `insert!` for AVX-512.
 ///
 /// # Safety
 ///
@@ -429,34 +484,11 @@ pub(super) unsafe fn contains_avx2(blocks: (*const Block, usize), hash: u64, k: 
 /// nothing else accesses.
 #[inline(always)]
 pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    let changed = match second {
-        // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_block!(
-                avx512,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(first_mask_avx512), lines!(insert_avx512)],
-                rows = in(reg) first,
-                options(nostack)
-            )
-        },
-        // SAFETY: as above.
-        Some(second) => unsafe {
-            in_block!(
-                avx512,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(mask_avx512), lines!(insert_avx512)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(nostack)
-            )
-        },
-    };
-    changed != 0
+    // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+    unsafe { insert!(avx512, blocks, hash, k) }
 }
 
-/// Sets all probes. Returns whether one of them was clear.
+/// `insert!` for AVX2.
 ///
 /// # Safety
 ///
@@ -464,101 +496,34 @@ pub(super) unsafe fn insert_avx512(blocks: (*mut Block, usize), hash: u64, k: Pr
 /// nothing else accesses.
 #[inline(always)]
 pub(super) unsafe fn insert_avx2(blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> bool {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    let changed = match second {
-        // SAFETY: the caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_block!(
-                avx2,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(first_mask_avx2), lines!(insert_avx2)],
-                rows = in(reg) first,
-                options(nostack)
-            )
-        },
-        // SAFETY: as above.
-        Some(second) => unsafe {
-            in_block!(
-                avx2,
-                (blocks, hash, &CONSTANTS[0]),
-                [lines!(mask_avx2), lines!(insert_avx2)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(nostack)
-            )
-        },
-    };
-    changed != 0
+    // SAFETY: The caller guarantees the CPU and the blocks. "What the assembly accesses" above has the rest.
+    unsafe { insert!(avx2, blocks, hash, k) }
 }
 
-/// Which of four blocks have all bits of a hash, a bit for each, the last one's lowest.
+/// `contains_each!` for AVX-512.
 ///
 /// # Safety
 ///
 /// The CPU must have avx512f and bmi2.
 #[inline(always)]
 pub(super) unsafe fn contains_each_avx512(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    match second {
-        // SAFETY: the caller guarantees the CPU. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_blocks!(
-                avx512,
-                (blocks, hash),
-                [lines!(first_mask_avx512), lines!(test_avx512)],
-                rows = in(reg) first,
-                options(readonly, nostack)
-            )
-        },
-        // SAFETY: as above.
-        Some(second) => unsafe {
-            in_blocks!(
-                avx512,
-                (blocks, hash),
-                [lines!(mask_avx512), lines!(test_avx512)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(readonly, nostack)
-            )
-        },
-    }
+    // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
+    unsafe { contains_each!(avx512, blocks, hash, k) }
 }
 
-/// Which of four blocks have all bits of a hash, a bit for each, the last one's lowest.
+/// `contains_each!` for AVX2.
 ///
 /// # Safety
 ///
 /// The CPU must have avx2 and bmi2.
 #[inline(always)]
 pub(super) unsafe fn contains_each_avx2(blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
-    let PerWord { first, second } = PerWord::of(&ROWS, k);
-    match second {
-        // SAFETY: the caller guarantees the CPU. "What the assembly accesses" above has the rest.
-        None => unsafe {
-            in_blocks!(
-                avx2,
-                (blocks, hash),
-                [lines!(first_mask_avx2), lines!(test_avx2)],
-                rows = in(reg) first,
-                options(readonly, nostack)
-            )
-        },
-        // SAFETY: as above.
-        Some(second) => unsafe {
-            in_blocks!(
-                avx2,
-                (blocks, hash),
-                [lines!(mask_avx2), lines!(test_avx2)],
-                ones = const offset_of!(Constants, ones),
-                rows = in(reg) second,
-                options(readonly, nostack)
-            )
-        },
-    }
+    // SAFETY: The caller guarantees the CPU. "What the assembly accesses" above has the rest.
+    unsafe { contains_each!(avx2, blocks, hash, k) }
 }
 
-/// The assembly must declare every register that it changes, because otherwise values of the code around it are
-/// silently wrong. A test fails if one `out("…") _` is missing.
+/// The assembly must declare every register that it changes, because otherwise values of the code around it would be
+/// silently wrong. These tests fail if one `out("…") _` is missing.
 #[cfg(all(test, feature = "std", not(miri)))]
 mod tests {
     use alloc::vec::Vec;
@@ -571,8 +536,9 @@ mod tests {
     use crate::mask::block_index;
 
     /// Makes a function that inserts and looks up while all vector registers, and all mask registers that an operand
-    /// can name, hold values. Returns the answers and the values. The empty assembly has all registers as operands, so
-    /// the compiler moves a value out of its register and back only if the assembly in between declares the register.
+    /// can name, hold values. It returns the answers and the values. The empty assembly has all registers as operands,
+    /// so the compiler moves a value out of its register and back only if the assembly in between declares the
+    /// register.
     macro_rules! with_values_in_registers {
         (
             $name:ident, $features:literal, $numbers:ty, $vector:ty, $vectors:literal, $masks:literal,
@@ -586,31 +552,31 @@ mod tests {
                 vectors: [$numbers; $vectors],
                 masks: [u16; $masks],
             ) -> ([bool; 2], u64, [$numbers; $vectors], [u16; $masks]) {
-                // SAFETY: both types have the same size and no invalid values.
+                // SAFETY: Both types have the same size and no invalid values.
                 let [$(mut $v),*] = unsafe { transmute::<[$numbers; $vectors], [$vector; $vectors]>(vectors) };
                 let [$(mut $m),*] = masks;
-                // SAFETY: it has no instructions.
+                // SAFETY: It has no instructions.
                 unsafe { asm!("", $(inout($register) $v,)* $(inout($mask_register) $m,)*) };
                 let is_new =
-                    // SAFETY: the tests below ask for the CPU's features, and nothing else accesses their blocks.
+                    // SAFETY: The tests below ask for the CPU's features, and nothing else accesses their blocks.
                     unsafe { if AVX512 { insert_avx512(blocks, hash, k) } else { insert_avx2(blocks, hash, k) } };
-                // SAFETY: as above.
+                // SAFETY: As above.
                 unsafe { asm!("", $(inout($register) $v,)* $(inout($mask_register) $m,)*) };
                 let blocks = (blocks.0.cast_const(), blocks.1);
                 let is_found =
-                    // SAFETY: as above.
+                    // SAFETY: As above.
                     unsafe { if AVX512 { contains_avx512(blocks, hash, k) } else { contains_avx2(blocks, hash, k) } };
-                // SAFETY: as above.
+                // SAFETY: As above.
                 unsafe { asm!("", $(inout($register) $v,)* $(inout($mask_register) $m,)*) };
-                // SAFETY: the index is below the number of blocks.
+                // SAFETY: The index is below the number of blocks.
                 let block = unsafe { &*blocks.0.add(block_index(hash, blocks.1)) };
                 let blocks = [block, &[0; 64], block, &[0; 64]];
                 let found =
-                    // SAFETY: as above.
+                    // SAFETY: As above.
                     unsafe { if AVX512 { contains_each_avx512(blocks, hash, k) } else { contains_each_avx2(blocks, hash, k) } };
-                // SAFETY: as above.
+                // SAFETY: As above.
                 unsafe { asm!("", $(inout($register) $v,)* $(inout($mask_register) $m,)*) };
-                // SAFETY: as above.
+                // SAFETY: As above.
                 let vectors = unsafe { transmute::<[$vector; $vectors], [$numbers; $vectors]>([$($v),*]) };
                 ([is_new, is_found], found, vectors, [$($m),*])
             }
@@ -637,7 +603,7 @@ mod tests {
         []
     }
 
-    /// Calls `each` with filters of either k, of which each has its own assembly.
+    /// Calls `each` with filters of k = 6 and k = 16, because k up to 8 and k above 8 have different assembly.
     fn each_filter(mut each: impl FnMut((*mut Block, usize), u64, ProbeCount)) {
         for k in [6, 16] {
             // As many blocks as an `AtomicBloomFilter` passes, and more.
@@ -652,13 +618,14 @@ mod tests {
         }
     }
 
-    /// LLVM moves a `pure` lookup out of a loop that waits for another thread's key, but not in every build.
+    /// LLVM moves a `pure` lookup out of a loop that waits for a key of a different thread, but not in every build, so
+    /// this test reads the options instead.
     #[test]
     fn no_lookup_is_pure() {
         let (code, _) = include_str!("inlined.rs").split_once("mod tests").unwrap();
         let options: Vec<_> = code.split("options(").skip(1).map(|rest| rest.split(')').next()).collect();
         let (lookup, insert) = (Some("readonly, nostack"), Some("nostack"));
-        assert_eq!(options, [[lookup; 4], [insert; 4], [lookup; 4]].concat());
+        assert_eq!(options, [lookup, lookup, lookup, lookup, insert, insert, lookup, lookup]);
     }
 
     #[test]
@@ -670,7 +637,7 @@ mod tests {
         let masks = array::from_fn(|i| mix(i as u64) as u16);
         for kernel in [in_avx512_code::<true>, in_avx512_code::<false>] {
             each_filter(|blocks, hash, k| {
-                // SAFETY: the CPU has AVX-512 and BMI2, and so AVX2.
+                // SAFETY: The CPU has AVX-512 and BMI2, and so AVX2.
                 let kept = unsafe { kernel(blocks, hash, k, vectors, masks) };
                 assert_eq!(kept, ([true; 2], 0b1010, vectors, masks), "k = {}", k.get());
             });
@@ -684,7 +651,7 @@ mod tests {
         }
         let vectors = array::from_fn(|i| array::from_fn(|j| mix((4 * i + j) as u64)));
         each_filter(|blocks, hash, k| {
-            // SAFETY: the CPU has AVX2 and BMI2.
+            // SAFETY: The CPU has AVX2 and BMI2.
             let kept = unsafe { in_avx2_code::<false>(blocks, hash, k, vectors, []) };
             assert_eq!(kept, ([true; 2], 0b1010, vectors, []), "k = {}", k.get());
         });

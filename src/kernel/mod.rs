@@ -1,9 +1,9 @@
-//! The kernels: one implementation of inserts and lookups for each instruction set, their list, and the choice of one.
+//! The list of kernels, which each implement inserts and lookups for one instruction set, and the choice of one.
 //!
 //! Each kernel is a file with the same six functions in the same order. All kernels set and test the bits that
 //! [`mask`](crate::mask) defines.
 //!
-//! x86-64 kernels are compiled only where the target has SSE2: bare-metal targets (`x86_64-unknown-none`,
+//! x86-64 kernels are compiled only where the target has SSE2, because bare-metal targets (`x86_64-unknown-none`,
 //! `x86_64-unknown-uefi`) do without vector registers, and the compiler cannot compile a function for AVX2 there.
 
 use core::fmt;
@@ -56,15 +56,18 @@ pub(crate) use prefetch::{LARGE_BLOCKS, prefetch, with_later};
 ///
 /// # The environment
 ///
-/// The variable `BLOOMLINE_KERNEL` excludes the kernels that are faster than the one that it names, in the whole
-/// process: `BLOOMLINE_KERNEL=avx2`, say, where AVX-512 must not be used. The names are `avx512`, `avx2`, `sse4.1`,
-/// `neon`, `portable` and `reference`. If the CPU lacks the kernel, the next one in this list that it has takes its place.
-/// The variable is read once, when a kernel is first needed. Unset or empty, it excludes nothing. If it names no kernel,
-/// lookups run on `portable`, the fastest kernel that is safe on every CPU, and with the feature `log` a warning says so.
-/// Without the feature `std` it is not read.
+/// The variable `BLOOMLINE_KERNEL` excludes all kernels that are faster than the one that it names, in the whole
+/// process. For example, `BLOOMLINE_KERNEL=avx2` avoids AVX-512. The names are, fastest first, `avx512`, `avx2`,
+/// `sse4.1`, `neon`, `portable` and `reference`. If the CPU lacks the named kernel, filters use the next one in this
+/// list that it has.
+///
+/// The variable is read once, when a kernel is first needed, and only with the feature `std`. Unset or empty, it
+/// excludes nothing. If it names no kernel, filters use `portable`, the fastest kernel that is safe on every CPU, and
+/// with the feature `log` a warning says so.
 ///
 /// It does not exclude instructions that the build's target features include, because the compiler may use them
-/// anywhere, in the kernels too. A build with `target-cpu=native` on a CPU with AVX-512 runs only on such CPUs.
+/// anywhere, in the kernels too. For example, a build with `target-cpu=native` on a CPU with AVX-512 runs only on such
+/// CPUs.
 ///
 /// # Examples
 ///
@@ -84,7 +87,7 @@ macro_rules! kernels {
             $($(#[$target])* $id,)*
         }
 
-        /// The kernels of all targets, so that `BLOOMLINE_KERNEL` means the same everywhere.
+        /// The kernels of all targets, fastest first, so that `BLOOMLINE_KERNEL` means the same everywhere.
         const NAMES: &[&str] = &[$($name),*];
 
         impl KernelId {
@@ -97,15 +100,15 @@ macro_rules! kernels {
                 }
             }
 
-            /// Returns whether the CPU can run it.
+            /// Returns whether the CPU can run the kernel.
             fn is_supported(self) -> bool {
                 match self {
                     $($(#[$target])* Self::$id => $is_supported,)*
                 }
             }
 
-            /// Returns whether this is the fastest kernel that the build's target features include, so that the compiler
-            /// inlines it anywhere.
+            /// Returns whether this is the fastest kernel that the build's target features include. The compiler can
+            /// inline it anywhere.
             #[inline]
             fn is_compiled_in(self) -> bool {
                 match self {
@@ -120,10 +123,10 @@ macro_rules! kernels {
                 match $d kernel.0 {
                     $(
                         $(#[$target])*
-                        // Some kernels, and functions, need no feature.
+                        // Some kernels, and some functions, need no feature.
                         #[allow(unused_unsafe)]
-                        // SAFETY: `KernelId::is_supported` found the features that the file's functions enable on this
-                        // CPU before a `Kernel` of this id was made.
+                        // SAFETY: Before a `Kernel` of this id was made, `KernelId::is_supported` found that this CPU
+                        // has the features that the file's functions enable.
                         KernelId::$id => unsafe { $module::$d function($d($d argument),*) },
                     )*
                 }
@@ -132,23 +135,25 @@ macro_rules! kernels {
     };
 }
 
-// Fastest first. Portable code is faster than the reference even on SSE2, which cannot shift each lane by its own count.
+// Fastest first. `portable` is faster than `reference` even on SSE2, which cannot shift each lane by its own count.
 kernels! {
     $
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx512, avx512, "avx512", detect::has_avx512(), cfg!(target_feature = "avx512f");
+    Avx512, avx512, "avx512", detect::has!("avx512f", "bmi1", "bmi2"), cfg!(target_feature = "avx512f");
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Avx2, avx2, "avx2", detect::has_avx2(), cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
+    Avx2, avx2, "avx2", detect::has!("avx2", "bmi1", "bmi2"),
+        cfg!(all(target_feature = "avx2", not(target_feature = "avx512f")));
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    Sse41, sse41, "sse4.1", detect::has_sse41(), cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
+    Sse41, sse41, "sse4.1", detect::has!("sse4.1"),
+        cfg!(all(target_feature = "sse4.1", not(target_feature = "avx2")));
     #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
     Neon, neon, "neon", true, true;
     Portable, portable, "portable", true, Self::ALL.len() == 2;
     Reference, reference, "reference", true, false;
 }
 
-/// Whether the kernel that is compiled in looks up by code of the compiler. In a loop, AVX2's takes up to 1.25 times as
-/// long as the assembly.
+/// Whether a kernel that is compiled in looks up by compiled code, not by the assembly of `inlined`. In a loop,
+/// compiled code for AVX2 runs up to 1.25 times as long as the assembly.
 const COMPILED_LOOKUPS: bool = cfg!(any(
     miri,
     windows,
@@ -165,25 +170,26 @@ impl KernelId {
     }
 }
 
-/// The index in [`KernelId::ALL`] of the fastest kernel of this CPU that the environment allows, once it is requested.
+/// The choice of [`KernelId::fastest`], once it is requested.
 static ACTIVE: Choice = Choice(AtomicU8::new(choice::UNMADE));
 
 impl Kernel {
-    /// The kernels that this CPU can run, fastest first, except those that the [environment](Self#the-environment)
-    /// excludes: for tests and benchmarks.
+    /// The kernels that this CPU can run and the [environment](Self#the-environment) allows, fastest first. For tests
+    /// and benchmarks.
     #[doc(hidden)]
     pub fn available() -> impl Iterator<Item = Self> {
         let allowed = &KernelId::ALL[Self::active().0 as usize..];
         allowed.iter().copied().filter(|id| id.is_supported()).map(Self)
     }
 
-    /// The fastest available kernel, which filters use by default. Detected once per process.
+    /// The kernel that filters use, the fastest that this CPU can run and the [environment](Self#the-environment)
+    /// allows. Detected once per process.
     #[inline]
     pub fn active() -> Self {
         Self(ACTIVE.get(KernelId::ALL, KernelId::fastest))
     }
 
-    /// The kernel's name.
+    /// The kernel's name, as [`BLOOMLINE_KERNEL`](Self#the-environment) has it.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
@@ -209,12 +215,13 @@ impl Kernel {
             return dispatch!(self, insert(blocks.block_of(hash), hash, k));
         }
         let all = (blocks.as_mut_slice().as_mut_ptr(), blocks.as_slice().as_slice().len());
-        // SAFETY: the blocks are borrowed, at least one.
+        // SAFETY: The blocks are mutably borrowed, and at least one.
         let changed = unsafe { self.insert_inlined(all, hash, k) };
         changed.unwrap_or_else(|| Self::insert_by_call(blocks.block_of(hash), hash, k, self))
     }
 
-    /// What the kernel's inline assembly answers after the insert, or `None` if it has none.
+    /// Inserts by the kernel's inline assembly, and returns whether any bit was clear. Returns `None` if the kernel has
+    /// no assembly, and then changes nothing.
     ///
     /// # Safety
     ///
@@ -223,17 +230,18 @@ impl Kernel {
     #[allow(unused_variables, reason = "only x86-64 has assembly")]
     unsafe fn insert_inlined(self, blocks: (*mut Block, usize), hash: u64, k: ProbeCount) -> Option<bool> {
         match self.0 {
-            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
+            // SAFETY: As in `dispatch!`, and the caller guarantees the blocks.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::insert_avx512(blocks, hash, k) }),
-            // SAFETY: as above.
+            // SAFETY: As above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::insert_avx2(blocks, hash, k) }),
             _ => None,
         }
     }
 
-    /// Out of line. The kernel is the last argument, so that the others are passed on in the same registers.
+    /// Not inlined. The kernel is the last argument, so that the arguments before it are passed on in the same
+    /// registers.
     #[inline(never)]
     fn insert_by_call(block: &mut Block, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         dispatch!(kernel, insert(block, hash, k))
@@ -246,12 +254,12 @@ impl Kernel {
             return dispatch!(self, contains(blocks.block_of(hash), hash, k));
         }
         let all = (blocks.as_slice().as_ptr(), blocks.as_slice().len());
-        // SAFETY: the blocks are borrowed, at least one.
+        // SAFETY: The blocks are borrowed, and at least one.
         let answer = unsafe { self.contains_inlined(all, hash, k) };
         answer.unwrap_or_else(|| Self::contains_by_call(blocks.block_of(hash), hash, k, self))
     }
 
-    /// What the kernel's inline assembly answers, or `None` if it has none.
+    /// Looks up by the kernel's inline assembly. Returns `None` if the kernel has no assembly.
     ///
     /// # Safety
     ///
@@ -265,10 +273,10 @@ impl Kernel {
         k: ProbeCount,
     ) -> Option<bool> {
         match self.0 {
-            // SAFETY: as in `dispatch!`, and the caller guarantees the blocks.
+            // SAFETY: As in `dispatch!`, and the caller guarantees the blocks.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx512 if inlined::AVX512 => Some(unsafe { inlined::contains_avx512(blocks, hash, k) }),
-            // SAFETY: as above.
+            // SAFETY: As above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx2 if inlined::AVX2 => Some(unsafe { inlined::contains_avx2(blocks, hash, k) }),
             _ => None,
@@ -285,22 +293,22 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn contains_short(lanes: ShortLanes<'_>, hash: u64, k: ProbeCount, kernel: Self) -> bool {
         match kernel.0 {
-            // SAFETY: as in `dispatch!`.
+            // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             KernelId::Avx512 => unsafe { avx512::contains_short(lanes, hash, k) },
-            // SAFETY: as in `dispatch!`.
+            // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             KernelId::Avx2 => unsafe { avx2::contains_short(lanes, hash, k) },
-            // Copies the lanes into a block, and waits until the copy can be loaded as a vector, but needs no code per
-            // kernel.
+            // Copies the lanes into a block. This is slower, because the CPU waits until it can load the copy as a
+            // vector, but it needs no code per kernel.
             _ => dispatch!(kernel, contains(&lanes.block_of(hash), hash, k)),
         }
     }
 
     /// Returns whether any of the filters [`contains`](Self::contains) the hash.
-    // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit costs
-    // more in branch mispredictions than it saves in cache lines, except where the filters are far larger than the
-    // caches, where both are equally fast. Separate lookups, each with a mask of its own, are twice as slow.
+    // Probes all filters, even after a hit. Which filter has a key is practically random, so stopping at a hit would
+    // cost more in branch mispredictions than it saves in cache lines. Only if the filters are far larger than the
+    // caches are both equally fast. Separate lookups, each with a mask of its own, are twice as slow.
     #[inline(always)]
     pub(crate) fn contains_any<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
@@ -311,8 +319,8 @@ impl Kernel {
         Self::fold_contains(filters, hash, k, kernel, |hits, contains| hits + u64::from(contains)) != 0
     }
 
-    /// Which of at most 64 filters [`contain`](Self::contains) the hash: a bit for each, of which the lowest is the last
-    /// filter's.
+    /// Which of at most 64 filters [`contain`](Self::contains) the hash, one bit each. The last filter's bit is the
+    /// lowest.
     #[inline(always)]
     pub(crate) fn which_contain<'a>(
         filters: impl Iterator<Item = BlockSlice<'a>>,
@@ -332,28 +340,29 @@ impl Kernel {
         add: impl Fn(u64, bool) -> u64,
     ) -> u64 {
         match kernel.0 {
-            // SAFETY: as in `dispatch!`.
+            // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             KernelId::Avx512 => unsafe { avx512::fold_contains(filters, hash, k, add) },
-            // SAFETY: as in `dispatch!`.
+            // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             KernelId::Avx2 => unsafe { avx2::fold_contains(filters, hash, k, add) },
-            // The kernels without such a function.
             _ => filters.fold(0, move |found, blocks| {
                 add(found, dispatch!(kernel, contains(blocks.block_of(hash), hash, k)))
             }),
         }
     }
 
-    /// Which of four blocks have all bits of `hash`, with one mask. A bit for each, the last one's lowest.
-    // A function that keeps the mask in registers for many blocks takes 1.5 times as long for four, because it is called.
+    /// Which of four blocks have all bits of `hash`, one bit each. The last block's bit is the lowest. The mask is made
+    /// only once.
+    // A function that keeps the mask in registers for many blocks runs 1.5 times as long for four, because it is
+    // called.
     #[inline(always)]
     pub(crate) fn contains_each(self, blocks: [&Block; 4], hash: u64, k: ProbeCount) -> u64 {
         match self.0 {
-            // SAFETY: as in `dispatch!`.
+            // SAFETY: As in `dispatch!`.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx512 if inlined::AVX512 => unsafe { inlined::contains_each_avx512(blocks, hash, k) },
-            // SAFETY: as above.
+            // SAFETY: As above.
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2", target_pointer_width = "64"))]
             KernelId::Avx2 if inlined::AVX2 => unsafe { inlined::contains_each_avx2(blocks, hash, k) },
             _ => {
@@ -363,7 +372,7 @@ impl Kernel {
         }
     }
 
-    /// Like `insert_by_call`. The blocks are in registers too.
+    /// Like `insert_by_call`. The blocks are separate arguments, so that they are in registers too.
     #[inline(never)]
     fn contains_each_by_call(
         a: &Block,
@@ -379,16 +388,17 @@ impl Kernel {
     }
 
     /// [`contains`](Self::contains) in a block that other threads may change at the same time. Reads each lane by a
-    /// relaxed load, or by assembly that stands for these loads, as `inlined` explains.
+    /// relaxed load, or all lanes by assembly that stands for these loads, as `inlined` explains.
     #[cfg(target_has_atomic = "64")]
     #[inline]
     pub(crate) fn contains_shared(self, block: &SharedBlock, hash: u64, k: ProbeCount) -> bool {
-        // SAFETY: the block is borrowed.
+        // SAFETY: The block is borrowed.
         let answer = unsafe { self.contains_inlined((block.as_ptr().cast(), 1), hash, k) };
         answer.unwrap_or_else(|| Self::contains_by_call(&bytemuck::cast(shared::load(block)), hash, k, self))
     }
 
-    /// Finds the slots of a bank that possibly have the hash, in its region, for as many words as `found` has.
+    /// Sets bit `s % 64` of `found[s / 64]` if slot s of a bank possibly has the hash, whose region is given. Finds as
+    /// many slots as `found` has bits.
     #[inline]
     pub(crate) fn find(self, region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
         dispatch!(self, find(region, hash, k, found));
@@ -416,10 +426,8 @@ impl Kernel {
             let on_unchanged = &mut on_unchanged;
             dispatch!(self, insert_batch(blocks.reborrow(), k, Inserts { hashes, on_unchanged }));
         }
-        dispatch!(
-            self,
-            insert_batch(blocks.reborrow(), k, Inserts { hashes: late, on_unchanged: &mut on_unchanged })
-        );
+        let late = Inserts { hashes: late, on_unchanged: &mut on_unchanged };
+        dispatch!(self, insert_batch(blocks.reborrow(), k, late));
         for &hash in odd {
             if !self.insert(blocks.reborrow(), hash, k) {
                 on_unchanged(hash);
@@ -447,8 +455,8 @@ impl Kernel {
         }
     }
 
-    /// [`contains_batch`](Self::contains_batch) with a bit for each hash, the first in the lowest bit of the first byte.
-    /// `found` has a byte for each eight hashes, and one for the rest.
+    /// [`contains_batch`](Self::contains_batch) into a bitmap, in which bit `i % 8` of byte `i / 8` is of hash i.
+    /// `found` has ⌈hashes / 8⌉ bytes.
     pub(crate) fn contains_bitmap(
         self,
         blocks: BlockSlice<'_>,

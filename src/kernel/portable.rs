@@ -1,7 +1,7 @@
 //! The kernel of wasm and of all other CPUs without a kernel of their own, such as x86-64 without SSE4.1.
 //!
-//! It uses `wide`, which chooses instructions at compile time. NEON and SSE4.1 use its inserts and its lookups in
-//! banks.
+//! It uses `wide`, which chooses instructions at compile time. The kernels for NEON and SSE4.1 use its inserts, its
+//! lookups in banks and its transposition.
 #![forbid(unsafe_code)]
 
 use wide::u64x8;
@@ -56,14 +56,14 @@ fn contains_mask(block: &Block, mask: u64x8) -> bool {
     !any(!u64x8::new(lanes(block)) & mask)
 }
 
-/// Returns whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves and its `any`
+/// Returns whether any bit is set. ORs the lanes, because `wide`'s `==` branches between its halves, and its `any`
 /// accepts only masks.
 #[inline]
 fn any(lanes: u64x8) -> bool {
     lanes.to_array().into_iter().fold(0, |all, lane| all | lane) != 0
 }
 
-// Not by `PerWord::each`, with which inserts of k > 8 are slower.
+// Not by `PerWord::each`, because inserts with k above 8 would be slower.
 #[inline]
 fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
     let first = first_word(hash);
@@ -77,12 +77,13 @@ fn mask(hash: u64, rows: PerWord<[Row; LANES]>) -> u64x8 {
 /// One bit in each lane of the row that holds a one.
 #[inline]
 fn bits(word: u64, row: &Row) -> u64x8 {
-    // WebAssembly has no shifts by lane. `wide` shifts in loops, which are not unrolled in a build for size.
+    // WebAssembly cannot shift each lane by its own count. `wide` shifts in loops instead, which are not unrolled in a
+    // build for size.
     if cfg!(target_arch = "wasm32") {
         let lane = |i: usize| row.0[i] << ((word >> POSITIONS[i]) & 63);
         return u64x8::new([lane(0), lane(1), lane(2), lane(3), lane(4), lane(5), lane(6), lane(7)]);
     }
     let positions = u64x8::splat(word) >> u64x8::new(POSITIONS);
-    // `wide` uses shift counts modulo 64.
+    // No mask, because `wide` uses shift counts modulo 64.
     u64x8::new(row.0) << positions
 }

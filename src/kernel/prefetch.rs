@@ -1,4 +1,4 @@
-//! Prefetching of cache lines, for one key and ahead of a loop over many.
+//! Prefetches of cache lines, for one key and ahead of a loop over many keys.
 #![cfg_attr(
     not(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64")),
     forbid(unsafe_code)
@@ -7,8 +7,8 @@
 use crate::blocks::{Block, BlockSlice};
 use crate::mask::block_index;
 
-/// Whether [`prefetch_line`] does anything, as on aarch64 and on x86-64 with SSE. Elsewhere each loop is compiled once
-/// instead of three times, because WebAssembly is loaded before it runs.
+/// Whether [`prefetch_line`] does anything. Without prefetches, each batch loop is compiled once instead of three
+/// times, which matters to WebAssembly, because its code is loaded before it runs.
 const PREFETCHES: bool =
     cfg!(any(all(target_arch = "x86_64", target_feature = "sse"), target_arch = "aarch64"));
 
@@ -16,12 +16,12 @@ const PREFETCHES: bool =
 #[inline]
 pub(super) fn prefetch_line(byte: *const u8) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse"))]
-    // SAFETY: a prefetch is a hint: it reads nothing and cannot fault. The target has SSE.
+    // SAFETY: A prefetch is a hint, so it reads nothing and cannot fault. The target has SSE.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(byte.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch is a hint: it reads nothing, writes no register and no flag, and cannot fault.
+    // SAFETY: A prefetch is a hint, so it reads nothing, writes no register and no flag, and cannot fault.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{}]", in(reg) byte, options(nostack, readonly, preserves_flags));
     }
@@ -29,7 +29,8 @@ pub(super) fn prefetch_line(byte: *const u8) {
     let _ = byte;
 }
 
-/// Starts loading a block, with both lines if it may straddle two, as blocks read in place may.
+/// Starts loading a block. With `STRADDLE`, loads the lines of its first and its last byte, because a block that is
+/// read in place may straddle two.
 #[inline]
 pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     let first = block.cast::<u8>();
@@ -39,31 +40,31 @@ pub(crate) fn prefetch<const STRADDLE: bool>(block: *const Block) {
     }
 }
 
-/// Each hash, and the hash whose lines to prefetch before that. In filters with several lines per key, distances from
-/// 16 to 128 perform alike.
+/// Each hash, and the later hash whose lines to prefetch before the hash is looked up. For filters with several lines
+/// per key, where distances from 16 to 128 perform alike.
 #[inline]
 pub(crate) fn with_later(hashes: &[u64]) -> impl Iterator<Item = (u64, Option<u64>)> {
     const AHEAD: usize = 16;
     hashes.iter().enumerate().map(|(i, &hash)| (hash, hashes.get(i + AHEAD).copied()))
 }
 
-/// Returns whether each block straddles two cache lines, as blocks read in place may.
+/// Returns whether every block straddles two cache lines, as blocks that are read in place may. `false` without
+/// prefetches.
 #[inline]
 pub(super) fn straddle(blocks: BlockSlice<'_>) -> bool {
     PREFETCHES && !blocks.as_slice().as_ptr().addr().is_multiple_of(size_of::<Block>())
 }
 
 /// Batches prefetch in filters of this size (512 KiB) or more, which the caches close to a core may not hold. At 2 MiB
-/// that still costs a little, at 8 MiB it helps.
+/// prefetching still costs a little, but at 8 MiB it helps.
 pub(crate) const LARGE_BLOCKS: usize = (512 << 10) / size_of::<Block>();
 
-/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores lose
-/// with 128, probably because their first TLB, of 64 or 96 pages, no longer holds the pages of the first lines at their
-/// turn.
+/// How many keys ahead a batch prefetches. Zen 5 needs more than 64 to hide the latency of memory. Intel's cores are
+/// slower with 128, probably because their first TLB, of 64 or 96 pages, has dropped a key's page by the key's turn.
 const DISTANCE: usize = 96;
 
-/// Hashes in groups. An iteration of a batch loop looks up or inserts the hashes of one, and prefetches `LINES` lines
-/// for each hash of the group [`DISTANCE`] hashes later.
+/// Hashes in groups of N. An iteration of a batch loop looks up or inserts the hashes of one group, and prefetches
+/// `LINES` lines for each of the N hashes that are [`DISTANCE`] later.
 pub(super) struct Groups<'a, const LINES: usize, const N: usize> {
     hashes: &'a [[u64; N]],
     later: &'a [[u64; N]],
@@ -93,7 +94,8 @@ impl<'a, const LINES: usize, const N: usize> Groups<'a, LINES, N> {
     }
 }
 
-/// The hashes in two parts. A loop over the first prefetches the blocks of later hashes.
+/// The hashes in two parts. A loop over the first part, if there is one, prefetches the blocks of the hashes that are
+/// [`DISTANCE`] later. This function prefetches the blocks of the first [`DISTANCE`] hashes.
 #[inline]
 pub(super) fn split<'a, const LINES: usize, const N: usize>(
     blocks: BlockSlice<'_>,

@@ -1,4 +1,4 @@
-//! The definition itself as a kernel. Tests compare the other kernels with it.
+//! The definition of [`mask`](crate::mask) itself as a kernel. Tests compare all kernels with it.
 #![forbid(unsafe_code)]
 
 use super::bank::{ROWS, Square};
@@ -39,7 +39,7 @@ pub(super) fn contains_batch(blocks: BlockSlice<'_>, k: ProbeCount, batch: impl 
 
 pub(super) fn find(region: &[u8], hash: u64, k: ProbeCount, found: &mut [u64]) {
     found.fill(!0);
-    // Without slots, rows have no bytes.
+    // `max`, because the rows of a bank without slots have no bytes.
     for (row, bytes) in region.chunks((region.len() / ROWS).max(1)).enumerate() {
         if mask(hash, k)[row / 64] >> (row % 64) & 1 == 1 {
             for slot in 0..64 * found.len() {

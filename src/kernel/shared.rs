@@ -9,11 +9,11 @@ use super::sync::{AtomicU64, Ordering};
 /// Sets the bits in each lane that `bits` lists. Returns whether this thread saw any of them clear, and writes nothing
 /// otherwise, because a write removes the line from the caches of all other cores.
 ///
-/// If a bit is missing, writes to every lane. A branch on each lane waits for the cache line, cannot be predicted, and
-/// keeps the next inserts waiting, which costs far more in large filters than the writes do in small ones. Reading the
-/// line by the kernels' assembly is slower still. Does not use the old value that `fetch_or` returns, since x86 would
-/// need a retry loop for it. No ordering with other memory is needed, because bits are only ever set, and a thread that
-/// must see them has synchronised by other means.
+/// If a bit is missing, writes to every listed lane. A branch for each lane would wait for the cache line, could not be
+/// predicted, and would keep the next inserts waiting, which costs far more in large filters than the writes do in
+/// small ones. Reading the line by the kernels' assembly is slower still. Does not use the old value that `fetch_or`
+/// returns, because x86 would need a retry loop for it. No ordering with other memory is needed, because bits are only
+/// ever set, and a thread that must see them has synchronised by other means.
 #[inline]
 pub(super) fn insert(lanes: &[AtomicU64; 8], bits: impl Iterator<Item = (usize, u64)> + Clone) -> bool {
     let missing =

@@ -1,4 +1,4 @@
-//! The atomics of `choice` and `shared`, which tests replace with their own.
+//! The atomics of `choice` and `shared`. Tests that compile these two files replace this file with their own atomics.
 #![forbid(unsafe_code)]
 
 #[cfg(target_has_atomic = "64")]

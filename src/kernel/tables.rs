@@ -1,4 +1,5 @@
-//! What several kernels share, the words of a hash and tables that select lanes. A table of one kernel is in its file.
+//! The words of a hash, and tables that select lanes, for several kernels. A table of one kernel is in the kernel's
+//! file.
 #![forbid(unsafe_code)]
 
 use crate::blocks::LANES;
@@ -16,7 +17,7 @@ pub(super) fn first_word(hash: u64) -> u64 {
     hash.wrapping_mul(FIRST)
 }
 
-/// The word that contains the positions of the probes after the eighth.
+/// The word that contains the positions of the probes after the eighth, made from the first word.
 #[inline(always)]
 pub(super) fn second_word(first: u64) -> u64 {
     (first ^ (first >> 32)).wrapping_mul(SECOND)
@@ -42,8 +43,8 @@ impl<E> PerWord<E> {
     #[inline(always)]
     pub(super) fn of(table: &'static [E; LANES], k: ProbeCount) -> Self {
         let k = k.get() as usize;
-        // k is 1 to 16. For k up to 8 the remainder changes nothing, above 8 it subtracts 8. Either way the compiler
-        // omits the bounds check.
+        // k is 1 to 16. The remainder subtracts 8 from k above 8 and changes no smaller k, and it lets the compiler
+        // omit the bounds checks.
         if k <= LANES {
             Self { first: &table[(k - 1) % LANES], second: None }
         } else {
@@ -87,15 +88,15 @@ pub(super) const fn lane_bits(order: [usize; LANES]) -> Table<u8> {
     table
 }
 
-/// An operand with a value for each lane, in a cache line of its own.
+/// A value for each lane, in a cache line of its own.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Row(pub(super) [u64; LANES]);
 
-/// 1 in the lanes that are probed, 0 in the others.
+/// 1 in the lanes that are probed, 0 in all other lanes.
 ///
-/// Shifting the row instead of a constant 1 selects the lanes for the cost of one load, without a compare or a mask
-/// register. Of the table's 4 KiB, a filter touches the 512 bytes of its own k.
+/// A kernel shifts the row instead of a constant 1, which selects the lanes for the cost of one load, without a compare
+/// or a mask register. Of the table's 4 KiB, a filter touches only the 512 bytes for its k.
 pub(super) static ROWS: Table<Row> = {
     let mut rows = [[Row([0; LANES]); LANES]; LANES];
     let mut entry = 0;
@@ -111,7 +112,7 @@ pub(super) static ROWS: Table<Row> = {
     rows
 };
 
-/// The distance from the first lane of a short filter's block to each of its eight lanes, modulo `n_lanes`.
+/// The distances from the first lane of a short filter's block to each of its eight lanes, modulo `n_lanes`.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline]
 pub(super) fn steps(n_lanes: usize) -> &'static [u32; LANES] {

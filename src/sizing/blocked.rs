@@ -15,9 +15,9 @@ use crate::math::{ceil, exp_of_minus, minus_ln_of_one_less};
 
 const BLOCK_BITS: f64 = 512.0;
 
-/// Entry i is the bits per key from which k = i + 2 has a lower FPR than k = i + 1. A ninth probe needs the second word,
-/// with which a lookup in cache takes 1.3 to 1.6 times as long. It has a lower FPR from 13.756 on, but saves 1% of the
-/// bits only from 15.910 on.
+/// Entry i is the bits per key from which k = i + 2 has a lower FPR than k = i + 1. The ninth probe is an exception,
+/// because it needs the second word, with which a lookup in cache runs 1.3 to 1.6 times as long. It has a lower FPR
+/// from 13.756 on, but it saves 1% of the bits only from 15.910 on.
 const ONE_MORE_PROBE: [f64; 15] = [
     2.093, 3.598, 5.086, 6.601, 8.316, 10.207, 12.231, 15.91, 16.088, 18.644, 21.384, 24.321, 27.828, 31.969,
     36.723,
@@ -77,7 +77,7 @@ impl Sizing {
     ///
     /// # Errors
     ///
-    /// If `fpr` is not between [`MIN_FPR`] and 1, or the filter is larger than the address space.
+    /// If `fpr` is below [`MIN_FPR`] or not below 1, or the filter is larger than the address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64) -> Result<Self, BuildError> {
         Self::for_bits_per_key(expected_keys, bits_per_key(fpr)?)
     }
@@ -104,10 +104,10 @@ impl Sizing {
     /// This size with the number of blocks rounded up to one with many divisors, so that the filter can be
     /// [folded](crate::BloomFilter::fold). Adds at most 1%, or one block. k stays.
     ///
-    /// Use it if the number of keys is a guess, or if filters of different sizes are to be united, because the computed
-    /// number of blocks is often a prime or has only large factors. The number returned is even. From 1,100 blocks
-    /// (70 kB) on it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks (4.6 MB) on of
-    /// 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
+    /// Use it if the number of keys is a guess, or if you want to unite filters of different sizes. Otherwise the
+    /// computed number of blocks is often a prime, or has only large factors. The number returned is even. From 1,100
+    /// blocks (70 kB) on, it is a multiple of 12, from 11,900 blocks (762 kB) on of 120, and from 71,900 blocks
+    /// (4.6 MB) on of 720. [`BloomFilter::with_fpr`](crate::BloomFilter::with_fpr) uses it.
     ///
     /// # Examples
     ///
@@ -130,8 +130,8 @@ impl Sizing {
         Self { n_blocks: self.n_blocks.next_multiple_of(step).min(MAX_BLOCKS), ..self }
     }
 
-    /// The memory of the filter, 64 bytes for each block. Its compact form is at most one byte longer, its standalone
-    /// form 64 bytes.
+    /// The memory of the filter in bytes, 64 for each block. Its compact bytes are at most one byte longer, and its
+    /// standalone bytes at most 64.
     ///
     /// For few keys, [`FilterBuilder::finish_compact`](crate::FilterBuilder::finish_compact) writes fewer bytes.
     pub fn byte_len(self) -> usize {
@@ -140,7 +140,8 @@ impl Sizing {
 
     /// The false-positive rate of this filter once it holds `keys` distinct keys, by the exact model.
     ///
-    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`] rounding errors of 1e-12 are larger than the rate.
+    /// Costs as much as [`fpr`](fpr()). Above [`MAX_BITS_PER_KEY`] bits per key, rounding errors of 1e-12 are larger
+    /// than the rate.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
         model(self.n_blocks as f64 * BLOCK_BITS / keys.max(1) as f64, self.k)
@@ -164,8 +165,8 @@ pub(crate) fn lanes_for(keys: usize, bits_per_key: f64) -> (usize, ProbeCount) {
 
 /// The false-positive rate at `bits_per_key` with `k` probes, by the exact model.
 ///
-/// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one in a million from an FPR of 1e-5
-/// up. Runs for microseconds at k = 6, and up to twice as long for each further probe. Does not allocate.
+/// The rounding error is up to one part in 5,000 at the lowest FPRs, and less than one part in a million for an FPR of
+/// 1e-5 and above. Runs for microseconds at k = 6, and up to twice as long for each further probe. Does not allocate.
 ///
 /// # Errors
 ///
@@ -182,10 +183,10 @@ pub fn fpr(bits_per_key: f64, k: u32) -> Result<f64, BuildError> {
     Ok(model(checked_bits_per_key(bits_per_key)?, ProbeCount::new(k)?))
 }
 
-/// The k with the lowest false-positive rate at `bits_per_key`, 1 to 16. From 13.76 to 15.91 bits, where 9 would save
-/// less than 1% of the bits, it is 8, because lookups with 9 take up to 1.6 times as long.
+/// The k with the lowest false-positive rate at `bits_per_key`, 1 to 16. There is one exception. From 13.76 to 15.91
+/// bits per key it is 8, because 9 would save less than 1% of the bits, but lookups would run up to 1.6 times as long.
 ///
-/// It is less than the textbook's 0.69 × bits per key, because blocks fill unevenly.
+/// The best k is less than the textbook's 0.69 × bits per key, because blocks fill unevenly.
 ///
 /// # Errors
 ///
@@ -194,24 +195,24 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
     Ok(best_probe_count(checked_bits_per_key(bits_per_key)?).get())
 }
 
-/// The bits per key at which the best k reaches a false-positive rate of `fpr`.
+/// The fewest bits per key at which the best k reaches a false-positive rate of `fpr`, to one part in a million.
 ///
-/// Evaluates the model twenty to fifty times, which is far less than a millisecond for an FPR of 1%, and a few
+/// Evaluates the model twenty to fifty times, which costs far less than a millisecond for an FPR of 1%, and a few
 /// milliseconds for the lowest FPR. Does not allocate.
 ///
 /// # Errors
 ///
-/// If `fpr` is not between [`MIN_FPR`] and 1.
+/// If `fpr` is below [`MIN_FPR`] or not below 1.
 pub fn bits_per_key(fpr: f64) -> Result<f64, BuildError> {
     let fpr = checked_fpr(fpr, MIN_FPR)?;
     Ok(least_bits_per_key(fpr, |bits| model(bits, best_probe_count(bits))))
 }
 
-/// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which is [`lowest_fpr`] to 1/2. Never
-/// fewer than by the model, and at most 0.15% more.
+/// The bits per key at which `k` probes reach a false-positive rate of `fpr`, which must be [`lowest_fpr`] to 1/2.
+/// Never fewer than by the model, and at most 0.15% more.
 ///
-/// A scalable filter asks during an insert. So this evaluates the model only three or four times, by the secant method
-/// over logarithms, in which the rate for a given k is almost a line.
+/// A scalable filter calls this during an insert. So it evaluates the model only three or four times, by the secant
+/// method over logarithms, in which the rate for a given k is almost a line.
 pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
     let probes = f64::from(k.get());
     // Start from below. A standard filter, where fpr = (1 − e^(−k/bits))^k, needs fewer bits, and its rate falls
@@ -222,7 +223,7 @@ pub(crate) fn bits_per_key_of(fpr: f64, k: ProbeCount) -> f64 {
     let mut bits = (probes / probes_per_bit).min(MAX_BITS_PER_KEY);
     let mut rate = model(bits, k);
     while rate > fpr && bits < MAX_BITS_PER_KEY {
-        // Aims 0.1% below `fpr`, because a rate just above would take one more step.
+        // Aims 0.1% below `fpr`, because a rate just above it would cost one more step.
         let missing = minus_ln_of_one_less(1.0 - fpr / rate) + 0.001;
         let more = (bits / exp_of_minus(missing / slope)).min(MAX_BITS_PER_KEY);
         let of_more = model(more, k);
@@ -252,9 +253,10 @@ fn probes_in_lanes(k: ProbeCount) -> [usize; LANES] {
 /// the number of keys in a block.
 ///
 /// Computed by inclusion and exclusion over the probes that find their bit clear. After N probes in a lane, a given bit
-/// is clear with probability (63/64)^N, and two given bits are with (62/64)^N. The keys of each rotation are a Poisson
-/// process of their own. So the mean of the product of z^N over the lanes of a term is e^(λ·(c − 1)), where λ is the
-/// mean number of keys per block and c is what one key contributes to the product, averaged over rotations.
+/// is clear with probability (63/64)^N, and two given bits are both clear with probability (62/64)^N. The keys of each
+/// rotation are a Poisson process of their own. So the mean of the product of z^N over the lanes of a term is
+/// e^(λ·(c − 1)), where λ is the mean number of keys per block and c is what one key contributes to the product,
+/// averaged over rotations.
 fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     // Blocks are full long before the limit. Without it, this would be infinite for bits per key near 0.
     let keys_per_block = (BLOCK_BITS / bits_per_key).min(1e6);
@@ -277,7 +279,7 @@ fn model(bits_per_key: f64, k: ProbeCount) -> f64 {
     for term in 0..terms {
         let (mut coefficient, mut one_key, mut choices) = (1.0, [1.0; LANES], term);
         for (summands, probes) in summands.iter().zip(probes) {
-            // The compiler knows the divisors, because divisions by `1 + probes` would be half of the time.
+            // Constant divisors, because divisions by `1 + probes` would cost half of the time.
             let choice;
             (choices, choice) = match probes {
                 0 => (choices, 0),

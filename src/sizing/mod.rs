@@ -1,5 +1,5 @@
-//! Filter sizes: bits per key, k and the false-positive rate (FPR), for 512-bit blocks, for several modules of them, and
-//! for standard filters.
+//! How large a filter must be for a false-positive rate (FPR), with bits per key and k, for filters of 512-bit blocks,
+//! of several modules, and for standard filters.
 //!
 //! # How large a filter is
 //!
@@ -12,14 +12,15 @@
 //! | 1 million | 1.24 MB | 1.97 MB | 2.76 MB |
 //! | 1 billion | 1.24 GB | 1.97 GB | 2.76 GB |
 //!
-//! A standard filter, whose probes go to any of its bits, takes 9.59, 14.38 and 19.17 bits per key, but up to one cache
-//! miss per probe. The difference is the price of one cache line per lookup.
+//! A standard filter, whose probes go to any of its bits, needs only 9.59, 14.38 and 19.17 bits per key, but a lookup
+//! costs up to one cache miss per probe. So the difference is the price of one cache line per lookup.
 //!
 //! # Modules
 //!
-//! A [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs fewer bits than one filter of blocks, the fewer
-//! the lower the rate. A lookup of a present key reads one cache line of each module. A lookup of an absent key reads
-//! another line only if the modules before have the key by mistake:
+//! A [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs fewer bits than one filter of blocks, and saves
+//! more at lower rates. A lookup of a present key reads one cache line of each module. A lookup of an absent key mostly
+//! reads only one line, because it reads the line of a further module only if all modules before it have the key by
+//! mistake:
 //!
 //! | FPR | bits per key in 1, 2, 3, 4 modules | in a standard filter | lines of an absent key | of a present key |
 //! |---|---|---|---|---|
@@ -28,13 +29,13 @@
 //! | 0.01% | 22.09, 19.87, **19.54**, 19.43 | 19.17 | 1, 1.01, 1.05, 1.11 | 1, 2, 3, 4 |
 //! | 10⁻⁶ | 39.01, 31.45, 29.80, **29.32** | 28.76 | 1, 1.00, 1.01, 1.03 | 1, 2, 3, 4 |
 //!
-//! [`ModularSizing::for_fpr`] chooses the bold ones, where one more module would save less than 1% of the bits, unless
-//! you allow it fewer modules. At rates of 3% and more, one module is enough.
+//! [`ModularSizing::for_fpr`] chooses the bold ones, because one more module would save less than 1% of the bits,
+//! unless you allow it fewer modules. At rates of 3% and more, one module is enough.
 //!
-//! You may find "18 MB for a billion URLs at 1%" quoted. It is wrong, because no filter of that FPR takes less than
+//! You may find "18 MB for a billion URLs at 1%" quoted. This is wrong, because no filter of that FPR has less than
 //! log2(100) = 6.6 bits per key, which is 830 MB for a billion keys.
 //!
-//! The other way round, these bits per key give this FPR:
+//! If you know the bits per key instead, these give this FPR:
 //!
 //! | bits per key | best k | FPR |
 //! |---|---|---|
@@ -56,14 +57,16 @@
 //!
 //! # The model
 //!
-//! The textbook formula (1 − e^(−k/b))^k, with b bits per key, is for standard filters. With blocks, some get more keys
-//! than others, which raises the FPR: at 16 bits per key, the true FPR is twice the textbook's. The model used here is
-//! exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits per key
-//! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block each key
-//! uses the lanes of its [mask](crate::format). Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic
-//! computes the same sizes. 32-bit x86 without SSE2 does not have it, so targets such as `i586-unknown-linux-gnu`
-//! compute with the x87 unit's 80 bits, and may choose one block or one probe more or less. Filters of a given size
-//! have the same bits there too, and are read everywhere. To unite filters across such targets, give both the same
+//! The textbook formula (1 − e^(−k/b))^k, with b bits per key, is for standard filters. Some blocks get more keys than
+//! the average, which raises the FPR. For example, at 16 bits per key the true FPR is twice the textbook's. The model
+//! used here is exact for random hashes. The number of keys per block is Poisson-distributed with a mean of 512 ÷ bits
+//! per key (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), and within a block
+//! each key uses the lanes of its [mask](crate::format).
+//!
+//! Only basic arithmetic is used, so every CPU with IEEE 754 arithmetic computes the same sizes. However, 32-bit x86
+//! without SSE2 does not have it, so targets such as `i586-unknown-linux-gnu` compute with the x87 unit's 80 bits, and
+//! may choose one block or one probe more or less. Filters of a given size have the same bits there too, and are read
+//! everywhere. To unite filters across such targets, give both the same
 //! [number of blocks and k](crate::BloomFilter::with_blocks).
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Sizes and false-positive rates of modular filters: the model of blocks, once for each module.
+//! Sizes and false-positive rates of modular filters, by the model of blocks, once for each module.
 #![forbid(unsafe_code)]
 
 use super::blocked::{Sizing, best_k, fpr};
@@ -9,32 +9,35 @@ use crate::blocks::MAX_BLOCKS;
 use crate::error::BuildError;
 use crate::math::power;
 
-/// The most modules of a size that is computed. A fifth would save less than 1% of the bits, down to a rate of 10⁻⁷.
+/// The most modules of a size that is computed. A fifth module would save less than 1% of the bits, down to a rate of
+/// 10⁻⁷.
 pub const MAX_MODULES: usize = 4;
 
 /// The most modules that the format has room for.
 pub(crate) const MOST_MODULES: usize = 16;
 
-/// The false-positive rate at and below which [`FilterPolicy`](crate::sstable::FilterPolicy) and
-/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) use two modules, and so does the command line: 0.1%.
-/// Above it, modules save less than 7% of the bits, and a present key costs another cache line all the same.
+/// At this false-positive rate, 0.1%, and below, [`FilterPolicy`](crate::sstable::FilterPolicy),
+/// [`ScalableBloomFilter`](crate::variants::ScalableBloomFilter) and the command line use two modules. Above it, two
+/// modules save less than 7% of the bits, but a present key still costs one more cache line.
 pub const MODULAR_FPR: f64 = 0.001;
 
-/// The bits per key of one module at this rate. Computing them would take longer than making a policy.
+/// The bits per key of one module at this rate. A constant, because computing it would run longer than making a policy.
 pub(crate) const MODULAR_BITS: f64 = 15.724_606;
 
-/// The number of modules there. A third would save at most 6% more, and cost each present key another cache line.
+/// The number of modules there. A third module would save at most 6% more, and cost each present key one more cache
+/// line.
 pub(crate) const MODULES: usize = 2;
 
-/// The lowest false-positive rates of one to four modules: what [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY) gives.
+/// The lowest false-positive rates of one to four modules, which are the rates at
+/// [`MAX_BITS_PER_KEY`](super::MAX_BITS_PER_KEY).
 const LOWEST: [f64; MAX_MODULES] = [1.263e-8, 3.05e-11, 2.142e-12, 5.432e-13];
 
-/// What a module more must save of the bits, or of the keys that the same bits hold, because a present key then costs
-/// another cache line.
+/// The share of the bits that one more module may need at most, because it costs each present key one more cache line.
+/// Likewise for keys, the share of the keys that the same bits may hold with one module less.
 const LEFT: f64 = 0.99;
 
-/// The size of a [`ModularBloomFilter`](crate::variants::ModularBloomFilter): its number of modules, and the blocks and
-/// the probes per key of each.
+/// The size of a [`ModularBloomFilter`](crate::variants::ModularBloomFilter), which is its number of modules, and the
+/// number of blocks and the probes per key of each module.
 ///
 /// The false-positive rate is the product of the modules' rates, each by the exact [model](crate::sizing#the-model) for
 /// its share of the bits.
@@ -60,7 +63,7 @@ impl ModularSizing {
     ///
     /// # Errors
     ///
-    /// If a number is out of range, or the filter is larger than the address space.
+    /// If `n_modules` or `k` is not 1 to 16, `n_blocks` is 0, or the filter is larger than the address space.
     pub fn new(n_modules: usize, n_blocks: usize, k: u32) -> Result<Self, BuildError> {
         Self::of(checked_modules(n_modules, MOST_MODULES)?, Sizing::new(n_blocks, k)?)
     }
@@ -73,22 +76,22 @@ impl ModularSizing {
         }
     }
 
-    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct
-    /// keys, of 1 to `most_modules` modules. Allow fewer than [`MAX_MODULES`] if most lookups are of present keys,
-    /// because each of them reads a cache line of every module.
+    /// The size of the smallest filter whose false-positive rate is at most `fpr` once it holds `expected_keys`
+    /// distinct keys, with 1 to `most_modules` modules. If most lookups are of present keys, allow fewer than
+    /// [`MAX_MODULES`], because each such lookup reads a cache line of every module.
     ///
-    /// A size of more modules is chosen only if each further one saves at least 1% of the bits. Few keys get one module,
-    /// because each module has at least one block.
+    /// A size of more modules is chosen only if each further module saves at least 1% of the bits. Few keys get one
+    /// module, because each module has at least one block.
     ///
     /// This FPR is [`fpr`](Self::fpr) plus `expected_keys` ÷ 2^64, the probability that an absent key has the same hash
-    /// as a present one. Evaluates the model about twenty times for each number of modules, in a few milliseconds for the
-    /// lowest FPR, and far less than one for 1%.
+    /// as a present key. Evaluates the model about twenty times for each number of modules, which costs a few
+    /// milliseconds for the lowest FPR, and far less than one millisecond for 1%.
     ///
     /// # Errors
     ///
-    /// If `fpr` is not below 1, or is lower than 64 bits per key reach: with one to four modules, these are 1.263e-8,
-    /// 3.05e-11, 2.142e-12 and 5.432e-13, plus `expected_keys` ÷ 2^64. If `most_modules` is not 1 to [`MAX_MODULES`], or
-    /// the filter is larger than the address space.
+    /// If `fpr` is not below 1, or is lower than the rate at 64 bits per key. With one to four modules, this rate is
+    /// 1.263e-8, 3.05e-11, 2.142e-12 and 5.432e-13, plus `expected_keys` ÷ 2^64. If `most_modules` is not 1 to
+    /// [`MAX_MODULES`], or the filter is larger than the address space.
     pub fn for_fpr(expected_keys: usize, fpr: f64, most_modules: usize) -> Result<Self, BuildError> {
         let lowest = LOWEST[checked_modules(most_modules, MAX_MODULES)? - 1];
         let same_hash = expected_keys as f64 / TWO_TO_64;
@@ -106,7 +109,7 @@ impl ModularSizing {
     /// modules, rounded up to whole blocks of each.
     ///
     /// A size of more modules is chosen only if rounding adds at most 1%, and if each further module makes room for at
-    /// least 1% more keys at the same false-positive rate. k is the best for the bits per key after rounding.
+    /// least 1% more keys at the same false-positive rate. k is the best k for the bits per key after rounding.
     ///
     /// # Errors
     ///
@@ -132,8 +135,8 @@ impl ModularSizing {
         module.and_then(|module| Self::of(n_modules, module)).map_err(|_| too_many)
     }
 
-    /// This size with the number of blocks of each module rounded up as [`Sizing::foldable`] rounds it: at most 1% more
-    /// blocks, or one block of each module.
+    /// This size with the number of blocks of each module rounded up as [`Sizing::foldable`] rounds it. Adds at most
+    /// 1%, or one block to each module.
     #[must_use]
     pub fn foldable(self) -> Self {
         Self::of(self.n_modules, self.module.foldable()).unwrap_or(self)
@@ -154,12 +157,13 @@ impl ModularSizing {
         self.module.k()
     }
 
-    /// The memory of the filter, 64 bytes for each block of each module.
+    /// The memory of the filter in bytes, 64 for each block of each module.
     pub fn byte_len(self) -> usize {
         self.n_modules * self.module.byte_len()
     }
 
-    /// The false-positive rate of this filter once it holds `keys` distinct keys: the product of its modules' rates.
+    /// The false-positive rate of this filter once it holds `keys` distinct keys, which is the product of its modules'
+    /// rates.
     #[must_use]
     pub fn fpr(self, keys: u64) -> f64 {
         power(self.module.fpr(keys), self.n_modules as u32)
@@ -167,14 +171,14 @@ impl ModularSizing {
 
     /// All modules as one filter of blocks.
     pub(crate) fn of_all(self) -> Sizing {
-        // Not `expect`, which prints the error: the printing of floats takes 17 kB of WebAssembly.
+        // Not `expect`, because it prints the error, and printing of floats adds 17 kB to WebAssembly.
         let sizing = Sizing::new(self.n_modules * self.n_blocks(), self.k());
         sizing.unwrap_or_else(|_| unreachable!("checked when it was made"))
     }
 }
 
-/// The size after which `is_better` finds none. It compares a size of more modules with one of fewer, given what may be
-/// left.
+/// The best size, by `is_better`. This compares a size of more modules with the best size of fewer, given the share
+/// that may be [`LEFT`].
 fn best(
     sizes: impl Iterator<Item = Result<ModularSizing, BuildError>>,
     is_better: impl Fn(ModularSizing, ModularSizing, f64) -> bool,

@@ -21,7 +21,8 @@ pub(super) fn least_bits_per_key(fpr: f64, rate: impl Fn(f64) -> f64) -> f64 {
     let mut enough = (enough, ln(of_enough) - ln(fpr));
     let mut last_reached = None;
     while enough.0 - too_few.0 > 1e-6 * enough.0 {
-        // An end that stays a second time counts for half, so that it moves, too. No logarithm is known at 0 bits.
+        // An end that stays a second time counts for half, so that it moves too. At 0 bits no logarithm is known, so
+        // the first step goes to the middle.
         let share = (too_few.1 / (too_few.1 - enough.1)).clamp(1e-3, 1.0 - 1e-3);
         let middle = too_few.0 + (enough.0 - too_few.0) * if share.is_nan() { 0.5 } else { share };
         let of_middle = rate(middle);

@@ -1,5 +1,5 @@
-//! Sizes and false-positive rates of standard filters, whose probes go to any of their bits, by the textbook's
-//! formulas.
+//! Sizes and false-positive rates of standard filters, whose probes go to any of their bits, by the formulas of the
+//! textbooks.
 #![forbid(unsafe_code)]
 
 use core::f64::consts::LN_2;
@@ -31,9 +31,9 @@ pub fn best_k(bits_per_key: f64) -> Result<u32, BuildError> {
     checked_bits_per_key(bits_per_key).map(rounded_k)
 }
 
-/// The false-positive rate of a standard filter of many keys: (1 − e^(−k/c))^k, with c = `bits_per_key`.
+/// The false-positive rate of a standard filter of many keys, which is (1 − e^(−k/c))^k with c = `bits_per_key`.
 ///
-/// [`StandardSizing::fpr`] is exact for few keys, too.
+/// For few keys, use [`StandardSizing::fpr`], because this limit is then too low.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ impl StandardSizing {
     /// The size of a filter with `bits_per_key` bits for each of `expected_keys` distinct keys, rounded up to a whole
     /// bit.
     ///
-    /// k is the best for the bits per key after rounding.
+    /// k is the best k for the bits per key after rounding.
     ///
     /// # Errors
     ///

@@ -11,23 +11,23 @@ thread_local! {
     static FREED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: forwards every call unchanged to the system's allocator.
+// SAFETY: Forwards every call unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller's guarantees are passed on.
+        // SAFETY: The caller's guarantees are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller's guarantees are passed on.
+        // SAFETY: The caller's guarantees are passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         FREED.set(FREED.get() + layout.size());
-        // SAFETY: the caller's guarantees are passed on.
+        // SAFETY: The caller's guarantees are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

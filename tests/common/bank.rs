@@ -17,8 +17,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// A program of as many operations as given, each from bytes of its own: `arbitrary` ends a list after each operation
-    /// with a probability of one half.
+    /// A program of as many operations as given, each from bytes of its own, because `arbitrary` ends a list after each
+    /// operation with a probability of one half.
     #[allow(dead_code, reason = "the fuzz target has a list of bytes")]
     pub fn of(bank: &[u8], operations: &[Vec<u8>]) -> Self {
         let mut input = Self::arbitrary(&mut Unstructured::new(bank)).expect("bytes that run out are zeros");
@@ -35,7 +35,7 @@ pub enum Operation {
     PushAll(u16, Filters),
     Replace(u16, Filters),
     Clear(u16),
-    /// Pushes a filter of another k, seed or number of blocks, and replaces another.
+    /// Pushes a filter of a wrong k, seed or number of blocks, and replaces a filter with it.
     Mismatch(u16, u8),
     Reserve(u16),
     /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
@@ -48,7 +48,7 @@ pub enum Operation {
     Kernel(u8),
 }
 
-/// Filters of consecutive numbers: the first, how many each, how often to fold, and their form.
+/// Filters of consecutive numbers. Has the first number, how many each, how often to fold, and their form.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Filters {
     first: u16,
@@ -57,7 +57,7 @@ pub struct Filters {
     form: u8,
 }
 
-/// More take long and find no more.
+/// More run long and find no more.
 const MOST_OPERATIONS: usize = 24;
 const MOST_SLOTS: usize = 600;
 
@@ -93,7 +93,7 @@ impl Model {
         let first = u64::from(filters.first) + 300 * index;
         let hashes: Vec<u64> = (first..first + u64::from(filters.count % 64)).map(mix).collect();
         filter.insert_batch(&hashes);
-        // Some of them: each is looked up in all filters by all kernels.
+        // Only some of them, because each is looked up in all filters by all kernels.
         if index < 8 {
             self.hashes.extend(hashes.iter().take(2));
         }
@@ -308,7 +308,7 @@ impl Model {
                 assert!(matches!(result, Err(DecodeError::Range { .. })));
                 assert!(found.iter().eq(0..self.filters.len()));
             }
-            // The region of another block is not taken for this one's.
+            // The region of a different block is not mistaken for this block's.
             if bank.n_blocks() > 1 {
                 let other = if range.start == 0 { range.len()..2 * range.len() } else { 0..range.len() };
                 assert!(footer.find_in_range(&whole[other], hash, &mut found).is_err());

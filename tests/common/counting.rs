@@ -21,7 +21,7 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     Insert(u16),
     InsertKey(&'a [u8]),
-    /// `mix` of consecutive numbers: the first number, and how many.
+    /// `mix` of consecutive numbers. Has the first number and their count.
     Batch(u16, u8),
     /// One hash many times, up to more than a counter can count.
     Repeat(u16, u8),

@@ -142,7 +142,8 @@ pub fn forge_footer(standalone: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
     forged
 }
 
-/// The filter as modules, with their checksums and those of the footer. The first byte of the key is the number of modules.
+/// The filter as modules, with their checksums and the checksums of the footer. The first byte of the key is the number
+/// of modules.
 fn forge_modular(filter: &[u8], key: &[u8]) -> Vec<u8> {
     let (body, footer) = filter.split_last_chunk::<64>().expect("a footer");
     let n_modules = key.first().map_or(2, |n_modules| usize::from(n_modules % 20));
@@ -268,7 +269,8 @@ pub fn decoders_survive(bytes: &[u8], key: &[u8]) {
     }
 }
 
-/// The answer of compact modules, if the bytes are such: that of the modules, each read as a filter of its own.
+/// If the bytes are compact modules, their answer, which equals the answers of the modules, each read as a filter of
+/// its own.
 fn compact_modules_survive(bytes: &[u8], key: &[u8]) -> Option<bool> {
     let (allocated, view) = allocated_by(|| ModularView::from_compact(bytes));
     assert_eq!(allocated, 0);
@@ -406,7 +408,7 @@ pub fn scalable_decoder_survives(bytes: &[u8]) {
 /// A frontier that decodes is written back, and its items are popped in the order of the bytes.
 pub fn frontier_decoder_survives(bytes: &[u8]) {
     let (allocated, frontier) = allocated_by(|| Frontier::<Vec<u8>>::from_standalone(bytes));
-    // An item takes at least 8 bytes encoded and 24 in memory. The lanes of a short filter are stored up to eight times.
+    // An item has at least 8 bytes encoded and 24 in memory. The lanes of a short filter are stored up to eight times.
     assert!(allocated <= 8 * bytes.len() + 256, "{allocated} bytes for {}", bytes.len());
     let Ok(mut frontier) = frontier else { return };
     assert!(frontier.accepted() >= frontier.len() as u64 && frontier.len() <= bytes.len() / 8);

@@ -1,4 +1,4 @@
-//! Errors to compare with: outside the crate nobody can make one.
+//! Errors to compare with, because code outside the crate cannot make one.
 
 use std::fmt;
 

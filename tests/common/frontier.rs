@@ -8,7 +8,7 @@ use bloomline::variants::Frontier;
 #[derive(Arbitrary, Debug)]
 pub enum Operation<'a> {
     Push(&'a [u8]),
-    /// Consecutive numbers: the first, and how many. Small numbers, so that most programs repeat some.
+    /// Consecutive numbers. Has the first number and their count, both small, so that most programs repeat some.
     Extend(u8, u8),
     Pop,
     /// Replaces the frontier by the copy decoded from its standalone bytes.

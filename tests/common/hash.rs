@@ -20,7 +20,7 @@ pub fn check(input: Input<'_>) {
     assert!(filter.contains(&key) && filter.contains_hash(expected));
 }
 
-/// Section 1 of the format, by the other implementation.
+/// Section 1 of the format, by the `wyhash` crate.
 pub fn oracle(key: &[u8], seed: u64) -> u64 {
     const SECRET: [u64; 4] =
         [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3, 0x5899_65cc_7537_4cc3];

@@ -21,7 +21,7 @@ pub fn check(input: Input<'_>) {
     kernels_agree(&words(input.inserted), &words(input.queried), k, n_blocks);
 }
 
-/// With filters of this size, more words run the same code and only take longer.
+/// With filters of this size, more words run the same code, but only run longer.
 const MOST_WORDS: usize = 40;
 
 fn words(bytes: &[u8]) -> Vec<u64> {

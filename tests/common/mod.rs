@@ -1,14 +1,14 @@
-//! Each fuzzed property is written once, under the name of its fuzz target. cargo-fuzz runs it in `fuzz/`; the saved
-//! corpus and proptest run it in `tests/`.
+//! Each fuzzed property is written once, under the name of its fuzz target. cargo-fuzz runs it in `fuzz/`, and
+//! `tests/corpus.rs` runs it over the saved corpus and bytes from proptest.
 #![allow(dead_code, reason = "each driver uses only the properties that it runs")]
 
-/// The number of cases of a property. Under miri only a few, because each takes seconds.
+/// The number of cases of a property. Under miri only a few, because each runs for seconds.
 pub const fn cases(many: u32) -> u32 {
     if cfg!(miri) { 3 } else { many }
 }
 
-/// Asserts that a builder makes a filter of `lanes` lanes for `needed` lanes: less than one lane more in a short
-/// filter, less than one block more in a filter of whole blocks.
+/// Asserts that a builder rounds up `needed` lanes to `lanes` as it should. A short filter has less than one lane more,
+/// and a filter of whole blocks less than one block more.
 pub fn assert_lanes(lanes: usize, needed: f64) {
     let needed = needed.max(1.0);
     let slack = if lanes < 64 { 1.0 } else { 8.0 };

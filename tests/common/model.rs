@@ -13,12 +13,12 @@ pub struct Input<'a> {
     operations: Vec<Operation<'a>>,
 }
 
-/// The first number selects the filter. In an operation on two filters the second number selects the other.
+/// The first number selects the filter. In an operation on two filters, the second number selects the second filter.
 #[derive(Arbitrary, Debug)]
 enum Operation<'a> {
     Insert(u8, u16),
     InsertKey(u8, &'a [u8]),
-    /// `mix` of consecutive numbers: the first number, and how many.
+    /// `mix` of consecutive numbers. Has the first number and their count.
     Batch(u8, u16, u8),
     /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
     Raw(u8, [u64; 2]),
@@ -44,7 +44,7 @@ const MOST_OPERATIONS: usize = 64;
 #[derive(Clone)]
 struct Slot {
     filter: BloomFilter,
-    /// The inserted hashes: the filter must contain all of them.
+    /// The inserted hashes. The filter must contain all of them.
     hashes: HashSet<u64>,
     /// Whether exactly the bits of the hashes are set. False after an intersection, and once blocks have shared lanes.
     exact: bool,

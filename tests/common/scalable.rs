@@ -23,8 +23,8 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     Insert(u16),
     InsertKey(&'a [u8]),
-    /// `mix` of consecutive numbers, then again: the first number, a quarter of how many, and whether also to insert them
-    /// in a batch.
+    /// `mix` of consecutive numbers, then the same again. Has the first number, a quarter of their count, and whether
+    /// also to insert them in a batch.
     Batch(u16, u8, bool),
     /// Arbitrary hashes, for example of one block, or that differ only in unused bits.
     Raw([u64; 3]),
@@ -35,8 +35,8 @@ pub enum Operation<'a> {
     /// Changes two bytes of the footer and corrects its checksum.
     Forge(u8, [u8; 2]),
     Kernel(u8),
-    /// Unites with a filter of another initial capacity and growth that holds `mix` of consecutive numbers: the first,
-    /// and a quarter of how many.
+    /// Unites with a filter of a given initial capacity and growth, which holds `mix` of consecutive numbers. Has their
+    /// first number and a quarter of their count.
     Union(u8, u8, u16, u8),
     /// Continues from a filter of this many blocks that holds `mix` of as many consecutive numbers.
     FromFilter(u8, u16),
@@ -47,24 +47,24 @@ const MOST_OPERATIONS: usize = 64;
 
 struct Model {
     filter: ScalableBloomFilter,
-    /// The inserted hashes: the filter must contain all of them.
+    /// The inserted hashes. The filter must contain all of them.
     hashes: HashSet<u64>,
     /// How many of them the filter reported as new.
     new: u64,
     initial_capacity: u64,
     growth: u64,
     tightening: f64,
-    /// That of the series.
+    /// The rate of the series.
     fpr: f64,
     n_filters: usize,
-    /// How many more keys the filters take.
+    /// How many more keys the filters have room for.
     room: u64,
     /// Whether it has filters of its own series alone, each of them from the first on.
     is_series: bool,
 }
 
-/// An empty filter whose filters each take `growth` times the keys of the one before, at `tightening` times its
-/// false-positive rate. bloomline makes no others than 2 and 0.85, but reads them.
+/// An empty filter whose filters each have room for `growth` times the keys of the one before, at `tightening` times
+/// its false-positive rate. bloomline makes only filters with 2 and 0.85, but it reads all.
 pub fn with_growth(initial_capacity: usize, fpr: f64, growth: u8, tightening: f64) -> ScalableBloomFilter {
     let filter = ScalableBloomFilter::with_fpr(initial_capacity, fpr).expect("in range");
     let n_blocks = filter.filters()[0].n_blocks();
@@ -112,7 +112,7 @@ fn modules_of(filter: &ScalableBloomFilter) -> Vec<BloomFilter> {
     modules
 }
 
-/// How many more keys the filters take.
+/// How many more keys the filters have room for.
 fn room_of(filter: &ScalableBloomFilter) -> u64 {
     let loads = loads_of(&filter.to_standalone(), filter.filters().len());
     assert_eq!(loads.iter().map(|[keys, _]| keys).sum::<u64>(), filter.inserted_keys());
@@ -122,8 +122,8 @@ fn room_of(filter: &ScalableBloomFilter) -> u64 {
 pub fn scalable(input: Input<'_>) {
     let initial_capacity = usize::from(input.initial_capacity % 100);
     let growth = input.growth % 15 + 2;
-    // High false-positive rates, so that a key of one filter is often a false positive in another, and reading is fast:
-    // the model takes a hundred times as long for sixteen probes as for eight.
+    // High false-positive rates, so that a key of one filter is often a false positive in a different one. They also
+    // make reading fast, because the model runs a hundred times as long for sixteen probes as for eight.
     let fpr = f64::from(input.fpr.max(16)) / 256.0;
     let tightening = 0.5 + f64::from(input.tightening) / 640.0;
     let n_modules = usize::from(input.growth / 128) + 1;
@@ -161,7 +161,7 @@ impl Model {
             }
             Operation::Batch(first, count, in_batch) => {
                 let first = u64::from(*first);
-                // Each twice: near each other if there are few.
+                // Each hash twice, near each other if there are few.
                 let numbers = first..first + 4 * u64::from(*count);
                 let hashes: Vec<u64> = numbers.clone().chain(numbers).map(mix).collect();
                 self.insert_all(&hashes, *in_batch);
@@ -242,7 +242,7 @@ impl Model {
         }
     }
 
-    /// Takes the shape of a filter that did not grow key by key.
+    /// Copies the shape of a filter that did not grow key by key.
     fn continue_with(&mut self, filter: ScalableBloomFilter) {
         (self.n_filters, self.is_series) = (filter.filters().len(), false);
         self.room = room_of(&filter);

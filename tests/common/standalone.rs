@@ -40,7 +40,7 @@ macro_rules! standalone {
 
 standalone!(CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter);
 
-/// For a filter with keys.
+/// Checks the bytes of a filter that has keys.
 pub fn check<F: Standalone>(filter: F) {
     let standalone = filter.bytes();
     assert!(F::read(&standalone).unwrap().bytes() == standalone);

@@ -20,7 +20,7 @@ pub struct Input<'a> {
 pub enum Operation<'a> {
     InsertKey(&'a [u8]),
     InsertHash(u64),
-    /// `mix` of consecutive numbers: the first number, and how many.
+    /// `mix` of consecutive numbers. Has the first number and their count.
     Batch(u16, u8),
     ContainsHash(u64),
     Swap,
