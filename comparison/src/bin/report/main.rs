@@ -131,7 +131,7 @@ mod tests {
             ("tuning.md", format!("it costs up to {:.0}%", 100.0 * cost)),
             ("tuning.md", format!("an absent key costs {:.1} times as much", of_modules("absent, 500,000"))),
             ("tuning.md", format!("a present key {:.1} times", of_modules("present, 500,000"))),
-            ("adopting.md", format!("which is {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
+            ("adopting.md", format!("four lookups of {:.0} ns each", bloomline(ABSENT, "1 GiB"))),
             ("adopting.md", format!("expect {:.0}% more bits per key", 100.0 * more_bits)),
             ("performance/modelled.md", format!("[{:.2} ns]", bloomline(ABSENT, "16 KiB"))),
         ] {
