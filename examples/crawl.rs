@@ -83,7 +83,7 @@ impl Crawl {
         let skipped = (linked - visited) as f64;
         let ns = start.elapsed().as_nanos() as f64 / self.links as f64;
         println!(
-            "{name:10}{linked:>15}{visited:>15}{:>10.3} %{bytes:>20}{ns:>13.0}",
+            "{name:10}{linked:>15}{visited:>15}{:>11.3}%{bytes:>20}{ns:>13.0}",
             100.0 * skipped / linked as f64
         );
         skipped
@@ -129,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     crawl.print("HashSet", bytes, start);
     println!(
-        "\n{} links, whose generation is part of the time; at most {} % may be skipped",
+        "\n{} links, whose generation is part of the time; at most {}% may be skipped",
         crawl.links,
         100.0 * FPR
     );

@@ -134,6 +134,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lookups = (ROUNDS * GETS * WAYS.len()) as f64 * TABLES as f64;
     let fpr = positives as f64 / lookups;
     println!();
-    println!("{lookups:.0} filter lookups, false-positive rate {:.3} %", 100.0 * fpr);
+    println!("{lookups:.0} filter lookups, false-positive rate {:.3}%", 100.0 * fpr);
     Ok(())
 }

@@ -121,7 +121,7 @@ fn main() {
         for (name, filter) in &filters {
             assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)), "a key was lost");
             let positives = (0..ABSENT).filter(|&i| filter.contains_hash(queries::absent(i))).count();
-            println!("{name} FPR: {:.3} %", 100.0 * positives as f64 / ABSENT as f64);
+            println!("{name} FPR: {:.3}%", 100.0 * positives as f64 / ABSENT as f64);
         }
     }
 }

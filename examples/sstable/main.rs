@@ -46,14 +46,14 @@ fn main() -> Result<ExitCode> {
         let [missing, present] = rounds.each_mut().map(|rounds| {
             rounds.select_nth_unstable_by(ROUNDS / 2, |a: &Gets, b| a.ns.total_cmp(&b.ns)).1 // the median
         });
-        print!("{name:10}{:8.2} %{:9.3}", 100.0 * missing.reads / tables as f64, missing.reads);
+        print!("{name:10}{:9.2}%{:9.3}", 100.0 * missing.reads / tables as f64, missing.reads);
         println!("{:10.0}{:10.3}{:10.0}{:9}", missing.ns, present.reads, present.ns, n - present.found);
         wrong += n - present.found + missing.found;
         missing_ns.push(missing.ns);
     }
     let [of_none, of_standard] = [0, 1].map(|i| 100.0 * missing_ns[2] / missing_ns[i]);
-    println!("\nWith bloomline, a get of a missing key takes {of_none:.1} % of the time without filters,");
-    println!("and {of_standard:.0} % of the time with standard filters of the same size.");
+    println!("\nWith bloomline, a get of a missing key needs {of_none:.1}% of the time without filters,");
+    println!("and {of_standard:.0}% of the time with standard filters of the same size.");
     Ok(ExitCode::from(u8::from(wrong > 0)))
 }
 

@@ -1,4 +1,4 @@
-"""Filters of 100 million keys at 1 %, built by a Spark cluster: ours, and Spark's own. Prints Markdown.
+"""Filters of 100 million keys at 1%, built by a Spark cluster: ours, and Spark's own. Prints Markdown.
 
     BLOOMLINE_JAR=JAR python spark_fpr.py [KEYS]
 
@@ -41,7 +41,7 @@ theirs = keys._jdf.stat().bloomFilter("id", KEYS, 0.01)
 their_seconds = time.perf_counter() - start
 their_wrong = sum(theirs.mightContainLong(key) for key in range(KEYS, KEYS + SAMPLE))
 
-print(f"{KEYS:,} keys at 1 %; {ABSENT:,} absent keys ({SAMPLE:,} for Spark's own)\n")
+print(f"{KEYS:,} keys at 1%; {ABSENT:,} absent keys ({SAMPLE:,} for Spark's own)\n")
 print("| | bits | FPR | seconds to build |\n|---|---|---|---|")
 print(f"| bloomline | {filter.size_bytes * 8:,} | {wrong / ABSENT:.4%} | {seconds:.0f} |")
 print(f"| Spark's `stat.bloomFilter` | {theirs.bitSize():,} | {their_wrong / SAMPLE:.1%} | {their_seconds:.0f} |")

@@ -56,7 +56,7 @@ static inline leveldb_filterpolicy_t *bloomline_leveldb_filterpolicy_from(blooml
 }
 
 /**
- * Creates a filter policy for leveldb_options_set_filter_policy, with `bits_per_key` for each distinct key: 10 for 1 %
+ * Creates a filter policy for leveldb_options_set_filter_policy, with `bits_per_key` for each distinct key: 10 for 1%
  * false positives. After closing the database, free it with leveldb_filterpolicy_destroy.
  *
  * Returns null if `bits_per_key` is not in (0, 64]; bloomline_last_error then describes the error.
@@ -89,7 +89,7 @@ namespace bloomline {
 class LevelDBFilterPolicy : public leveldb::FilterPolicy {
  public:
   /**
-   * Creates filters of `bits_per_key` for each distinct key: 10 for 1 % false positives. Throws std::invalid_argument
+   * Creates filters of `bits_per_key` for each distinct key: 10 for 1% false positives. Throws std::invalid_argument
    * if `bits_per_key` is not in (0, 64]; if exceptions are disabled, prints the error and aborts.
    */
   explicit LevelDBFilterPolicy(double bits_per_key) : policy_(bloomline_policy_with_bits_per_key(bits_per_key)) {
