@@ -1,4 +1,4 @@
-//! Lookups of many keys, and their answers as numpy and Arrow have them.
+//! Lookups of many keys, answered as numpy or Arrow arrays.
 #![forbid(unsafe_code)]
 
 use bloomline::variants::CountingBloomFilter;
@@ -13,7 +13,8 @@ use crate::errors::no_room;
 use crate::keys;
 use crate::kinds::Kinds;
 
-/// Looks up all keys of `keys`, in Arrow by `look_up_bits` if the type of `keys` is Arrow's, or else by `look_up`.
+/// Looks up all keys. If the type of `keys` is Arrow's, calls `look_up_bits` and returns a pyarrow array. Otherwise
+/// calls `look_up` and returns a numpy array.
 pub fn contains_many<'py>(
     keys: &Bound<'py, PyAny>,
     seed: u64,
@@ -46,7 +47,7 @@ pub fn contains_many<'py>(
     pyarrow.from_buffers.bind(py).call1((&pyarrow.bool_, bits.len, buffers))
 }
 
-/// The parts of pyarrow that make answers: importing them each time takes as long as thousands of lookups.
+/// The parts of pyarrow that make answers, kept because each import costs as much time as thousands of lookups.
 struct Pyarrow {
     py_buffer: Py<PyAny>,
     from_buffers: Py<PyAny>,
@@ -103,7 +104,7 @@ struct Bits<F> {
     look_up: F,
     len: usize,
     found: Vec<u8>,
-    /// Which are not null; empty as long as none is, or if `nulls` answers for them.
+    /// The bits of keys that are not null. Empty as long as no key is null, or if `nulls` is the answer for nulls.
     valid: Vec<u8>,
     nulls: Option<bool>,
     kinds: u8,
@@ -111,7 +112,7 @@ struct Bits<F> {
 
 impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
     fn reserve(&mut self, additional: usize) -> PyResult<()> {
-        // A byte more, which `take` needs to shift.
+        // One byte more, because `take` appends whole bytes before it shifts them.
         let bytes = (self.len + additional) / 8 + 2;
         self.found.try_reserve(bytes - self.found.len()).map_err(|_| no_room(bytes))
     }
@@ -124,7 +125,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
         (self.look_up)(hashes, &mut self.found[bytes..]);
         let shift = start % 8;
         if shift > 0 {
-            // The last chunk of a stream ended within a byte.
+            // The previous chunk ended within a byte.
             for i in bytes..self.found.len() {
                 let byte = self.found[i];
                 self.found[i - 1] |= byte << shift;
@@ -139,7 +140,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
             self.valid.resize(bytes, !0);
         }
         for null in nulls.iter().map(|null| start + *null) {
-            // Below a masked null is 1, so that whoever ignores the mask loses no row.
+            // The bit of a null is set, so that a caller that ignores the mask loses no row.
             set(&mut self.found, null, self.nulls.unwrap_or(true));
             if masked {
                 set(&mut self.valid, null, false);
@@ -154,7 +155,7 @@ fn set(bitmap: &mut [u8], i: usize, bit: bool) {
     bitmap[i / 8] = bitmap[i / 8] & !(1 << (i % 8)) | u8::from(bit) << (i % 8);
 }
 
-/// What a counting filter has of its bits, as other filters have it of themselves.
+/// Methods that other filters have, and a counting filter only through `as_filter`.
 pub trait OfBits {
     fn k(&self) -> u32;
     fn seed(&self) -> u64;
