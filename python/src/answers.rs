@@ -25,16 +25,13 @@ pub fn contains_many<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     if !keys::are_arrow(keys)? {
-        let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false), kinds: 0 };
-        keys::read(keys, seed, &mut bools)?;
-        kinds.check_lookup(bools.kinds)?;
+        let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false) };
+        kinds.check_lookup(keys::read(keys, seed, &mut bools)?)?;
         return Ok(PyArray1::from_vec(py, bools.found).into_any());
     }
     let pyarrow = Pyarrow::get(py)?;
-    let mut bits =
-        Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
-    keys::read(keys, seed, &mut bits)?;
-    kinds.check_lookup(bits.kinds)?;
+    let mut bits = Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls };
+    kinds.check_lookup(keys::read(keys, seed, &mut bits)?)?;
     let buffer = |bits: &[u8]| {
         let bytes = PyBytes::new_with(py, bits.len(), |bytes| {
             bytes.copy_from_slice(bits);
@@ -78,7 +75,6 @@ struct Bools<F> {
     found: Vec<bool>,
     /// The answer for null.
     null: bool,
-    kinds: u8,
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
@@ -86,7 +82,7 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
         self.found.try_reserve(additional).map_err(|_| no_room(self.found.len() + additional))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         let before = self.found.len();
         self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
@@ -94,7 +90,6 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
         for null in nulls {
             self.found[before + *null] = self.null;
         }
-        self.kinds |= *kinds;
         Ok(())
     }
 }
@@ -107,7 +102,6 @@ struct Bits<F> {
     /// The bits of keys that are not null. Empty as long as no key is null, or if `nulls` is the answer for nulls.
     valid: Vec<u8>,
     nulls: Option<bool>,
-    kinds: u8,
 }
 
 impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
@@ -117,7 +111,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
         self.found.try_reserve(bytes - self.found.len()).map_err(|_| no_room(bytes))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         let (start, bytes) = (self.len, self.found.len());
         self.reserve(hashes.len())?;
         self.len += hashes.len();
@@ -146,7 +140,6 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
                 set(&mut self.valid, null, false);
             }
         }
-        self.kinds |= *kinds;
         Ok(())
     }
 }

@@ -114,7 +114,6 @@ struct Asked {
     packed: bool,
     rows: Vec<u8>,
     hashes: Vec<u64>,
-    kinds: u8,
 }
 
 impl Asked {
@@ -137,7 +136,7 @@ impl Sink for Asked {
         self.reserve_hashes(additional)
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         if let Some(null) = nulls.first() {
             let null = self.hashes.len() + null;
             let text = format!("value {null} is null: drop the nulls, or put a key in their place");
@@ -145,7 +144,6 @@ impl Sink for Asked {
         }
         self.reserve_hashes(hashes.len())?;
         self.hashes.extend_from_slice(hashes);
-        self.kinds |= *kinds;
         Ok(())
     }
 }
@@ -243,9 +241,8 @@ impl FilterBank {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let slots = self.__len__(py);
-        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new(), kinds: 0 };
-        keys::read(keys, self.seed, &mut asked)?;
-        self.kinds.check_lookup(asked.kinds)?;
+        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new() };
+        self.kinds.check_lookup(keys::read(keys, self.seed, &mut asked)?)?;
         let rows = py.detach(|| self.rows_of(&mut asked))?;
         let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.len(), asked.row_len()])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }

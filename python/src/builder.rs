@@ -77,13 +77,13 @@ impl FilterBuilder {
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         let before = self.kinds.get();
         let writer = self.builder.writer(keys.py());
-        let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+        let mut inserts = Inserts(|hashes: &[u64], kinds| {
             let mut builder = writer.write();
             self.kinds.insert(kinds);
             hashes.iter().try_for_each(|&hash| builder.try_insert_hash(hash))
         });
-        keys::read(keys, self.seed, &mut inserts)?;
-        Kinds::warn_of_added(keys.py(), before, inserts.kinds)
+        let added = keys::read(keys, self.seed, &mut inserts)?;
+        Kinds::warn_of_added(keys.py(), before, added)
     }
 
     /// Returns a BloomFilter sized for the number of distinct keys, and empties the builder.

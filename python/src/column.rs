@@ -85,13 +85,16 @@ pub struct Batch {
     pub nulls: Vec<usize>,
     /// The kinds of the keys that are not null.
     pub kinds: u8,
+    /// The kinds of the keys of all batches so far.
+    pub all_kinds: u8,
     pub signals: Signals,
     text: Vec<u8>,
 }
 
 impl Batch {
     pub fn new() -> Self {
-        Self { hashes: Vec::new(), nulls: Vec::new(), kinds: 0, signals: Signals::new(), text: Vec::new() }
+        let (hashes, nulls, text) = (Vec::new(), Vec::new(), Vec::new());
+        Self { hashes, nulls, kinds: 0, all_kinds: 0, signals: Signals::new(), text }
     }
 }
 
@@ -128,26 +131,14 @@ pub trait Sink: Send {
 }
 
 /// Inserts keys. Skips nulls.
-pub struct Inserts<F> {
-    insert: F,
-    /// The kinds of the keys.
-    pub kinds: u8,
-}
-
-impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Inserts<F> {
-    pub fn new(insert: F) -> Self {
-        Self { insert, kinds: 0 }
-    }
-}
+pub struct Inserts<F>(pub F);
 
 impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.insert)(hashes, *kinds).map_err(not_grown)?;
-        self.kinds |= *kinds;
-        Ok(())
+        (self.0)(hashes, *kinds).map_err(not_grown)
     }
 }
 
@@ -165,6 +156,7 @@ pub fn hash_all(
         let hashed = column.hash_batch(start..end, seed, batch);
         batch.kinds = if batch.nulls.len() < batch.hashes.len() { kind } else { 0 };
         sink.take(batch)?;
+        batch.all_kinds |= batch.kinds;
         hashed?;
         batch.signals.check()?;
     }

@@ -120,13 +120,13 @@ macro_rules! filter_class {
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
                 let before = self.kinds.get();
                 let writer = self.filter.writer(keys.py());
-                let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+                let mut inserts = Inserts(|hashes: &[u64], kinds| {
                     let mut filter = writer.write();
                     self.kinds.insert(kinds);
                     filter.try_insert_batch(hashes, |_| ())
                 });
-                keys::read(keys, self.seed, &mut inserts)?;
-                Kinds::warn_of_added(keys.py(), before, inserts.kinds)
+                let added = keys::read(keys, self.seed, &mut inserts)?;
+                Kinds::warn_of_added(keys.py(), before, added)
             }
 
             /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
@@ -350,7 +350,7 @@ macro_rules! uniting_filter_class {
 
         impl $Class {
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.union_with(theirs).map_err(mismatch_error)?;
                     self.kinds.insert(other.kinds.get());
                     Ok(())
@@ -394,7 +394,7 @@ macro_rules! combining_filter_class {
 
         impl $Class {
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.intersect_with(theirs).map_err(mismatch_error)?;
                     self.kinds.intersect(other.kinds.get());
                     Ok(())
@@ -663,7 +663,7 @@ filter_class! {
 
 impl ScalableBloomFilter {
     fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-        combine(py, &self.filter, &other.filter, |ours, theirs| {
+        self.filter.combine(py, &other.filter, |ours, theirs| {
             check_memory(theirs.byte_len())?;
             ours.union_with(theirs).map_err(|error| match error {
                 // Their capacities may differ, and they have no bits_per_key.
@@ -698,18 +698,6 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
         }
     }
     union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
-}
-
-fn combine<F: Send + Sync>(
-    py: Python<'_>,
-    ours: &Lock<F>,
-    theirs: &Lock<F>,
-    combine: impl FnOnce(&mut F, &F) -> PyResult<()> + Send,
-) -> PyResult<()> {
-    if std::ptr::eq(ours, theirs) {
-        return Ok(());
-    }
-    ours.detached_with(py, theirs, combine)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

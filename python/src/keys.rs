@@ -111,8 +111,14 @@ fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Hashes all keys. If there is an error, the keys before it have been passed to `sink`.
-pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+/// Hashes all keys and returns their kinds. If there is an error, the keys before it have been passed to `sink`.
+pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<u8> {
+    let mut batch = Batch::new();
+    read_into(keys, seed, &mut batch, sink)?;
+    Ok(batch.all_kinds)
+}
+
+fn read_into(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
@@ -120,7 +126,6 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     {
         return Err(not_iterable(keys));
     }
-    let batch = &mut Batch::new();
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
         return read_array(array, "numpy arrays", seed, batch, sink);
     }
@@ -290,6 +295,7 @@ fn read_iterable<'py>(
         let n = hashes.len();
         if n > 0 {
             py.detach(|| sink.take(batch))?;
+            batch.all_kinds |= batch.kinds;
         }
         result?;
         if n < BATCH {

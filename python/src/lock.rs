@@ -80,22 +80,26 @@ impl<T: Send + Sync> Lock<T> {
         Writer(self)
     }
 
-    /// Locks `self` for writing and `other` for reading, in the order of their addresses, so that `f |= g` and `g |= f`
-    /// cannot deadlock.
-    pub fn detached_with<R: Send>(
+    /// Combines two filters. Locks `self` for writing and `other` for reading, in the order of their addresses, so that
+    /// `f |= g` and `g |= f` cannot deadlock.
+    pub fn combine(
         &self,
         py: Python<'_>,
         other: &Self,
-        write: impl FnOnce(&mut T, &T) -> R + Send,
-    ) -> R {
+        combine: impl FnOnce(&mut T, &T) -> PyResult<()> + Send,
+    ) -> PyResult<()> {
+        // A filter combined with itself does not change.
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
         let writer = self.writer(py);
         py.detach(|| {
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
                 let mut ours = writer.write();
-                write(&mut ours, &other.read())
+                combine(&mut ours, &other.read())
             } else {
                 let theirs = other.read();
-                write(&mut writer.write(), &theirs)
+                combine(&mut writer.write(), &theirs)
             }
         })
     }
