@@ -374,7 +374,7 @@ impl CountingBloomFilter {
     }
 }
 
-/// The bits of a block, of which a bit is set if its counter is not zero.
+/// The bits of a block. A bit is set if its counter is not zero.
 fn bits(counters: &Counters) -> Block {
     let (of_bytes, _) = counters.as_chunks::<4>();
     core::array::from_fn(|byte| {
@@ -390,7 +390,7 @@ impl From<CountingBloomFilter> for BloomFilter {
     }
 }
 
-/// Equal if both give the same answers, now and after the same inserts and removes.
+/// Equal filters return the same answers, now and after the same inserts and removes.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.filter == other.filter && self.counters() == other.counters()
