@@ -83,7 +83,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
 
         let gets = Gets { missing: 300, missing_without_filter: 5, present: 10 }.of(options);
         let rows = rounds(options, &filters, &delayed, gets).await?;
-        // The same gets without the delay take the time of the other table.
+        // The same gets without the delay, for the table of CPU time.
         let delay = |i: usize| rows[i].missing.microseconds - local.rows[i].missing.microseconds;
         let share = |i: usize| delay(i) / rows[i].missing.microseconds * 100.0;
         let false_positive = |i: usize| {
@@ -106,7 +106,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     })
 }
 
-/// Gets in a turn, of which a round has several.
+/// Number of gets in a turn. A round has several turns.
 #[derive(Clone, Copy)]
 struct Gets {
     missing: usize,
@@ -125,7 +125,8 @@ impl Gets {
     }
 }
 
-/// Present below the number of keys, missing from there on. The keys of every SST are spread over all.
+/// The key of a number, which is present below the number of keys, and missing from there on. Each SST has keys from
+/// the whole range.
 fn key(i: u64) -> [u8; 16] {
     (u128::from(mix(i)) << 64 | u128::from(mix(!i))).to_be_bytes()
 }
@@ -160,7 +161,7 @@ async fn write(store: &Store, filter: &Filter, keys: u64) -> Result<()> {
             compact_l0(store, filter).await?;
         }
     }
-    // Leaves only what the database still needs, because it is copied.
+    // Leaves only what the database still needs, because the store is copied.
     let now = Some(GarbageCollectorDirectoryOptions { min_age: Duration::ZERO, ..Default::default() });
     let garbage = GarbageCollectorOptions {
         wal_options: now,
@@ -212,7 +213,7 @@ async fn compact_l0(store: &Store, filter: &Filter) -> Result<()> {
     let admin = AdminBuilder::new(PATH, store.clone()).build();
     let start = Instant::now();
     while !admin.read_compactor_state_view().await?.manifest().l0().is_empty() {
-        // A panic inside of a compactor does not end it.
+        // Because a panic inside of a compactor does not end it.
         ensure!(start.elapsed() < Duration::from_secs(600), "nothing is compacted");
         tokio::time::sleep(soon).await;
     }
