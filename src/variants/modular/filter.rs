@@ -58,11 +58,11 @@ pub struct ModularBloomFilter {
 }
 
 impl ModularBloomFilter {
-    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up to
-    /// [`MAX_MODULES`] modules.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up
+    /// to [`MAX_MODULES`] modules.
     ///
-    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger than
-    /// [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
+    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger
+    /// than [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
     /// [`with_sizing`](Self::with_sizing).
     ///
     /// # Errors
