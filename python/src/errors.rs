@@ -14,7 +14,7 @@ pyo3::create_exception!(
     bloomline,
     DecodeError,
     PyValueError,
-    "The bytes are of another class, or are damaged: rebuild the filter from its keys."
+    "The bytes belong to a different class or are damaged. Rebuild the filter from its keys."
 );
 
 /// For constructors. Names the argument that is out of range.

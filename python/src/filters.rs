@@ -506,7 +506,7 @@ sized_filter_class! {
             self.filter.detached(py, |filter| filter.as_filter().fill_ratio())
         }
 
-        /// Returns the false-positive rate of the current bits. Reads all of them.
+        /// Returns the false-positive rate of the current bits. Reads the whole filter.
         fn estimated_fpr(&self, py: Python<'_>) -> f64 {
             self.filter.detached(py, |filter| filter.as_filter().estimated_fpr())
         }

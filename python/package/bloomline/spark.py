@@ -71,8 +71,9 @@ _IN_JVM: WeakKeyDictionary[Broadcast[_Filter], tuple[Column, int]] = WeakKeyDict
 def register(spark: SparkSession) -> None:
     """Registers the SQL functions of the Java package in a session.
 
-    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary. `bloomline_contains(filter, key)`
-    is false where the key is definitely absent, and null where the filter or the key is null.
+    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary.
+    `bloomline_contains(filter, key)` is false where the key is definitely absent, and null where the filter or the key
+    is null.
 
     Raises `RuntimeError` if the session's JVM does not have the jar.
     """
@@ -98,8 +99,8 @@ def semi_join_filter(
     `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
     `small` is read three times, to count its rows, to build the filter, and by your join, so cache it if it is
-    expensive. With `expected_keys`, the number of distinct keys or more, its rows are not counted. Each read must return
-    the same rows, or the join loses some. For example, write a random sample to a table before you use it.
+    expensive. With `expected_keys`, the number of distinct keys or more, its rows are not counted. Each read must
+    return the same rows, or the join loses some. For example, write a random sample to a table before you use it.
 
     `seed` and `partitions` are passed to `build`.
 
@@ -197,9 +198,10 @@ def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataF
 
 
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
-    """Sends `filter` to each executor once, for `contains` in this session. Each Python worker there holds a copy of it.
+    """Sends `filter` to each executor once, for `contains` in this session. Each Python worker there holds a copy.
 
-    With the jar, an executor holds one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and starts no workers.
+    With the jar, an executor holds one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and starts no
+    workers.
     """
     if not isinstance(filter, _Filter):
         wrong, right = type(filter).__name__, _as_filter(filter)
@@ -219,9 +221,9 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
     """Returns a Boolean column, false where the key is definitely absent from the filter, and null where it is null.
 
     The column must have the type that the filter was built from, but integers may differ in width. Otherwise the query
-    fails with a `TypeError` or, with the jar, is not accepted. Two mistakes raise no error and drop nearly all rows. One
-    is a column with a collation, without the jar. The second is text for integers, or the reverse, if the filter was
-    read from bytes or a file.
+    fails with a `TypeError` or, with the jar, is not accepted. Two mistakes raise no error and drop nearly all rows.
+    The first is a column with a collation, without the jar. The second is text for integers, or the reverse, if the
+    filter was read from bytes or a file.
     """
 
     if not isinstance(broadcasted, Broadcast):
