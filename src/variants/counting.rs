@@ -411,25 +411,3 @@ impl fmt::Debug for CountingBloomFilter {
         self.filter.fmt(f)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::mix;
-    use crate::mask::mask;
-
-    #[test]
-    fn the_walk_meets_each_bit_of_the_mask_once() {
-        // In at least one of 64 hashes, both probes of a lane are the same bit.
-        for hash in (0..2_000).map(mix).chain([0, 1, u64::MAX]) {
-            for k in 1..=16 {
-                let mut lanes = [0; LANES];
-                for_each_bit(hash, k, |at| {
-                    assert_eq!(lanes[at / 64] & 1 << (at % 64), 0, "{hash:#x}, k {k}: bit {at} twice");
-                    lanes[at / 64] |= 1 << (at % 64);
-                });
-                assert_eq!(lanes, mask(hash, ProbeCount::new(k).unwrap()), "{hash:#x}, k {k}");
-            }
-        }
-    }
-}

@@ -413,11 +413,6 @@ impl<K: Key> Extend<K> for ModularBloomFilter {
 
 impl fmt::Debug for ModularBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModularBloomFilter")
-            .field("n_modules", &self.n_modules())
-            .field("n_blocks", &self.n_blocks)
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .finish_non_exhaustive()
+        self.as_view().debug("ModularBloomFilter", f)
     }
 }

@@ -290,6 +290,15 @@ impl<'a> ModularView<'a> {
         self.modules.iter().map(rate).product()
     }
 
+    pub(super) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("n_modules", &self.n_modules())
+            .field("n_blocks", &self.n_blocks())
+            .field("k", &self.k())
+            .field("seed", &self.seed())
+            .finish_non_exhaustive()
+    }
+
     /// All modules as one filter, to read or combine bits. Do not look up keys in it.
     pub(super) fn all(&self) -> BloomView<'a> {
         let Modules { blocks, k, kernel, .. } = self.modules;
@@ -315,11 +324,6 @@ impl<'a> From<&ModularView<'a>> for ModularView<'a> {
 
 impl fmt::Debug for ModularView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModularView")
-            .field("n_modules", &self.n_modules())
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .finish_non_exhaustive()
+        self.debug("ModularView", f)
     }
 }
