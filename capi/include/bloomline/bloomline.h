@@ -5,9 +5,9 @@
  * Pointers: a pointer is null or points to what the function requires. That is a filter, view, builder or policy that
  * one of these functions returned and that has not been freed, or as many bytes or numbers as the length beside it
  * states. Functions that return a status return BLOOMLINE_INVALID_ARGUMENT if an object is null. The comments of other
- * functions say what they return. With a length of 0, a key or an array may be null. A null key of length 0 is the empty
- * key, a key like any other. Bytes may have any alignment, but numbers must be aligned for their type. A path ends with
- * NUL.
+ * functions say what they return. With a length of 0, a key or an array may be null. A null key of length 0 is the
+ * empty key, a key like any other. Bytes may have any alignment, but numbers must be aligned for their type. A path
+ * ends with NUL.
  *
  * Lookups: invalid arguments never hide a key. A lookup given them, such as a null filter or bytes that are not a
  * filter, returns true, "possibly present". An insert given invalid arguments inserts nothing and reports the error.
