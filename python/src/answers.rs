@@ -1,7 +1,6 @@
 //! Lookups of many keys, answered as numpy or Arrow arrays.
 #![forbid(unsafe_code)]
 
-use bloomline::variants::CountingBloomFilter;
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -146,30 +145,4 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
 
 fn set(bitmap: &mut [u8], i: usize, bit: bool) {
     bitmap[i / 8] = bitmap[i / 8] & !(1 << (i % 8)) | u8::from(bit) << (i % 8);
-}
-
-/// Methods that other filters have, and a counting filter only through `as_filter`.
-pub trait OfBits {
-    fn k(&self) -> u32;
-    fn seed(&self) -> u64;
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
-    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]);
-}
-
-impl OfBits for CountingBloomFilter {
-    fn k(&self) -> u32 {
-        self.as_filter().k()
-    }
-
-    fn seed(&self) -> u64 {
-        self.as_filter().seed()
-    }
-
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.as_filter().contains_batch(hashes, found);
-    }
-
-    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        self.as_filter().contains_bitmap(hashes, found);
-    }
 }

@@ -28,8 +28,7 @@ const AT_ONCE: usize = 1 << 22;
 ///
 /// filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
 /// differ, filters are folded to the n_blocks of the smallest, which must divide their n_blocks. All must have the same
-/// k.
-/// capacity: room for at least this many slots. `reserve` makes more.
+/// k and seed. capacity: room for at least this many slots. `reserve` makes more.
 ///
 ///     >>> from bloomline import BloomFilter, FilterBank
 ///     >>> tables = [BloomFilter(1_000) for _ in range(3)]

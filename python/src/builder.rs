@@ -23,8 +23,8 @@ use crate::lock::Lock;
 ///     >>> "ant" in filter, filter.expected_keys
 ///     (True, 2)
 ///
-/// Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the one before is free.
-/// Answers no lookups.
+/// Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the key before it needs none. A
+/// builder answers no lookups.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBuilder {
     builder: Lock<bloomline::FilterBuilder>,
@@ -52,7 +52,7 @@ impl FilterBuilder {
         Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
     }
 
-    /// A builder with a size in place of a false-positive rate.
+    /// Makes a builder of filters of a chosen size instead of a false-positive rate.
     #[staticmethod]
     #[pyo3(signature = (bits_per_key, *, seed=0))]
     fn with_bits_per_key(
@@ -62,7 +62,7 @@ impl FilterBuilder {
         Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, seed)
     }
 
-    /// Adds a key: str, bytes or int. Keys may repeat.
+    /// Adds a key (str, bytes or int). Keys may repeat.
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (hash, kind) = keys::hash(key, self.seed)?;
         Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::{BuildError, KeyEstimate, MismatchError, Sizing, StandaloneFooter, variants};
+use bloomline::{BuildError, MismatchError, Sizing, StandaloneFooter, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::answers::{self, OfBits as _};
 use crate::arguments::{
     self, bits_per_key, expected_keys, factor, fpr, initial_capacity, max_modules, mmap, n_modules, nulls,
     path, seed, verify,
@@ -22,7 +21,7 @@ use crate::column::Inserts;
 use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::{Lock, Read};
-use crate::{files, keys};
+use crate::{answers, files, keys};
 
 /// The scalable filter's fallible inserts, for filters whose inserts do not allocate.
 trait TryInsert {
@@ -57,17 +56,13 @@ pub fn check_memory(bytes: usize) -> PyResult<()> {
     allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
-fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
-    estimate
-        .map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
-}
-
 /// What a pickled filter has: bytes, expected keys, kinds of keys and false-positive rate.
 type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
-/// A class over one of the crate's filters, with what all classes have in common and `$own` methods.
+/// A class over one of the crate's filters, with what all classes have in common and `$own` methods. `$bits` returns a
+/// counting filter's bits, where other filters have the methods themselves.
 macro_rules! filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty $(, read by $bits:ident)?, { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
@@ -84,7 +79,7 @@ macro_rules! filter_class {
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
                 let kinds = Kinds::new(kinds);
-                Self { seed: filter.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
+                Self { seed: filter$(.$bits())?.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
             }
 
             pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
@@ -129,8 +124,8 @@ macro_rules! filter_class {
                 Kinds::warn_of_added(keys.py(), before, added)
             }
 
-            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
-            /// only integers, and for integers if it has only text.
+            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the
+            /// filter has only integers, and for integers if it has only text.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 self.kinds.check_lookup(kind)?;
@@ -142,7 +137,8 @@ macro_rules! filter_class {
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
-            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups do.
+            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups
+            /// do.
             #[pyo3(signature = (keys, *, nulls=None))]
             fn contains_many<'py>(
                 &self,
@@ -154,9 +150,14 @@ macro_rules! filter_class {
                     self.seed,
                     &self.kinds,
                     nulls,
-                    |hashes, found| self.read().contains_batch(hashes, found),
-                    |hashes, found| self.read().contains_bitmap(hashes, found),
+                    |hashes, found| self.read()$(.$bits())?.contains_batch(hashes, found),
+                    |hashes, found| self.read()$(.$bits())?.contains_bitmap(hashes, found),
                 )
+            }
+
+            /// Returns the false-positive rate of the current bits. Reads the whole filter.
+            fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+                self.filter.detached(py, |filter| filter$(.$bits())?.estimated_fpr())
             }
 
             /// Removes all keys.
@@ -256,12 +257,13 @@ macro_rules! filter_class {
 macro_rules! sized_filter_class {
     (
         $(#[$doc:meta])*
-        $Class:ident over $Filter:ty, sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
+        $Class:ident over $Filter:ty $(, read by $bits:ident)?,
+        sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
         { $($own:tt)* }
     ) => {
         filter_class! {
             $(#[$doc])*
-            $Class over $Filter, {
+            $Class over $Filter $(, read by $bits)?, {
                 #[new]
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=$most,)? seed=0))]
                 fn new(
@@ -294,7 +296,7 @@ macro_rules! sized_filter_class {
                 /// Probes per key.
                 #[getter]
                 fn k(&self, py: Python<'_>) -> u32 {
-                    self.filter.quickly(py, |filter| filter.k())
+                    self.filter.quickly(py, |filter| filter$(.$bits())?.k())
                 }
 
                 /// The number of keys that the filter was made for, or None if it was read from bytes.
@@ -308,6 +310,13 @@ macro_rules! sized_filter_class {
                 #[getter]
                 fn fpr(&self) -> Option<f64> {
                     self.fpr
+                }
+
+                /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if
+                /// the filter is too full. The estimate of an intersection is too high.
+                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+                    let estimated = self.filter.detached(py, |filter| filter$(.$bits())?.estimated_keys());
+                    estimated.map_or((f64::INFINITY, f64::INFINITY), |found| (found.keys as f64, found.standard_error))
                 }
 
                 $($own)*
@@ -337,11 +346,6 @@ macro_rules! uniting_filter_class {
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)
-                }
-
-                /// Returns the false-positive rate of the current bits. Reads the whole filter.
-                fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-                    self.filter.detached(py, <$Filter>::estimated_fpr)
                 }
 
                 $($own)*
@@ -380,12 +384,6 @@ macro_rules! combining_filter_class {
                 #[getter]
                 fn fill_ratio(&self, py: Python<'_>) -> f64 {
                     self.filter.detached(py, <$Filter>::fill_ratio)
-                }
-
-                /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if
-                /// the filter is too full. Too high after `&`.
-                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-                    estimate(self.filter.detached(py, <$Filter>::estimated_keys))
                 }
 
                 $($own)*
@@ -463,7 +461,7 @@ combining_filter_class! {
 
 sized_filter_class! {
     /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, sized by (Sizing.foldable), {
+    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter, sized by (Sizing.foldable), {
         /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
@@ -506,17 +504,6 @@ sized_filter_class! {
             self.filter.detached(py, |filter| filter.as_filter().fill_ratio())
         }
 
-        /// Returns the false-positive rate of the current bits. Reads the whole filter.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.filter.detached(py, |filter| filter.as_filter().estimated_fpr())
-        }
-
-        /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
-        /// filter is too full.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.filter.detached(py, |filter| filter.as_filter().estimated_keys()))
-        }
-
         fn __repr__(&self, py: Python<'_>) -> String {
             let (size, k) = self.filter.quickly(py, |filter| (filter.as_filter().n_blocks(), filter.as_filter().k()));
             format!("CountingBloomFilter({}n_blocks={size}, k={k}, seed={})", describe(self.expected_keys), self.seed)
@@ -525,9 +512,9 @@ sized_filter_class! {
 }
 
 uniting_filter_class! {
-    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the same
-    /// false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and of a
-    /// present key one line of each module.
+    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the
+    /// same false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and
+    /// of a present key one line of each module.
     ///
     /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
     ModularBloomFilter over variants::ModularBloomFilter, sized by (ModularSizing.foldable, max_modules = 4), {
@@ -564,12 +551,6 @@ uniting_filter_class! {
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.filter.quickly(py, |filter| filter.n_blocks())
-        }
-
-        /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
-        /// filter is too full.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.filter.detached(py, variants::ModularBloomFilter::estimated_keys))
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
@@ -647,11 +628,6 @@ filter_class! {
         #[getter]
         fn fpr(&self, py: Python<'_>) -> f64 {
             self.filter.quickly(py, |filter| filter.fpr())
-        }
-
-        /// Returns the false-positive rate of the current bits. Reads the whole filter.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.filter.detached(py, variants::ScalableBloomFilter::estimated_fpr)
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {

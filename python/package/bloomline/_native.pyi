@@ -138,6 +138,10 @@ class _SizedFilter(_Filter):
         """The false-positive rate that was requested for `expected_keys` keys, or None if bits per key were given or
         the filter was read from bytes. `estimated_fpr` returns the rate of the current bits.
         """
+    def estimated_keys(self) -> tuple[float, float]:
+        """Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
+        filter is too full. The estimate of an intersection is too high.
+        """
 
 class _UnitingFilter(_SizedFilter):
     def __or__(self, other: Self, /) -> Self: ...
@@ -151,10 +155,6 @@ class _CombiningFilter(_UnitingFilter):
     @property
     def fill_ratio(self) -> float:
         """Fraction of bits that are set, 0 to 1. Reads the whole filter."""
-    def estimated_keys(self) -> tuple[float, float]:
-        """Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
-        filter is too full. Too high after `&`.
-        """
 
 @final
 class BloomFilter(_CombiningFilter):
@@ -270,10 +270,6 @@ class CountingBloomFilter(_SizedFilter):
     @property
     def fill_ratio(self) -> float:
         """Fraction of counters above zero, 0 to 1. Reads all bits."""
-    def estimated_keys(self) -> tuple[float, float]:
-        """Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
-        filter is too full.
-        """
     @staticmethod
     def from_bytes(buffer: _Buffer) -> CountingBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
@@ -311,10 +307,6 @@ class ModularBloomFilter(_UnitingFilter):
     @property
     def n_blocks(self) -> int:
         """Number of blocks of 64 bytes of each module."""
-    def estimated_keys(self) -> tuple[float, float]:
-        """Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if the
-        filter is too full.
-        """
     @staticmethod
     def from_bytes(buffer: _Buffer) -> ModularBloomFilter:
         """Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged."""
@@ -376,8 +368,7 @@ class FilterBank:
 
     filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
     differ, filters are folded to the n_blocks of the smallest, which must divide their n_blocks. All must have the same
-    k.
-    capacity: room for at least this many slots. `reserve` makes more.
+    k and seed. capacity: room for at least this many slots. `reserve` makes more.
 
         >>> from bloomline import BloomFilter, FilterBank
         >>> tables = [BloomFilter(1_000) for _ in range(3)]
@@ -469,15 +460,15 @@ class FilterBuilder:
         >>> "ant" in filter, filter.expected_keys
         (True, 2)
 
-    Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the one before is free. Answers no
-    lookups.
+    Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the key before it needs none. A
+    builder answers no lookups.
     """
     def __new__(cls, fpr: float = 0.01, *, seed: int = 0) -> Self: ...
     @staticmethod
     def with_bits_per_key(bits_per_key: float, *, seed: int = 0) -> FilterBuilder:
-        """A builder with a size in place of a false-positive rate."""
+        """Makes a builder of filters of a chosen size instead of a false-positive rate."""
     def add(self, key: _Key) -> None:
-        """Adds a key: str, bytes or int. Keys may repeat."""
+        """Adds a key (str, bytes or int). Keys may repeat."""
     def update(self, keys: _Keys) -> None:
         """Adds many keys, given as for `BloomFilter.update`."""
     def finish(self) -> BloomFilter:
