@@ -11,7 +11,11 @@ use crate::error::{Error, or_record};
 
 #[inline]
 pub(crate) fn not_null<T>(object: Option<T>, what: &'static str) -> Result<T, Error> {
-    object.ok_or(Error::Null(what))
+    match object {
+        Some(object) => Ok(object),
+        // `ok_or` would make an error in every lookup, and call a function to drop it.
+        None => Err(Error::Null(what)),
+    }
 }
 
 /// Borrows `length` bytes of the caller. `start` may be null if `length` is 0.
