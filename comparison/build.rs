@@ -1,5 +1,5 @@
-//! Compiles RocksDB's own filter, if `scripts/rocksdb` has fetched its source: as RocksDB's Makefile builds it for this
-//! CPU, and as Debian builds it.
+//! Compiles RocksDB's own filter twice, if `scripts/rocksdb` has fetched its source, as RocksDB's Makefile builds it
+//! for this CPU, and as Debian builds it.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn main() {
 /// Returns the version of RocksDB.
 fn compile() -> Result<String, String> {
     let source = Path::new("../target/rocksdb");
-    // It must exist: a watched path that is missing would run this script in every build.
+    // It must exist, because a watched path that is missing would run this script in every build.
     std::fs::create_dir_all(source).map_err(|error| error.to_string())?;
     println!("cargo::rerun-if-changed={}", source.display());
     if !source.join("util/bloom_impl.h").exists() {
@@ -30,7 +30,7 @@ fn compile() -> Result<String, String> {
     }
     // Makefile and build_tools/build_detect_platform.
     compile_as(source, "native", &["-DNDEBUG", "-march=native"])?;
-    // debian/rules: CMake with PORTABLE=ON and no build type, so that the flags are those of dpkg-buildflags.
+    // As debian/rules, which runs CMake with PORTABLE=ON and no build type, so that dpkg-buildflags sets the flags.
     compile_as(source, "debian", &["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2"])?;
     let version = std::fs::read_to_string(source.join("include/rocksdb/version.h")).unwrap_or_default();
     // MAJOR, MINOR and PATCH.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A get first asks the filters, then reads the segments that possibly have the key, by up to 64 requests at once. The
-//! example checks each answer and each number of requests. It reads footers by `GetRange::Suffix`, which Azure does not
-//! support: there, keep the footers in your manifest.
+//! example checks each answer and each number of requests. It reads footers by `GetRange::Suffix`. Azure does not
+//! support that, so keep the footers in your manifest there.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 
 const SEGMENTS: usize = 1_000;
 const KEYS: usize = 1_000_000;
-/// Each false positive reads a segment in vain: 0.1 segments for a get that asks 1,000 filters.
+/// Each false positive reads a segment in vain. A get that asks 1,000 filters reads 0.1 segments in vain.
 const FPR: f64 = 0.0001;
-/// In a segment: 16 bytes of key, and a value.
+/// Bytes of an entry of a segment, which is a key of 16 bytes and a value.
 const RECORD_BYTES: usize = 32;
 
 /// What a get asks before it reads segments.
 enum Filters {
-    /// Nothing: it reads all segments.
+    /// Nothing, so it reads all segments.
     None,
     /// The filters in the store, by a GET of 64 bytes for each.
     InStore(Vec<StandaloneFooter>),
@@ -41,7 +41,7 @@ enum Filters {
 }
 
 impl Filters {
-    /// The segments that possibly have a key. After an error, any segment can have it: here, the get fails.
+    /// The segments that possibly have a key. After an error, any segment can have it, so the get fails here.
     async fn segments(&self, bucket: &Bucket, key: &str) -> anyhow::Result<Vec<usize>> {
         let hash = hash_key(key, 0); // seed 0, as the filters
         Ok(match self {
@@ -68,7 +68,7 @@ impl Filters {
     }
 }
 
-/// Counts GETs and bytes. No object is ever replaced: a footer in memory must fit the object.
+/// Counts GETs and bytes. Objects are never replaced, because a footer in memory must match its object.
 struct Bucket {
     store: Box<dyn ObjectStore>,
     gets: AtomicUsize,

@@ -1,5 +1,5 @@
-//! Prefix scans in SlateDB without prefix filters, with its own and with bloomline's, where each read of the bucket
-//! takes 5 ms:
+//! Prefix scans in SlateDB without prefix filters, with its own and with bloomline's, from a bucket where each read
+//! costs 5 ms:
 //!
 //! ```text
 //! cargo run --release --manifest-path adapters/Cargo.toml --features slatedb --example slatedb_prefixes
@@ -96,7 +96,7 @@ async fn measure(name: &str, policy: Arc<dyn FilterPolicy>, scans: u64) -> anyho
 
     database.close().await?;
 
-    // Opened again, the database has an empty cache. Scans keep no data blocks there by default.
+    // Opened again, so that the database has an empty cache. By default, scans keep no data blocks in it.
     let database = open().await?;
     let mut filter_bytes = 0;
     for view in database.manifest().l0() {

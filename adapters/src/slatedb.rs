@@ -43,10 +43,10 @@ use crate::{Bloomline, Unusable};
 ///
 /// | without the policy | |
 /// |---|---|
-/// | `Db::builder` | New SSTs get SlateDB's own filters; bloomline's are ignored. |
+/// | `Db::builder` | New SSTs get SlateDB's own filters, and bloomline's are ignored. |
 /// | `DbReader::builder` | Its gets use no filter, nor do the gets of a database that shares its cache. |
 /// | `CompactorBuilder`, `CompactionWorkerBuilder`, in a process of their own | Compaction replaces bloomline's filters by SlateDB's own, which databases and readers with bloomline alone ignore. |
-/// | `Admin::run_compactor`, `Admin::run_compaction_worker` | The same. They take no policies: use the two builders instead. |
+/// | `Admin::run_compactor`, `Admin::run_compaction_worker` | The same. They accept no policies, so use the two builders instead. |
 ///
 /// A compactor inside a database (`with_compactor_builder`, or by default) has the policies of the database, whatever
 /// its own builder says.
@@ -63,10 +63,10 @@ use crate::{Bloomline, Unusable};
 ///
 /// # An existing database
 ///
-/// SSTs with SlateDB's own filters are read without them until a compaction rewrites them. To use both, register both:
-/// `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so take out the
-/// second when the old SSTs are compacted. Do the same to change the extractor or whole-key filtering, because that
-/// changes the policy's name, too.
+/// SSTs with SlateDB's own filters are read without them until a compaction rewrites them. To use both, register both,
+/// with `vec![bloomline.into(), Arc::new(BloomFilterPolicy::new(10))]`. New SSTs then have both filters, so remove the
+/// second policy once the old SSTs are compacted. Do the same to change the extractor or whole-key filtering, because
+/// that changes the policy's name, too.
 ///
 /// # Bits per key
 ///
@@ -92,7 +92,7 @@ impl slatedb::FilterPolicy for Bloomline {
         self.filter(<OwnedView<AlignedBytes>>::decode(data))
     }
 
-    /// Rounded up as the filter is, or a little more. The number of prefixes is unknown, so prefixes do not count.
+    /// At least the size of the filter, which is rounded up. Without prefixes, because their number is unknown.
     fn estimate_size(&self, num_keys: usize) -> usize {
         ((num_keys as f64 * self.of_one_module().bits_per_key() / 8.0) as usize).saturating_add(65)
     }
@@ -110,7 +110,7 @@ impl From<Bloomline> for Arc<dyn slatedb::FilterPolicy> {
 
 /// For SlateDB only. Other engines ignore these settings, and their filters have whole keys.
 impl Bloomline {
-    /// SlateDB keeps opened filters, and an [`OwnedView`] opens those of one module.
+    /// With one module, because SlateDB keeps filters open in an [`OwnedView`], which cannot open modules.
     fn of_one_module(&self) -> FilterPolicy {
         self.policy.clone().with_one_module()
     }
@@ -164,8 +164,8 @@ impl Bloomline {
         Self { entries: Entries { extractor: Some(extractor), ..self.entries }.named(), ..self }
     }
 
-    /// Adds whole keys to the filters: `true` by default. If `false`, filters are smaller, and a get skips an SST only
-    /// if no key there has the prefix of its key.
+    /// Sets whether filters have whole keys, `true` by default. If `false`, filters are smaller, and a get skips an SST
+    /// only if no key there has the prefix of its key.
     #[must_use]
     pub fn with_whole_key_filtering(self, enabled: bool) -> Self {
         Self { entries: Entries { whole_keys: enabled, ..self.entries }.named(), ..self }
@@ -180,8 +180,9 @@ impl Bloomline {
 /// [`StandardBloomFilter`]s in `slatedb`, for databases in an object store. Of all Bloom filters, these have the fewest
 /// false positives for their bytes.
 ///
-/// Use it as [`Bloomline`], on every builder, and beside it to read databases of both. A lookup costs up to k cache
-/// misses instead of one, which is nothing beside the milliseconds that a false positive costs there.
+/// Set it on every builder, as you would [`Bloomline`]. To read databases that have filters of both, set both. A lookup
+/// costs up to k cache misses instead of one, which is nothing beside the milliseconds that a false positive costs
+/// there.
 ///
 /// ```
 /// use bloomline_adapters::BloomlineStandard;
@@ -267,13 +268,13 @@ impl From<BloomlineStandard> for Arc<dyn slatedb::FilterPolicy> {
     }
 }
 
-/// What a policy adds to its filters: whole keys, prefixes or both.
+/// What a policy adds to its filters, which is whole keys, prefixes or both.
 #[derive(Clone)]
 pub(crate) struct Entries {
     base_name: &'static str,
     whole_keys: bool,
     extractor: Option<Arc<dyn PrefixExtractor>>,
-    /// Differs for all that differ in a field above.
+    /// Two policies that differ in a field above have different names.
     name: Arc<str>,
 }
 
@@ -287,7 +288,8 @@ impl Entries {
         if !self.whole_keys {
             name += ":wh=0";
         }
-        // The extractor's name comes last: whatever it contains, no other policy has this name.
+        // The extractor's name comes last, so that no two policies have the same name, whatever the extractor's
+        // contains.
         if let Some(extractor) = &self.extractor {
             name += ":p=";
             name += extractor.name();
@@ -302,7 +304,8 @@ impl Entries {
         self.extractor.as_ref()?.prefix_len(target).filter(|&len| len <= bytes.len())
     }
 
-    /// The entry that a filter must have if an SST has what the query looks for. `None` if filters cannot answer.
+    /// The entry that an SST's filter has if the SST has what the query looks for. `None` if filters cannot answer the
+    /// query.
     fn entry_of<'a>(&self, target: &'a FilterTarget) -> Option<&'a [u8]> {
         match target {
             FilterTarget::Point(key) if self.whole_keys => Some(key),
@@ -323,7 +326,7 @@ impl fmt::Debug for Entries {
 
 struct Builder<F> {
     policy: Bloomline,
-    /// Counts the versions of a key, which are neighbours, once.
+    /// Counts a key once, because its versions are neighbours.
     hashes: FilterBuilder,
     last_key: Bytes,
     /// The lengths of the last key's prefixes that are in `hashes`.
@@ -342,8 +345,8 @@ impl<F> Builder<F> {
         }
     }
 
-    /// Adds the prefix once, because keys are sorted: the keys with a prefix are neighbours. Between them may be keys
-    /// with another prefix, for instance if it ends at the last slash.
+    /// Adds each prefix once. Keys are sorted, so the keys with a prefix are neighbours, but keys with a longer prefix
+    /// may lie between them, for instance if the extractor returns all up to the last slash.
     fn add_prefix(&mut self, key: &Bytes) {
         let Some(len) = self.policy.entries.prefix_len(&PrefixTarget::Point(key.clone())) else { return };
         self.prefix_lens.retain(|&len| key.get(..len) == self.last_key.get(..len));
@@ -357,7 +360,8 @@ impl<F> Builder<F> {
 
 impl<F: Stored> slatedb::FilterBuilder for Builder<F> {
     fn add_entry(&mut self, entry: &RowEntry) {
-        // Tombstones and merge operands too: a read that skips one finds older versions of the key in other SSTs.
+        // Tombstones and merge operands, too, because a read that skips one finds older versions of the key in other
+        // SSTs.
         self.add_prefix(&entry.key);
         if self.policy.entries.whole_keys {
             self.hashes.insert(&entry.key[..]);
@@ -372,7 +376,7 @@ impl<F: Stored> slatedb::FilterBuilder for Builder<F> {
     }
 }
 
-/// What both kinds of filters can do.
+/// What the filters of both policies can do.
 trait Stored: Sized + Send + Sync + 'static {
     /// `None` if there is no memory for the filter. The SST is then written without a usable filter.
     fn build(hashes: &mut FilterBuilder, bits_per_key: f64) -> Option<Self>;
@@ -448,7 +452,7 @@ impl<F: Stored> Filter for Opened<F> {
         filter.contains(entry)
     }
 
-    /// Without a filter, writes no bytes, which are not a filter: a reader counts again.
+    /// Without a filter, writes no bytes. Readers then count an unusable filter, too.
     fn encode(&self, writer: &mut dyn BufMut) {
         if let Some(filter) = &self.filter {
             filter.encode(writer);

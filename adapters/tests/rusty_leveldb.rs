@@ -1,7 +1,7 @@
 //! In a LevelDB-format database the filter policy loses no key, whatever the database does with its tables.
 //!
-//! Databases on x86-64 only: the cache of rusty-leveldb 4.0.2 has undefined behaviour, which crashes builds for generic
-//! aarch64 (see the README).
+//! Opens databases on x86-64 only, because the cache of rusty-leveldb 4.0.2 has undefined behaviour, which crashes
+//! builds for generic aarch64 (see the README).
 #![cfg(feature = "rusty-leveldb")]
 
 use std::rc::Rc;

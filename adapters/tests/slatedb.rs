@@ -1,4 +1,4 @@
-//! SlateDB: no key is lost and none comes back, whichever policies the builders of a database have had; filters are
+//! In SlateDB no key is lost and none comes back, whichever policies the builders of a database have had. Filters are
 //! used where the policy is registered, and nowhere else.
 #![cfg(feature = "slatedb")]
 
@@ -111,7 +111,7 @@ impl CompactionScheduler for Everything {
 }
 
 const SOON: Duration = Duration::from_millis(10);
-/// Only ends a test that hangs: a panic inside of a compactor does not end it.
+/// Only ends a test that hangs, because a panic inside of a compactor does not end it.
 const LONG: Duration = Duration::from_secs(600);
 
 fn worker_options() -> CompactionWorkerOptions {
@@ -136,11 +136,11 @@ fn compactor(store: &Store, worker: Option<CompactionWorkerOptions>) -> Compacto
         })
 }
 
-/// What has a process of its own for compactions.
+/// What runs compactions in a process of its own.
 #[derive(Clone, Copy, Debug)]
 enum Process {
     Compactor,
-    /// And another process the compactor, which then only coordinates.
+    /// The worker, beside a compactor in a second process, which then only coordinates.
     Worker,
 }
 
@@ -260,7 +260,7 @@ fn key(i: u64) -> Bytes {
     format!("{:016x}", mix(i)).into()
 }
 
-/// What a database must hold: the value of each key, or that it is absent.
+/// The value that a database must have for each key, or `None` if the key must be absent.
 #[derive(Default)]
 struct Model(BTreeMap<u64, Option<Vec<u8>>>);
 
@@ -317,7 +317,7 @@ async fn no_key_is_lost_or_comes_back_when_policies_change() -> Result<(), Error
         [("own", own), ("bloomline", ours), ("none", Vec::new), ("both", both), ("standard", standard)];
     for (i, (first_name, first)) in all.into_iter().enumerate() {
         for (j, (second_name, second)) in all.into_iter().enumerate() {
-            // Each of them beside each of the first, and each of the second.
+            // Each policy beside each of the first and each of the second.
             let (third_name, third) = all[(i + j) % all.len()];
             let of = format!("{first_name}, then {second_name}, compacted by {third_name}");
             let store: Store = Arc::new(InMemory::new());
@@ -517,7 +517,7 @@ async fn damaged_filters_lose_no_key() -> Result<(), Error> {
     let (start, length) = (sst.info.filter_offset as usize, sst.info.filter_len as usize);
     let last = start + length - 5; // the trailer of bloomline's filter, before the CRC
 
-    // Flipped bits: SlateDB's checksum sees them.
+    // SlateDB's checksum detects flipped bits.
     for i in 0..100 {
         let mut damaged = intact.to_vec();
         damaged[start + mix(i) as usize % length] ^= 1 << (i % 8);
@@ -617,7 +617,7 @@ async fn filters_pass_through_a_disk_cache() -> Result<(), Error> {
     let model = database(&store).await?;
     let negatives = read_through(&store, &model, directory.path(), ours()).await?;
     assert!(negatives > 3 * KEYS * 98 / 100, "{negatives}");
-    // From the disk: the filters are no longer in the store.
+    // From the disk, because the filters are no longer in the store.
     for sst in ssts(&store).await? {
         let object = object_of(&sst);
         let mut bytes = store.get(&object).await?.bytes().await?.to_vec();
@@ -658,7 +658,7 @@ async fn a_shared_cache_remembers_that_a_filter_was_dropped() -> Result<(), Erro
     Ok(())
 }
 
-/// SlateDB's cache on disk keeps what a policy's absence left behind. If this fails, SlateDB has changed: say so in the
+/// SlateDB's cache on disk keeps what a policy's absence left behind. If this fails, SlateDB has changed, so change the
 /// documentation of the policy.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_cache_remembers_that_a_filter_was_dropped() -> Result<(), Error> {
@@ -869,7 +869,7 @@ fn standard_filters_have_every_key_and_checksums() {
     assert!(BloomlineStandard::with_bits_per_key(f64::NAN).is_err());
 }
 
-/// Bytes of every short length, most with a valid trailer, at every address modulo 64; and longer ones.
+/// Bytes of every short length, most with a valid trailer, at every address modulo 64, and longer bytes.
 #[test]
 fn any_bytes_are_a_filter_or_possibly_contain_everything() {
     let oracle = bloomline::sstable::FilterPolicy::with_bits_per_key(10.0).unwrap();

@@ -56,7 +56,7 @@ fn no_key_is_lost_and_few_others_are_found() {
     let table = Table::new(options, Box::new(bytes.clone()), bytes.len()).unwrap();
     let filters = FilterBlockReader::new(filter_block(&bytes)).unwrap();
     let mut positives = 0;
-    // Without the last: the missing key after it lies in no data block.
+    // Without the last key, because the missing key after it lies in no data block.
     for i in 0..KEYS - 1 {
         let (present, missing) = (key(2 * i), key(2 * i + 1));
         assert_eq!(table.get(&present).unwrap().as_deref(), Some(&mix(i).to_le_bytes()[..]));

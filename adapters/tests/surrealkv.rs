@@ -1,5 +1,5 @@
 //! A database of SurrealKV loses no key and resurrects none, whichever filters its tables have, after a kill and with
-//! damaged filters; and its filters are used.
+//! damaged filters. Its filters are used.
 #![cfg(feature = "surrealkv")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,7 +131,7 @@ fn assert_holds(tree: &Tree, model: &Model, keys: u64) {
     }
 }
 
-/// Counts the queries of another policy and keeps the filters that it creates.
+/// Wraps a policy, counts its queries and keeps the filters that it creates.
 struct Observed {
     policy: Arc<dyn FilterPolicy>,
     queries: AtomicU64,
@@ -243,7 +243,7 @@ fn no_key_is_lost_when_the_policy_of_a_database_changes() {
             assert_holds(&tree, &model, KEYS);
             database.close(tree);
 
-            // The tables have filters of both.
+            // The tables have filters of both policies.
             let tree = database.open(from());
             assert_holds(&tree, &model, KEYS);
             database.close(tree);
@@ -463,7 +463,8 @@ fn damaged_filters_hide_no_key() {
     assert!(observed.counts().1 > 3_000, "the filters are in order again");
 }
 
-/// Every byte from the first filter of a table to its end: filters, their index, the table's index and its footer.
+/// Damages every byte from the first filter of a table to its end, which are filters, their index, the table's index
+/// and its footer.
 #[test]
 fn damage_behind_the_filters_is_an_error_or_hides_no_key() {
     let (database, model, filters) = database_with_filters(bloomline());

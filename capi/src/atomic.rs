@@ -6,20 +6,21 @@ use core::ptr;
 
 use bloomline_core::{AtomicBloomFilter, BloomFilter, StandaloneFooter};
 
-use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null};
+use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::{Filter, look_up_batch, written};
 
 /// A filter into which any number of threads insert while any number look up, without locks, for example one for each
 /// memtable.
 ///
-/// Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
-/// synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
+/// Once an insert has returned, lookups by the same thread find its key. So do lookups by threads that have
+/// synchronised with it since, for example by a mutex, an atomic variable or a join. Other threads may miss the key for
+/// a moment.
 ///
-/// Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
-/// inserts that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, take a copy
-/// with `bloomline_atomic_filter_to_filter` while other threads continue, or convert the filter with
-/// `bloomline_atomic_filter_into_filter` when they have finished.
+/// Estimates and bytes include all inserts that this thread has synchronised with, and perhaps some bits of inserts
+/// that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, copy the filter
+/// with `bloomline_atomic_filter_to_filter` while other threads continue, or convert it with
+/// `bloomline_atomic_filter_into_filter` once they have finished.
 pub struct AtomicFilter(AtomicBloomFilter);
 
 /// Creates an empty filter, with the size, k and errors of `bloomline_filter_with_fpr`.
@@ -64,6 +65,14 @@ pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
     })
 }
 
+/// Frees `filter` only if there is memory for what it becomes.
+fn converted<A, B>(filter: Option<Box<A>>, convert: impl FnOnce(A) -> B) -> Option<Box<B>> {
+    or_record(None, || {
+        let filter = ManuallyDrop::new(not_null(filter, "filter")?);
+        boxed(|| Ok(convert(*ManuallyDrop::into_inner(filter))))
+    })
+}
+
 /// Converts a filter, with its keys and seed, without copying it, and frees `filter`.
 ///
 /// Returns null if `filter` is null (BLOOMLINE_INVALID_ARGUMENT), or if a little memory cannot be allocated
@@ -72,13 +81,7 @@ pub unsafe extern "C" fn bloomline_atomic_filter_from_standalone(
 pub extern "C" fn bloomline_atomic_filter_from_filter(
     filter: Option<Box<Filter>>,
 ) -> Option<Box<AtomicFilter>> {
-    or_record(None, || {
-        let filter = ManuallyDrop::new(not_null(filter, "filter")?);
-        boxed(|| {
-            let Filter(filter) = *ManuallyDrop::into_inner(filter);
-            Ok(AtomicFilter(filter.into()))
-        })
-    })
+    converted(filter, |Filter(filter)| AtomicFilter(filter.into()))
 }
 
 /// Converts a filter back, without copying it, and frees `filter`, which no thread may be using.
@@ -89,13 +92,7 @@ pub extern "C" fn bloomline_atomic_filter_from_filter(
 pub extern "C" fn bloomline_atomic_filter_into_filter(
     filter: Option<Box<AtomicFilter>>,
 ) -> Option<Box<Filter>> {
-    or_record(None, || {
-        let filter = ManuallyDrop::new(not_null(filter, "filter")?);
-        boxed(|| {
-            let AtomicFilter(filter) = *ManuallyDrop::into_inner(filter);
-            Ok(Filter(filter.into()))
-        })
-    })
+    converted(filter, |AtomicFilter(filter)| Filter(filter.into()))
 }
 
 /// Returns a copy, which you free separately. It has all keys of inserts that this thread has synchronised with, and
@@ -121,16 +118,15 @@ pub extern "C" fn bloomline_atomic_filter_free(filter: Option<Box<AtomicFilter>>
 pub extern "C" fn bloomline_atomic_filter_set_seed(filter: Option<&mut AtomicFilter>, seed: u64) -> Status {
     status_of(|| {
         let AtomicFilter(filter) = not_null(filter, "filter")?;
+        if filter.fill_ratio() != 0.0 {
+            return Err(Error::NotEmpty);
+        }
         let stand_in = BloomFilter::with_blocks(1, 1)?.into();
         let mut plain = BloomFilter::from(mem::replace(filter, stand_in));
-        let is_empty = plain.fill_ratio() == 0.0;
-        if is_empty {
-            // Only a filter that is known to be empty accepts a seed.
-            plain.clear();
-            plain = plain.with_seed(seed)?;
-        }
-        *filter = plain.into();
-        if is_empty { Ok(()) } else { Err(Error::NotEmpty) }
+        // Only a filter that is known to be empty accepts a seed.
+        plain.clear();
+        *filter = plain.with_seed(seed)?.into();
+        Ok(())
     })
 }
 
@@ -141,14 +137,11 @@ pub unsafe extern "C" fn bloomline_atomic_filter_hash_key(
     key: *const c_void,
     length: usize,
 ) -> u64 {
-    or_record(0, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.hash_key(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(0, key, length, |key| Ok(not_null(filter, "filter")?.0.hash_key(key))) }
 }
 
-/// Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
+/// Inserts the key of `length` bytes. Returns whether that changed a bit. If several threads insert the same new key at
 /// once, at least one of them gets true.
 ///
 /// Reports errors as `bloomline_filter_insert` does.
@@ -158,11 +151,8 @@ pub unsafe extern "C" fn bloomline_atomic_filter_insert(
     key: *const c_void,
     length: usize,
 ) -> bool {
-    or_record(false, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.insert(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(false, key, length, |key| Ok(not_null(filter, "filter")?.0.insert(key))) }
 }
 
 /// `bloomline_atomic_filter_insert` by the key's hash. See `bloomline_filter_insert_hash`.
@@ -179,27 +169,24 @@ pub unsafe extern "C" fn bloomline_atomic_filter_insert_batch(
     n: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
         let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         not_null(filter, "filter")?.0.insert_batch(hashes);
         Ok(())
     })
 }
 
-/// Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless another thread
-/// inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for a null
-/// key whose length is not 0.
+/// Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless a different
+/// thread inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for
+/// a null key whose length is not 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_atomic_filter_contains(
     filter: Option<&AtomicFilter>,
     key: *const c_void,
     length: usize,
 ) -> bool {
-    or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.contains(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(true, key, length, |key| Ok(not_null(filter, "filter")?.0.contains(key))) }
 }
 
 /// `bloomline_atomic_filter_contains` by the key's hash. See `bloomline_filter_insert_hash`.
@@ -278,8 +265,8 @@ pub extern "C" fn bloomline_atomic_filter_seed(filter: Option<&AtomicFilter>) ->
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
 }
 
-/// Returns the fraction of bits that are set, 0 to 1: when to start the next filter. Reads the whole filter. Returns 1
-/// for a null filter, as lookups in it return true.
+/// Returns the fraction of bits that are set, 0 to 1, which tells you when to start the next filter. Reads the whole
+/// filter. Returns 1 for a null filter, because lookups in it return true.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_atomic_filter_fill_ratio(filter: Option<&AtomicFilter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
@@ -313,7 +300,7 @@ pub extern "C" fn bloomline_atomic_filter_to_standalone(
     or_record(ptr::null_mut(), || {
         allocated_with_length(length, || {
             let AtomicFilter(filter) = not_null(filter, "filter")?;
-            // At most: inserts of other threads may change the length.
+            // Whole blocks, because inserts by other threads may turn a short form into whole blocks.
             let room = filter.byte_len() + StandaloneFooter::LEN;
             written(room, |bytes| filter.write_standalone(bytes))
         })

@@ -7,14 +7,18 @@ use core::ptr;
 use core::slice;
 use std::alloc::alloc;
 
-use crate::error::Error;
+use crate::error::{Error, or_record};
 
 #[inline]
 pub(crate) fn not_null<T>(object: Option<T>, what: &'static str) -> Result<T, Error> {
-    object.ok_or(Error::Null(what))
+    match object {
+        Some(object) => Ok(object),
+        // `ok_or` would make an error in every lookup, and call a function to drop it.
+        None => Err(Error::Null(what)),
+    }
 }
 
-/// `length` bytes of the caller's. Null is allowed if `length` is 0.
+/// Borrows `length` bytes of the caller. `start` may be null if `length` is 0.
 ///
 /// # Safety
 ///
@@ -26,15 +30,15 @@ pub(crate) unsafe fn borrowed_bytes<'a>(
     length: usize,
     what: &'static str,
 ) -> Result<&'a [u8], Error> {
-    // SAFETY: as for this function; bytes are aligned everywhere.
+    // SAFETY: this function's contract is the same, and any bits are a valid byte.
     unsafe { borrowed(start.cast(), length, what) }
 }
 
-/// `n` elements of the caller's, of a type for which any bits are a value. Null is allowed if `n` is 0.
+/// Borrows `n` elements of the caller. `start` may be null if `n` is 0.
 ///
 /// # Safety
 ///
-/// `T` has no invalid values. `start` is null, or `n` elements from it on can be read and do not change for `'a`.
+/// Any bits are a valid `T`. `start` is null, or `n` elements from it on can be read and do not change for `'a`.
 /// Impossible lengths and misaligned pointers are errors.
 #[inline]
 pub(crate) unsafe fn borrowed<'a, T>(
@@ -51,13 +55,30 @@ pub(crate) unsafe fn borrowed<'a, T>(
     } else if !start.is_aligned() {
         Err(Error::Misaligned(what))
     } else {
-        // SAFETY: not null, aligned, of a possible size; readable and unchanged by this function's contract.
+        // SAFETY: not null, aligned and of a possible size, as checked above. Readable and unchanged by this function's
+        // contract.
         Ok(unsafe { slice::from_raw_parts(start, n) })
     }
 }
 
-/// What `make` returns, in memory that is allocated first: a failure of either changes nothing. `Box::new` would abort
-/// the process if memory runs out. Never `Ok(None)`, which is C's null.
+/// Calls `work` with the key of `length` bytes. Returns `otherwise`, and records the error, if that fails.
+///
+/// # Safety
+///
+/// `key` is null, or `length` bytes from it on can be read and do not change during the call.
+#[inline]
+pub(crate) unsafe fn with_key<T>(
+    otherwise: T,
+    key: *const c_void,
+    length: usize,
+    work: impl FnOnce(&[u8]) -> Result<T, Error>,
+) -> T {
+    // SAFETY: this function's contract is the same.
+    or_record(otherwise, || work(unsafe { borrowed_bytes(key, length, "key") }?))
+}
+
+/// Boxes what `make` returns. Allocates the memory before it calls `make`, so that a failed allocation changes nothing.
+/// `Box::new` would abort the process if memory runs out. Never returns `Ok(None)`, which is C's null.
 pub(crate) fn boxed<T>(make: impl FnOnce() -> Result<T, Error>) -> Result<Option<Box<T>>, Error> {
     const { assert!(size_of::<T>() != 0) };
     // SAFETY: the size is not 0.
@@ -70,7 +91,8 @@ pub(crate) fn boxed<T>(make: impl FnOnce() -> Result<T, Error>) -> Result<Option
     Ok(Some(Box::write(memory, make()?)))
 }
 
-/// A copy of the bytes for the caller, who frees it with [`bloomline_free`], and its length; 0 on failure.
+/// Copies what `work` returns into memory that the caller frees with [`bloomline_free`]. Sets `length` to its length,
+/// or to 0 on failure.
 pub(crate) fn allocated_with_length(
     length: Option<&mut MaybeUninit<usize>>,
     work: impl FnOnce() -> Result<Vec<u8>, Error>,
@@ -92,7 +114,7 @@ impl Allocated {
     pub(crate) fn new(bytes: usize) -> Result<Self, Error> {
         // `malloc(0)` may return null.
         let capacity = bytes.max(1);
-        // SAFETY: malloc takes any size.
+        // SAFETY: malloc accepts any size.
         let start = unsafe { libc::malloc(capacity) };
         if start.is_null() { Err(Error::OutOfMemory { bytes }) } else { Ok(Self { start, capacity }) }
     }
@@ -116,8 +138,8 @@ impl Drop for Allocated {
     }
 }
 
-/// Writes to the caller's buffer what `work` returns, if it fits. The length is set whether it fits or not; 0 if `work`
-/// fails.
+/// Writes what `work` returns to the caller's buffer, if it fits. Sets `length` even if it does not fit, and to 0 if
+/// `work` fails.
 ///
 /// # Safety
 ///
@@ -137,16 +159,16 @@ pub(crate) unsafe fn fill(
     if bytes.len() > capacity {
         return Err(Error::BufferTooSmall { needed: bytes.len(), capacity });
     }
-    // SAFETY: the buffer has room for the bytes, and does not overlap them, as they are new. It is not null: a filter
-    // has at least one byte, and a null buffer has no capacity.
+    // SAFETY: the buffer has room for the bytes, and does not overlap them, because they are new. It is not null,
+    // because a filter has at least one byte and a null buffer has no capacity.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     Ok(())
 }
 
-/// Frees memory that a function of this library returned for you to free, such as the bytes of a filter; objects have
-/// functions of their own. Does nothing if `memory` is null.
+/// Frees memory that a function of this library returned for you to free, such as the bytes of a filter. To free an
+/// object, such as a filter, call its own `_free` function instead. Does nothing if `memory` is null.
 ///
-/// The memory is from malloc, so `free` does the same, unless your program uses another malloc than this library.
+/// The memory is from malloc, so `free` does the same, unless your program and this library use different mallocs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_free(memory: *mut c_void) {
     // SAFETY: the caller passes null, or memory from `Allocated` that has not been freed.

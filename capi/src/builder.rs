@@ -7,17 +7,18 @@ use core::ptr;
 use bloomline_core::FilterBuilder;
 use bloomline_core::sizing::{self, Sizing};
 
-use crate::buffer::{Allocated, borrowed_bytes, boxed, not_null};
+use crate::buffer::{Allocated, borrowed_bytes, boxed, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::Filter;
 
 /// Collects keys, then builds a filter of the right size, for example while writing an SSTable.
 ///
 /// Keeps 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
-/// of times; the filter's size follows from the distinct keys. A finished builder is empty and can be reused.
+/// of times, because the filter's size follows from the number of distinct keys. A finished builder is empty and can be
+/// reused.
 pub struct Builder {
     builder: FilterBuilder,
-    /// Those of the builder, which does not tell them.
+    /// The builder's bits per key, which it does not return.
     bits_per_key: f64,
 }
 
@@ -73,18 +74,15 @@ pub unsafe extern "C" fn bloomline_builder_hash_key(
     key: *const c_void,
     length: usize,
 ) -> u64 {
-    or_record(0, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(builder, "builder")?.builder.hash_key(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(0, key, length, |key| Ok(not_null(builder, "builder")?.builder.hash_key(key))) }
 }
 
 /// Inserts the key of `length` bytes. Keys may repeat.
 ///
-/// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
-/// BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then inserted: a filter built
-/// without the key does not find it.
+/// Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or if the key is null and its length is not 0. Returns
+/// BLOOMLINE_OUT_OF_MEMORY if memory for the key's hash cannot be allocated. Nothing is then inserted, so a filter
+/// built without the key reports it as definitely absent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_builder_insert(
     builder: Option<&mut Builder>,
@@ -121,8 +119,8 @@ pub extern "C" fn bloomline_builder_finish(builder: Option<&mut Builder>) -> Opt
 }
 
 /// Builds the filter of the keys inserted and empties the builder. Returns the filter's compact form in memory that you
-/// free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
-/// 65.
+/// free with `bloomline_free`, and writes its length to `length`. At 10 bits per key, that is at most 1.25 bytes per
+/// key plus 65.
 ///
 /// Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
@@ -134,7 +132,7 @@ pub extern "C" fn bloomline_builder_finish_compact(
     or_record(ptr::null_mut(), || {
         let length = not_null(length, "length")?.write(0);
         let Builder { builder, bits_per_key } = not_null(builder, "builder")?;
-        // Allocated first, since the builder keeps its keys only if nothing fails after it is finished.
+        // Allocated before the builder is finished, because a failure afterwards would lose its keys.
         let most = Sizing::for_bits_per_key(builder.len(), *bits_per_key)?.byte_len() + 1;
         let memory = Allocated::new(most)?;
         let mut filter = Vec::new();

@@ -15,7 +15,7 @@ use bloomline_core::{BuildError, DecodeError, MismatchError};
 pub enum Status {
     /// Success.
     BLOOMLINE_OK = 0,
-    /// A pointer is null where it must not be, an array is misaligned, or a length exceeds that of any possible object.
+    /// A pointer is null where it must not be, an array is misaligned, or a length is larger than any object can be.
     BLOOMLINE_INVALID_ARGUMENT = 1,
     /// A size, a false-positive rate, a k or a fold factor is out of range.
     BLOOMLINE_SIZING = 2,
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             Self::BufferTooSmall { needed, capacity } => {
                 write!(f, "a buffer of {capacity} bytes is too small: {needed} bytes are needed")
             }
-            // The path last, since long messages are cut.
+            // The path comes last, because long messages are cut.
             Self::File { path, error } => write!(f, "{error}: {}", path.display()),
             Self::Io(error) => error.fmt(f),
         }
@@ -111,7 +111,7 @@ impl From<DecodeError> for Error {
     }
 }
 
-/// Fits the longest message of the core crate and a NUL. Stored inline, so that a failed allocation can be reported.
+/// Has room for the core crate's longest message and a NUL. Stored inline, so that a failed allocation can be reported.
 const MESSAGE_BYTES: usize = 256;
 
 #[derive(Clone, Copy)]
@@ -136,7 +136,7 @@ impl Write for Message {
 }
 
 thread_local! {
-    // Neither needs dropping, so both stay usable until the thread ends.
+    // Neither needs dropping, so both are usable until the thread ends.
     static STATUS: Cell<Status> = const { Cell::new(Status::BLOOMLINE_OK) };
     static MESSAGE: Cell<Message> = const { Cell::new(Message::EMPTY) };
 }
@@ -151,7 +151,7 @@ pub(crate) fn record(error: &Error) -> Status {
     error.status()
 }
 
-/// Returns the result of `work`; if it fails, records the error and returns `otherwise`.
+/// Returns the result of `work`. If it fails, records the error and returns `otherwise`.
 #[inline]
 pub(crate) fn or_record<T>(otherwise: T, work: impl FnOnce() -> Result<T, Error>) -> T {
     work().unwrap_or_else(|error| {
@@ -165,9 +165,9 @@ pub(crate) fn status_of(work: impl FnOnce() -> Result<(), Error>) -> Status {
     work().map_or_else(|error| record(&error), |()| Status::BLOOMLINE_OK)
 }
 
-/// Returns a message, in English, about this thread's last failed call: a NUL-terminated string, valid until the
-/// thread's next failure, its next `bloomline_clear_error` or its end. Never null; empty if no call has failed. A
-/// successful call does not change it.
+/// Returns a message, in English, about this thread's last failed call. It is a NUL-terminated string of at most 255
+/// bytes, empty if no call has failed, and never null. It is valid until the thread's next failure, its next
+/// `bloomline_clear_error` or its end. A successful call does not change it.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_last_error() -> *const c_char {
     MESSAGE.with(|message| message.as_ptr().cast_const().cast())

@@ -16,11 +16,11 @@ use crate::view::View;
 
 /// Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
 ///
-/// The file is complete, and on disk, when this returns BLOOMLINE_OK: it is written under another name in the same
-/// directory, synced and renamed. Until then the old file, if there is one, stays as it is; programs that have it open
-/// or mapped keep it. If the process is killed, a file with a name in .tmp may stay beside it.
+/// When this returns BLOOMLINE_OK, the file is complete and on disk, because it is written under a temporary name in
+/// the same directory, synced and renamed. Until then the old file, if there is one, stays as it is. Programs that have
+/// the old file open or mapped keep it. If the process is killed, a file whose name ends in .tmp may stay beside it.
 ///
-/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null, BLOOMLINE_IO if the file cannot be written;
+/// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null. Returns BLOOMLINE_IO if the file cannot be written.
 /// `bloomline_last_error` is then the system's message and the path.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, path: *const c_char) -> Status {
@@ -33,8 +33,8 @@ pub unsafe extern "C" fn bloomline_filter_write_file(filter: Option<&Filter>, pa
     })
 }
 
-/// Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it. While
-/// it reads, this takes twice the filter's memory.
+/// Reads a filter from a file in standalone form, and verifies its checksums. You can change the filter and must free
+/// it. While it reads, this function needs twice the filter's memory.
 ///
 /// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
 /// a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn bloomline_filter_from_file(path: *const c_char) -> Opti
     })
 }
 
-/// Opens a regular file: opening a pipe could wait forever.
+/// Fails for what is not a regular file, because opening a pipe could wait forever.
 fn open(path: &Path) -> Result<File, Error> {
     if fs::metadata(path)?.is_file() {
         Ok(File::open(path)?)
@@ -58,7 +58,7 @@ fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Reads a file that ends with a footer. Other files may be large, and are not read.
+/// Reads a file, but only if it ends with a footer, because a file of something else may be large.
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
@@ -78,8 +78,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// file share the memory.
 ///
 /// The file must not be changed or cut short while the view exists. Lookups would return wrong answers, or the process
-/// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does. The view then keeps the old
-/// one.
+/// would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does, because the view then keeps
+/// the old file.
 ///
 /// Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
 /// not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn bloomline_view_from_file(path: *const c_char) -> Option
 /// `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
 /// footer, the last 64 bytes. Lookups read what they need of the file.
 ///
-/// If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
+/// If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_file_unverified(path: *const c_char) -> Option<Box<View>> {
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn bloomline_view_from_file_unverified(path: *const c_char
 
 /// # Safety
 ///
-/// `path` is null, or points to bytes that end with NUL; the file stays as it is for as long as the view.
+/// `path` is null, or points to bytes that end with NUL. The file does not change while the view exists.
 unsafe fn map(
     path: *const c_char,
     open_bytes: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
@@ -111,7 +111,7 @@ unsafe fn map(
         // SAFETY: this function's contract is the same.
         on_file(unsafe { path_of(path) }?, |path| {
             let file = open(path)?;
-            // SAFETY: the caller keeps the file as it is for as long as the view.
+            // SAFETY: by this function's contract, the file does not change while the view exists.
             let map = unsafe { Mmap::map(&file) }?;
             boxed(|| View::mapped(map, open_bytes))
         })
@@ -125,7 +125,7 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a Path, Error> {
     if path.is_null() {
         return Err(Error::Null("path"));
     }
-    // SAFETY: not null; the rest is this function's contract.
+    // SAFETY: not null. The bytes end with NUL, and do not change, by this function's contract.
     let path = unsafe { CStr::from_ptr(path) };
     #[cfg(unix)]
     let path: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path.to_bytes());

@@ -7,7 +7,7 @@ use std::io;
 
 use bloomline_core::BloomFilter;
 
-use crate::buffer::{allocated_with_length, borrowed, borrowed_bytes, boxed, fill, not_null};
+use crate::buffer::{allocated_with_length, borrowed, boxed, fill, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 
 /// A set of keys. A lookup answers "definitely absent" or "possibly present", and touches one cache line.
@@ -17,8 +17,8 @@ use crate::error::{Error, Status, or_record, status_of};
 pub struct Filter(pub(crate) BloomFilter);
 
 /// Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
-/// rate of 1% takes 9.9 bits per key, and up to 1% or one block more, so that the number of blocks has many divisors:
-/// `bloomline_filter_fold` can halve it, at least.
+/// rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
+/// has many divisors, so that `bloomline_filter_fold` can at least halve it.
 ///
 /// Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
 /// if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -40,7 +40,7 @@ pub extern "C" fn bloomline_filter_with_bits_per_key(
     or_record(None, || boxed(|| Ok(Filter(BloomFilter::with_bits_per_key(expected_keys, bits_per_key)?))))
 }
 
-/// Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+/// Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, from 1 to 16.
 ///
 /// Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
 /// (BLOOMLINE_OUT_OF_MEMORY).
@@ -52,7 +52,7 @@ pub extern "C" fn bloomline_filter_with_blocks(n_blocks: usize, k: u32) -> Optio
 /// Sets the seed of an empty filter, 0 by default. Filters with different seeds place keys differently, which makes
 /// their false positives independent.
 ///
-/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
+/// Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared, or
 /// BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_set_seed(filter: Option<&mut Filter>, seed: u64) -> Status {
@@ -91,17 +91,14 @@ pub unsafe extern "C" fn bloomline_filter_hash_key(
     key: *const c_void,
     length: usize,
 ) -> u64 {
-    or_record(0, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.hash_key(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(0, key, length, |key| Ok(not_null(filter, "filter")?.0.hash_key(key))) }
 }
 
 /// Inserts the key of `length` bytes. Returns whether that changed a bit. If not, the key was possibly present before.
 ///
-/// An integer is a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The other
-/// languages' interfaces hash the same bytes, whatever the integer's type.
+/// Pass an integer as a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The
+/// interfaces for Rust, Python and other languages hash the same bytes, whatever the integer's type.
 ///
 /// With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
 /// `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments return true.
@@ -111,15 +108,13 @@ pub unsafe extern "C" fn bloomline_filter_insert(
     key: *const c_void,
     length: usize,
 ) -> bool {
-    or_record(false, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.insert(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(false, key, length, |key| Ok(not_null(filter, "filter")?.0.insert(key))) }
 }
 
-/// `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
-/// all its bits are well mixed and every insert and lookup uses the same one. `bloomline_mix` repairs weak ones.
+/// `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works
+/// if all its bits are well mixed and every insert and lookup uses the same hash. `bloomline_mix` makes a weak hash
+/// good enough.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_insert_hash(filter: Option<&mut Filter>, hash: u64) -> bool {
     or_record(false, || Ok(not_null(filter, "filter")?.0.insert_hash(hash)))
@@ -135,7 +130,7 @@ pub unsafe extern "C" fn bloomline_filter_insert_batch(
     n: usize,
 ) -> Status {
     status_of(|| {
-        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
         let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         not_null(filter, "filter")?.0.insert_batch(hashes);
         Ok(())
@@ -152,11 +147,8 @@ pub unsafe extern "C" fn bloomline_filter_contains(
     key: *const c_void,
     length: usize,
 ) -> bool {
-    or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(filter, "filter")?.0.contains(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(true, key, length, |key| Ok(not_null(filter, "filter")?.0.contains(key))) }
 }
 
 /// `bloomline_filter_contains` by the key's hash. See `bloomline_filter_insert_hash`.
@@ -165,8 +157,8 @@ pub extern "C" fn bloomline_filter_contains_hash(filter: Option<&Filter>, hash: 
     or_record(true, || Ok(not_null(filter, "filter")?.0.contains_hash(hash)))
 }
 
-/// Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. From
-/// about eight keys on, faster than one by one. `found` must not overlap `hashes`. Both may be null if `n` is 0.
+/// Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. This is
+/// faster than one by one from about eight keys on. `found` must not overlap `hashes`. Both may be null if `n` is 0.
 ///
 /// Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. All of `found`, unless it is null, is then
 /// true.
@@ -201,13 +193,14 @@ pub(crate) unsafe fn look_up_batch(
         } else if found.is_null() {
             return Err(Error::Null("found"));
         } else {
-            // True until looked up, also because a slice must not expose bytes that C left uninitialized.
-            // SAFETY: room for `n` bytes.
+            // Set to true first, so that an error below hides no key, and because a slice must not expose bytes that C
+            // left uninitialized.
+            // SAFETY: `found` has room for `n` bools by this function's contract.
             unsafe { ptr::write_bytes(found, 1, n) };
             // SAFETY: `n` bools, just initialized, that nothing else refers to during the call.
             unsafe { core::slice::from_raw_parts_mut(found, n) }
         };
-        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+        // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
         let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
         contains_batch?(hashes, found);
         Ok(())
@@ -258,7 +251,7 @@ unsafe fn combine(
         if filter.is_null() || other.is_null() {
             return Err(Error::Null("filter"));
         }
-        // Combining a filter with itself changes nothing, and would take two references to it, one of them mutable.
+        // Combining a filter with itself changes nothing, and would need two references to it, one of them mutable.
         if ptr::eq(filter, other) {
             return Ok(());
         }
@@ -268,22 +261,22 @@ unsafe fn combine(
     })
 }
 
-/// Makes the filter `factor` times smaller: bit for bit the filter that would have been built with `factor` times fewer
-/// blocks. Size for the worst case, then fold to what was needed.
+/// Makes the filter `factor` times smaller. It is then, bit for bit, the filter that would have been built with
+/// `factor` times fewer blocks. So you can size a filter for the worst case, then fold it to what was needed.
 ///
-/// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the
-/// folded filter cannot be allocated. The filter is then unchanged.
+/// Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, or BLOOMLINE_OUT_OF_MEMORY if memory for
+/// the folded filter cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fold(filter: Option<&mut Filter>, factor: usize) -> Status {
     status_of(|| Ok(not_null(filter, "filter")?.0.fold(factor)?))
 }
 
-/// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. If the rate is above `fpr`
-/// already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks. A power of
+/// Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. Does nothing if the rate is
+/// already above `fpr`. How far a filter can be folded depends on the divisors of its number of blocks, so a power of
 /// two leaves the most choice.
 ///
-/// Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot
-/// be allocated. The filter is then unchanged.
+/// Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), or BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter
+/// cannot be allocated. The filter is then unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_shrink_to_fpr(filter: Option<&mut Filter>, fpr: f64) -> Status {
     status_of(|| Ok(not_null(filter, "filter")?.0.shrink_to_fpr(fpr)?))
@@ -316,23 +309,23 @@ pub extern "C" fn bloomline_filter_byte_len(filter: Option<&Filter>) -> usize {
     or_record(0, || Ok(not_null(filter, "filter")?.0.byte_len()))
 }
 
-/// Returns the seed that keys are hashed with. It is 0 for a null filter, or unless it was set or read from standalone
-/// bytes.
+/// Returns the seed that keys are hashed with, 0 unless it was set or read from standalone bytes. Returns 0 for a null
+/// filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_seed(filter: Option<&Filter>) -> u64 {
     or_record(0, || Ok(not_null(filter, "filter")?.0.seed()))
 }
 
 /// Returns the fraction of bits that are set, 0 to 1. With the best k and the keys that the filter was sized for, it is
-/// a little below one half. Reads the whole filter. Returns 1 for a null filter, as lookups in it return true.
+/// a little below one half. Reads the whole filter. Returns 1 for a null filter, because lookups in it return true.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_fill_ratio(filter: Option<&Filter>) -> f64 {
     or_record(1.0, || Ok(not_null(filter, "filter")?.0.fill_ratio()))
 }
 
-/// Returns the number of distinct keys inserted, estimated from the bits: within 1% from a few thousand keys on, while
-/// the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and for a null
-/// filter. Reads the whole filter.
+/// Returns the number of distinct keys inserted, estimated from the bits. The estimate is within 1% from a few thousand
+/// keys on, while the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and
+/// for a null filter. Reads the whole filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_filter_estimated_keys(filter: Option<&Filter>) -> u64 {
     or_record(u64::MAX, || {
@@ -359,9 +352,9 @@ pub extern "C" fn bloomline_filter_compact_len(filter: Option<&Filter>) -> usize
 /// stored in it. `bloomline_view_from_compact` reads it in place.
 ///
 /// Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length. `length` is then the capacity needed, and
-/// the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if another
-/// pointer is null, BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated; `length` is
-/// then 0.
+/// the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if `filter` or
+/// `length` is null, or BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated. `length`
+/// is then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_filter_write_compact(
     filter: Option<&Filter>,
@@ -369,7 +362,7 @@ pub unsafe extern "C" fn bloomline_filter_write_compact(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    // SAFETY: the caller guarantees that `buffer` is null or has room for `capacity` bytes.
+    // SAFETY: the caller passes a `buffer` that is null or has room for `capacity` bytes.
     status_of(|| unsafe { fill(buffer, capacity, length, || compact(&not_null(filter, "filter")?.0)) })
 }
 
@@ -404,7 +397,7 @@ pub unsafe extern "C" fn bloomline_filter_write_standalone(
     capacity: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    // SAFETY: the caller guarantees that `buffer` is null or has room for `capacity` bytes.
+    // SAFETY: the caller passes a `buffer` that is null or has room for `capacity` bytes.
     status_of(|| unsafe { fill(buffer, capacity, length, || standalone(&not_null(filter, "filter")?.0)) })
 }
 
@@ -431,7 +424,7 @@ fn standalone(filter: &BloomFilter) -> Result<Vec<u8>, Error> {
     written(filter.standalone_len(), |bytes| filter.write_standalone(bytes))
 }
 
-/// What `write` writes, which is at most `room` bytes.
+/// Returns what `write` writes, which is at most `room` bytes.
 pub(crate) fn written(
     room: usize,
     write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
@@ -441,7 +434,7 @@ pub(crate) fn written(
     Ok(bytes)
 }
 
-/// A `Vec` that cannot grow aborts the process; reserving first reports the failure to C instead.
+/// Returns an empty `Vec` with room for as many bytes. A `Vec` that cannot grow aborts the process, so reserve first.
 pub(crate) fn with_room(bytes: usize) -> Result<Vec<u8>, Error> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { bytes })?;

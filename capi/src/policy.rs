@@ -1,6 +1,6 @@
 //! `bloomline_policy_t`: filters for databases with LevelDB-like SSTables.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,12 @@ use crate::error::{Error, or_record};
 
 /// Creates and queries the filters of a database, like LevelDB's FilterPolicy.
 ///
-/// Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
-/// of threads may use a policy at once.
+/// Filters are compact bytes with seed 0. They are self-describing, so a policy reads filters of any bits per key. Any
+/// number of threads may use a policy at once.
 ///
-/// At false-positive rates of 0.1% and below (15.73 bits per key), larger filters have two modules. A policy and
-/// `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
+/// At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, larger filters have two modules. A
+/// policy and `bloomline_compact_contains` read such filters, but `bloomline_view_from_compact` returns null
+/// (BLOOMLINE_DECODE).
 pub struct Policy {
     policy: FilterPolicy,
     unusable_filters: AtomicU64,
@@ -43,15 +44,11 @@ impl Policy {
     }
 }
 
-const NAME_BYTES: [u8; FilterPolicy::NAME.len() + 1] = {
+/// The name, with a NUL.
+static NAME: [u8; FilterPolicy::NAME.len() + 1] = {
     let mut bytes = [0; FilterPolicy::NAME.len() + 1];
     bytes.split_at_mut(FilterPolicy::NAME.len()).0.copy_from_slice(FilterPolicy::NAME.as_bytes());
     bytes
-};
-
-const NAME: &CStr = match CStr::from_bytes_with_nul(&NAME_BYTES) {
-    Ok(name) => name,
-    Err(_) => panic!("a name has no NUL"),
 };
 
 /// Creates a policy of `bits_per_key` for each distinct key of a filter, such as 10 for 1% false positives.
@@ -78,19 +75,19 @@ pub extern "C" fn bloomline_policy_free(policy: Option<Box<Policy>>) {
     drop(policy);
 }
 
-/// Returns the name by which a database records which policy created its filters: the same for all policies, never
-/// null, never freed. It changes whenever older code could not read newer filters.
+/// Returns the name by which a database records which policy created its filters. All policies have the same name. It
+/// changes whenever older code could not read newer filters. It is never null. Do not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_name() -> *const c_char {
-    NAME.as_ptr()
+    NAME.as_ptr().cast()
 }
 
 /// Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
-/// `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at
-/// least one byte, even if `n` is 0; `keys` and `lengths` may then be null.
+/// `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. If `n` is 0,
+/// `keys` and `lengths` may be null, and the filter still has at least one byte.
 ///
 /// Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
-/// null; or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
+/// null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_policy_create_filter(
     policy: Option<&Policy>,
@@ -102,9 +99,9 @@ pub unsafe extern "C" fn bloomline_policy_create_filter(
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
             let policy = not_null(policy, "policy")?;
-            // SAFETY: the caller keeps `n` pointers readable and unchanged during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` pointers readable and unchanged during the call, and any bits are valid.
             let keys = unsafe { borrowed(keys, n, "keys") }?;
-            // SAFETY: the caller keeps `n` lengths readable and unchanged during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` lengths readable and unchanged during the call, and any bits are valid.
             let lengths = unsafe { borrowed(lengths, n, "lengths") }?;
             policy.filter(n, |filter| {
                 for (&key, &length) in keys.iter().zip(lengths) {
@@ -129,7 +126,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
 ) -> *mut c_char {
     let filter = or_record(ptr::null_mut(), || {
         allocated_with_length(filter_length, || {
-            // SAFETY: the caller keeps `n` hashes readable and unchanged during the call; any bits are valid.
+            // SAFETY: the caller keeps `n` hashes readable and unchanged during the call, and any bits are valid.
             let hashes = unsafe { borrowed(hashes, n, "hashes") }?;
             not_null(policy, "policy")?
                 .filter(n, |filter| Ok(hashes.iter().try_for_each(|&hash| filter.try_insert_hash(hash))?))
@@ -138,7 +135,7 @@ pub unsafe extern "C" fn bloomline_policy_create_filter_from_hashes(
     filter.cast()
 }
 
-/// Returns whether the key of `length` bytes is possibly among those that the filter of `filter_length` bytes was
+/// Returns whether the key of `length` bytes is possibly one of the keys that the filter of `filter_length` bytes was
 /// created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
 /// Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
@@ -165,7 +162,7 @@ pub unsafe extern "C" fn bloomline_policy_key_may_match(
 }
 
 /// Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a
-/// read. More than 0 means that filters of the database are damaged or of another version. Returns 0 for a null policy.
+/// read. If it is above 0, filters of the database are damaged or of a different version. Returns 0 for a null policy.
 #[unsafe(no_mangle)]
 pub extern "C" fn bloomline_policy_unusable_filters(policy: Option<&Policy>) -> u64 {
     or_record(0, || Ok(not_null(policy, "policy")?.unusable_filters.load(Ordering::Relaxed)))

@@ -7,7 +7,7 @@ use bloomline_core::variants::ModularView;
 use bloomline_core::{BloomView, DecodeError, hash_key};
 use memmap2::Mmap;
 
-use crate::buffer::{borrowed_bytes, boxed, not_null};
+use crate::buffer::{borrowed_bytes, boxed, not_null, with_key};
 use crate::error::{Error, Status, or_record, status_of};
 use crate::filter::{Filter, look_up_batch};
 
@@ -15,86 +15,86 @@ use crate::filter::{Filter, look_up_batch};
 /// not change while it exists.
 pub struct View {
     view: BloomView<'static>,
-    /// Unmaps the bytes, if they are those of a file.
+    /// Unmaps the file, if the bytes are mapped.
     _map: Option<Mmap>,
 }
 
 impl View {
-    fn new(view: BloomView<'static>) -> Self {
-        Self { view, _map: None }
-    }
-
     pub(crate) fn mapped(
         map: Mmap,
         open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
     ) -> Result<Self, Error> {
-        // SAFETY: the bytes stay where they are until the map is dropped, which is when the only reference to them is.
+        // SAFETY: the bytes stay in place until the map is dropped, and the view that refers to them is dropped with
+        // it.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
         Ok(Self { view: open(bytes)?, _map: Some(map) })
     }
 }
 
-/// Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte: compact
-/// bytes rely on the length and checksum of their container.
+/// # Safety
+///
+/// `bytes` is null, or `n` bytes from it on can be read and do not change while the view exists.
+unsafe fn open(
+    bytes: *const c_void,
+    n: usize,
+    open: impl FnOnce(&'static [u8]) -> Result<BloomView<'static>, DecodeError>,
+) -> Option<Box<View>> {
+    or_record(None, || {
+        // SAFETY: this function's contract is the same.
+        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
+        boxed(|| Ok(View { view: open(bytes)?, _map: None }))
+    })
+}
+
+/// Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte, because
+/// compact bytes rely on the length and checksum of their container.
 ///
 /// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
 /// (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
 /// then, treat the key as possibly present.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact(bytes: *const c_void, n: usize) -> Option<Box<View>> {
-    or_record(None, || {
-        // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(View::new(BloomView::from_compact(bytes)?)))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { open(bytes, n, BloomView::from_compact) }
 }
 
 /// Opens the `n` bytes of the compact form of a filter with this `seed`.
 ///
-/// Fails as `bloomline_view_from_compact` does. A wrong seed is not detected, and most lookups then return false, even
-/// for keys that were inserted. So keep the seed where it cannot be lost.
+/// Fails as `bloomline_view_from_compact` does. A wrong seed is not detected. Most lookups then return false, even for
+/// keys that were inserted, so store the seed safely.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_compact_with_seed(
     bytes: *const c_void,
     n: usize,
     seed: u64,
 ) -> Option<Box<View>> {
-    or_record(None, || {
-        // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(View::new(BloomView::from_compact_with_seed(bytes, seed)?)))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { open(bytes, n, |bytes| BloomView::from_compact_with_seed(bytes, seed)) }
 }
 
 /// Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
 ///
-/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they were cut, are damaged or
-/// of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a little memory cannot
-/// be allocated (BLOOMLINE_OUT_OF_MEMORY).
+/// Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they were cut, are damaged or
+/// of a different version, or their keys were hashed by a different function (BLOOMLINE_DECODE), or if a little memory
+/// cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone(bytes: *const c_void, n: usize) -> Option<Box<View>> {
-    or_record(None, || {
-        // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(View::new(BloomView::from_standalone(bytes)?)))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { open(bytes, n, BloomView::from_standalone) }
 }
 
-/// `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
-/// checks only the footer, the last 64 bytes.
+/// `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read.
+/// Checks only the footer, the last 64 bytes.
 ///
-/// If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
+/// If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
 /// `bloomline_view_verify` when there is time, or rely on a checksum of your own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bloomline_view_from_standalone_unverified(
     bytes: *const c_void,
     n: usize,
 ) -> Option<Box<View>> {
-    or_record(None, || {
-        // SAFETY: the caller keeps the bytes, unchanged, for as long as the view.
-        let bytes = unsafe { borrowed_bytes(bytes, n, "bytes") }?;
-        boxed(|| Ok(View::new(BloomView::from_standalone_unverified(bytes)?)))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { open(bytes, n, BloomView::from_standalone_unverified) }
 }
 
 /// Frees a view, but not its bytes. Does nothing if `view` is null.
@@ -119,11 +119,8 @@ pub unsafe extern "C" fn bloomline_view_hash_key(
     key: *const c_void,
     length: usize,
 ) -> u64 {
-    or_record(0, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(view, "view")?.view.hash_key(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(0, key, length, |key| Ok(not_null(view, "view")?.view.hash_key(key))) }
 }
 
 /// Returns whether the key of `length` bytes is possibly present. False means definitely absent. Returns true for a
@@ -134,11 +131,8 @@ pub unsafe extern "C" fn bloomline_view_contains(
     key: *const c_void,
     length: usize,
 ) -> bool {
-    or_record(true, || {
-        // SAFETY: the caller keeps the bytes of a key readable and unchanged during the call.
-        let key = unsafe { borrowed_bytes(key, length, "key") }?;
-        Ok(not_null(view, "view")?.view.contains(key))
-    })
+    // SAFETY: this function's contract is the same.
+    unsafe { with_key(true, key, length, |key| Ok(not_null(view, "view")?.view.contains(key))) }
 }
 
 /// `bloomline_view_contains` by the key's hash. See `bloomline_filter_insert_hash`.
@@ -197,7 +191,7 @@ pub extern "C" fn bloomline_view_to_filter(view: Option<&View>) -> Option<Box<Fi
 /// Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,
 /// with seed 0. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
 ///
-/// Returns true for bytes that are not a filter, since a needless read costs time but a skipped one loses data;
+/// Returns true for bytes that are not a filter, because a needless read costs time, but a skipped read loses data.
 /// `bloomline_view_from_compact` reports what is wrong with them. Also returns true for a null pointer whose length is
 /// not 0.
 #[unsafe(no_mangle)]

@@ -1,7 +1,8 @@
 //! Inserts into bloomline's and fastbloom's atomic filters, of the same bits and each with its best k, by one thread and
 //! by two.
 //!
-//! A turn inserts all keys of the filter: new keys into an empty filter, present keys into one that has them all.
+//! A turn inserts all keys of the filter, new keys into an empty filter, or present keys into a filter that has them
+//! all.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,7 +1,7 @@
-//! One key in many filters: in a bank, and one by one. Writes docs/banks.md and docs/plots/banks.svg.
+//! Looks up one key in many filters, in a bank and one by one. Writes docs/banks.md and docs/plots/banks.svg.
 //!
-//! `cargo bench -p bloomline-comparison --bench bank` prints the page; with `--save`, it also writes the files. Takes
-//! about two minutes, and 1 GiB of memory.
+//! `cargo bench -p bloomline-comparison --bench bank` prints the page. With `--save`, it also writes the files. It
+//! needs about two minutes and 1 GiB of memory.
 
 use std::fs;
 use std::hint::black_box;
@@ -27,7 +27,7 @@ struct Arguments {
     bench: bool,
 }
 
-/// Of the plot: numbers of filters of 64 KiB.
+/// Numbers of filters of 64 KiB in the plot.
 const PLOTTED: [usize; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 /// Filters, and KiB of each.
 const OTHERS: [(usize, usize); 3] = [(64, 1024), (256, 1024), (4096, 16)];
@@ -50,7 +50,7 @@ const CONTENDERS: [(&str, &str); 6] = [
 struct Row {
     filters: usize,
     kib: usize,
-    /// Nanoseconds per lookup, as `CONTENDERS`.
+    /// Nanoseconds per lookup, in the order of `CONTENDERS`.
     times: Vec<f64>,
     made_gb_per_s: f64,
     push_ms: f64,
@@ -169,7 +169,7 @@ fn measured(n_filters: usize, kib: usize) -> Row {
     let mut absent = Absent(1 << 50);
     let n = ((8 << 20) / n_filters).clamp(1 << 8, 16 << 10);
     let column = race("banks", "", &mut contenders, ROUNDS, |turn| {
-        // The contender before has left its data in the caches.
+        // Not timed, because the contender before has left its data in the caches.
         black_box(turn(&absent.take(n)));
         let hashes = absent.take(n);
         time_once(n, || _ = black_box(turn(&hashes)))

@@ -26,24 +26,24 @@ use clap::Parser;
 
 /// Few enough that their hashes stay in cache, so that only the lookups are timed.
 const QUERIES: usize = 16 << 10;
-/// The same for byte keys, which are larger: 16,384 of 40 bytes would take half of a cache of 1 MiB from the filter. Each
-/// turn has another order, so no branch predictor learns their lengths: with four times as many, mixed lengths take the
-/// same time.
+/// The same for byte keys. Fewer, because 16,384 keys of 40 bytes would fill half of a cache of 1 MiB. Each turn has a
+/// new order, so no branch predictor learns their lengths. With four times as many keys of mixed lengths, lookups are
+/// as fast.
 const TIMED_KEYS: usize = 4 << 10;
 /// So many that the lines they touch exceed every cache many times over.
 const STREAM: u64 = 4 << 20;
-/// Hashes of one turn, taken from the stream: many times as many as bring the page tables back into the caches.
+/// Hashes of one turn from the stream, many times as many as bring the page tables back into the caches.
 const WINDOW: usize = 512 << 10;
 /// Filters of up to this size are timed in cache. False-positive rates are measured at this size.
 const MIDDLE_SIZE: usize = 1 << 20;
-/// The size at which k varies: in cache, so that the computation is timed and not the memory.
+/// The size at which k varies. In cache, so that the computation is timed and not the memory.
 const SMALL_SIZE: usize = 16 << 10;
 const KEYS_TO_BUILD: usize = 1_000_000;
 /// A filter of 40 MB, larger than the caches close to a core.
 const MANY_KEYS_TO_BUILD: usize = 32_000_000;
 const SIZES: [usize; 5] = [SMALL_SIZE, 256 << 10, MIDDLE_SIZE, 16 << 20, 64 << 20];
 const HUGE: usize = 1 << 30;
-/// At equal rates: these take about 12 KB, 600 KB and 60 MB at 1%.
+/// Keys in filters of equal rates, which need about 12 KB, 600 KB and 60 MB at 1%.
 const NUMBERS_OF_KEYS: [(usize, &str); 3] =
     [(10_000, "10,000"), (500_000, "500,000"), (50_000_000, "50,000,000")];
 /// Rounds of filters in cache, and of larger ones.
@@ -53,19 +53,19 @@ const BEYOND: usize = 15;
 /// Compare bloomline with other filters: speed and false-positive rate
 #[derive(Parser)]
 struct Arguments {
-    /// Only filters whose name contains NAME, and the baseline; repeat for several
+    /// Only filters whose name contains NAME, and the baseline. Repeat for several
     #[arg(long, value_name = "NAME")]
     filter: Vec<String>,
     /// Only filters of this size, e.g. 16KiB; repeat for several. Skips builds, false-positive rates and k
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Vec<usize>,
-    /// Also filters of 1 GiB: takes 3 GiB of memory and some minutes
+    /// Also filters of 1 GiB, which needs 3 GiB of memory and some minutes
     #[arg(long)]
     huge: bool,
     /// No builds, false-positive rates and k
     #[arg(long)]
     speed: bool,
-    /// Fewer rounds and sizes; less exact
+    /// Fewer rounds and sizes, so less exact
     #[arg(long)]
     quick: bool,
     /// Save the measurements

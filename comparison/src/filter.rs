@@ -1,4 +1,5 @@
-//! The interface of all filters: whole loops, so that each lookup is inlined as far as its library allows.
+//! The interface of all filters. Its methods are whole loops, so that each lookup is inlined as far as its library
+//! allows.
 
 use std::hint::black_box;
 
@@ -31,14 +32,14 @@ pub trait Filter {
         unimplemented!("by hash only");
     }
 
-    /// [`count`](Self::count), hashing included. As [`insert_keys`](Self::insert_keys).
+    /// [`count`](Self::count), hashing included. Has the same exceptions as [`insert_keys`](Self::insert_keys).
     fn count_keys(&self, _keys: &Keys) -> usize {
         unimplemented!("by hash only");
     }
 }
 
 // Each loop is a function of its own, so that neither changes how the other is compiled, and gets a closure of its own,
-// because one with two callers is not always inlined: lookups in modules then take 1.4 times as long.
+// because a closure with two callers is not always inlined, which makes lookups in modules 1.4 times slower.
 #[inline(never)]
 fn branching(hashes: &[u64], contains: impl Fn(u64) -> bool) -> usize {
     hashes.iter().map(|&hash| if contains(hash) { act_on(hash) } else { 0 }).sum()
@@ -118,7 +119,7 @@ fn count_in_batches(hashes: &[u64], with_branch: bool, look_up: impl Fn(&[u64], 
             let answers = hashes.iter().zip(&*found);
             count += answers.map(|(&hash, &found)| if found { act_on(hash) } else { 0 }).sum::<usize>();
         } else {
-            // Byte sums vectorize, so that little besides the lookups is timed.
+            // Sums bytes, which the compiler vectorizes, so that little besides the lookups is timed.
             let sum = |found: &[bool]| found.iter().fold(0_u8, |sum, &found| sum + u8::from(found));
             count += found.chunks(128).map(|found| usize::from(sum(found))).sum::<usize>();
         }
@@ -175,7 +176,7 @@ impl Filter for SmallPages {
     }
 
     fn finish(&mut self) {
-        // Reserves the final size with its padding: a reallocation would change the alignment.
+        // Reserves the final size with its padding, because a reallocation would change the alignment.
         self.bytes.reserve_exact(self.filter.byte_len() + 128);
         self.bytes.resize(self.bytes.as_ptr().align_offset(64), 0);
         self.filter.write_compact(&mut self.bytes).expect("room for it");
@@ -192,7 +193,7 @@ impl Filter for SmallPages {
 #[repr(align(64))]
 pub struct Line(pub [u64; 8]);
 
-/// The least work of a filter with one cache line per lookup: reads eight bytes of each hash's line and does nothing
+/// The least work of a filter with one cache line per lookup. Reads eight bytes of each hash's line and does nothing
 /// with them.
 pub struct Baseline(Vec<Line>);
 
@@ -225,7 +226,7 @@ impl Filter for Baseline {
     }
 }
 
-/// Not a Bloom filter: it is built from all keys at once, and shows what a static set achieves with as many bits.
+/// Not a Bloom filter. It is built from all keys at once, and shows what a static set achieves with as many bits.
 #[derive(Default)]
 pub struct Xorf {
     hashes: Vec<u64>,

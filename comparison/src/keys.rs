@@ -1,4 +1,4 @@
-//! Byte keys of several shapes: their timings include the hash.
+//! Byte keys of several shapes, whose timings include the hash.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ pub const SHAPES: [Shape; 10] = [
         name: "8 to 31 bytes, uniform",
         append: |number, bytes| random(number, 8 + draw(number, 24), bytes),
     },
-    // Its default: a big-endian number, padded to 16 bytes.
+    // db_bench's default, a big-endian number, padded to 16 bytes.
     Shape {
         name: "db_bench",
         append: |number, bytes| {
@@ -39,7 +39,7 @@ pub const SHAPES: [Shape; 10] = [
             bytes.extend([b'0'; 8]);
         },
     },
-    // Its default: "user" and a hash of 63 bits, which has 19 digits, sometimes fewer.
+    // YCSB's default, "user" and a hash of 63 bits, which has 19 digits, sometimes fewer.
     Shape {
         name: "YCSB",
         append: |number, bytes| bytes.extend(format!("user{}", mix(number) >> 1).into_bytes()),
@@ -71,7 +71,7 @@ fn draw(number: u64, limit: u64) -> usize {
 #[derive(Clone)]
 pub struct Keys {
     bytes: Vec<u8>,
-    /// Where each key starts, and where the last one ends: ascending.
+    /// Where each key starts, and where the last key ends, in ascending order.
     starts: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Keys {
         })
     }
 
-    /// The bytes, and in them the start of each key and the end of the last.
+    /// The bytes, and the offsets at which each key starts and the last key ends.
     pub fn parts(&self) -> (&[u8], &[u32]) {
         (&self.bytes, &self.starts)
     }

@@ -29,8 +29,8 @@ pub const HASH_KEYS: [&str; 5] = [BLOOMLINE, AVX2, ROCKSDB, ROCKSDB_DEBIAN, FAST
 /// The contenders whose inserts are not timed, because keys cannot be inserted one by one.
 pub const WITHOUT_INSERTS: [&str; 3] = [BASELINE, SMALL_PAGES, XORF];
 
-/// Above this size only the contenders of a target run, because the others would take minutes to fill, and only two at
-/// a time: in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
+/// Above this size only the contenders of a target run, because filling the rest would cost minutes. They run two at a
+/// time, because in a virtual machine all slow down threefold once some gigabytes of small pages are in use.
 const LARGEST_FOR_ALL: usize = 64 << 20;
 /// At this size all would fit, but cost a minute for a baseline that few of them come near.
 const MEDIUM: usize = 16 << 20;
@@ -44,8 +44,8 @@ const LARGE_RACES: &[&[&str]] = &[
     &[BLOOMLINE_BATCH, SMALL_PAGES],
 ];
 
-/// The contenders at equal rates: those in one row set the same bits, so only the first one's rate is measured to size
-/// them.
+/// The contenders at equal rates. Contenders in one row set the same bits, so only the first one's rate is measured to
+/// size them.
 pub const AT_RATES: [&[&str]; 5] = [
     &[BLOOMLINE, BLOOMLINE_BATCH, AVX2],
     &[MODULES, MODULES_BATCH],
@@ -54,7 +54,7 @@ pub const AT_RATES: [&[&str]; 5] = [
     &[FASTBLOOM],
 ];
 
-/// The contenders of each race at `size_bytes`; none for all in one race.
+/// The contenders of each race at `size_bytes`. Empty if all run in one race.
 pub fn races(size_bytes: usize) -> &'static [&'static [&'static str]] {
     match size_bytes {
         MEDIUM => &[MEDIUM_RACE],
@@ -122,13 +122,13 @@ pub fn fill(filter: &mut dyn Filter, keys: u64) {
     filter.finish();
 }
 
-/// The false-positive rate of each contender, in %: of `most` absent keys, or until there are `enough` false positives.
-/// Leaves out rates of so few false positives that they are too uncertain.
+/// The false-positive rate of each contender, in %, measured with `most` absent keys, or until there are `enough` false
+/// positives. Omits rates of so few false positives that they are too uncertain.
 pub fn rates(contenders: &[Contender], most: u64, enough: usize) -> impl Iterator<Item = (String, f64)> {
     contenders.iter().filter_map(move |(name, filter)| {
         let (mut positives, mut queried) = (0, 0);
         while queried < most && positives < enough {
-            // Not the keys of the timings.
+            // Different keys than in the timings.
             let hashes = (queried..queried + CHUNK).map(|i| queries::absent((1 << 40) + i));
             positives += filter.count(&Vec::from_iter(hashes), true);
             queried += CHUNK;

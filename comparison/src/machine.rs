@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
 pub struct Machine {
-    /// The CPU's core, for example "AMD Zen 4": as the compiler names it, because virtual machines hide the model.
+    /// The CPU's core, for example "AMD Zen 4", as the compiler names it, because virtual machines hide the model.
     pub name: String,
     pub date: String,
     /// What else is known about it, and the name of each fact.

@@ -15,7 +15,7 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     pub width: u32,
     pub is_joined: bool,
-    /// What marks its points: the attributes of a circle.
+    /// The attributes of the circle that marks its points.
     pub mark: Option<&'static str>,
 }
 
@@ -74,8 +74,8 @@ pub fn svg(title: &str, x_axis: &Axis, y_axis: &Axis, lines: &[Line]) -> String 
         }
         add("</g>".to_owned());
     }
-    // The name of each line is beside its last point, or as close as the other names leave room: moved down where they
-    // would overlap, then up from the bottom edge.
+    // The name of each line is beside its last point, or as close as there is room. Names that would overlap are moved
+    // down, then up from the bottom edge.
     labels.sort_by(|one, other| one.2.total_cmp(&other.2));
     for i in 1..labels.len() {
         labels[i].2 = labels[i].2.max(labels[i - 1].2 + LABEL_HEIGHT);

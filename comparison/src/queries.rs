@@ -17,15 +17,15 @@ pub fn mixed(i: u64, keys: u64) -> u64 {
     if mix(i ^ (1 << 61)) >> 63 == 0 { absent(i) } else { present(i, keys) }
 }
 
-/// A permutation of `n` queries, another for each `seed`.
+/// A permutation of `n` queries, a different one for each `seed`.
 fn order(n: usize, seed: u64) -> impl Fn(usize) -> usize {
     debug_assert!(n.is_power_of_two());
     let (step, start) = (mix(seed) as usize | 1, mix(!seed) as usize);
     move |i| i.wrapping_mul(step).wrapping_add(start) & (n - 1)
 }
 
-/// Queries that run repeatedly, but never twice in the same order: a branch predictor memorizes thousands of answers,
-/// and filters that branch on each bit would seem three times as fast as they are.
+/// Queries that run repeatedly, but never twice in the same order, because a branch predictor memorizes thousands of
+/// answers, and filters that branch on each bit would seem three times as fast as they are.
 pub struct Queries<Q> {
     as_made: Q,
     reordered: Q,
@@ -33,7 +33,7 @@ pub struct Queries<Q> {
 }
 
 impl<Q: Clone + Reorder> Queries<Q> {
-    /// Takes `n` queries, a power of two.
+    /// Makes an order of `n` queries, a power of two.
     pub fn new(queries: Q, n: usize) -> Self {
         Self { reordered: queries.clone(), as_made: queries, n }
     }
@@ -51,7 +51,7 @@ impl Queries<Vec<u64>> {
 }
 
 pub trait Reorder {
-    /// Takes the queries `from` others, in this `order`.
+    /// Copies the queries `from` a slice, in this `order`.
     fn reorder(&mut self, from: &Self, order: impl Iterator<Item = usize>);
 }
 

@@ -33,8 +33,8 @@ pub fn race<C>(
     Column { table: table.to_owned(), name: name.into(), values: names.zip(times).collect() }
 }
 
-/// Nanoseconds per query of `pass`, which runs all queries: once to warm the caches, then for about a millisecond, in
-/// another order each time.
+/// Nanoseconds per query of `pass`, which runs all queries. Calls it once to warm the caches, then for about a
+/// millisecond, in a new order each time.
 pub fn time_repeatedly<Q: Clone + Reorder>(queries: &mut Queries<Q>, mut pass: impl FnMut(&Q)) -> f64 {
     let n = queries.n;
     let mut time = |seed| {

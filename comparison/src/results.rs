@@ -45,8 +45,8 @@ impl Results {
         self.columns(table, column).find_map(|column| column.ratio(one, other))
     }
 
-    /// The bits per key at which the contender's false-positive rate is `fpr` %: between two measured numbers of bits,
-    /// where the logarithm of the rate is nearly linear.
+    /// The bits per key at which the contender's false-positive rate is `fpr` %, interpolated between two measured
+    /// numbers of bits, because the logarithm of the rate is nearly linear there.
     pub fn bits_for(&self, contender: &str, fpr: f64) -> Option<f64> {
         let measured = self.columns.iter().filter(|column| column.table == BY_BITS);
         let points = measured.filter_map(|column| {
@@ -59,8 +59,8 @@ impl Results {
     }
 }
 
-/// A column of a table, and what its contenders took in interleaved rounds. A table can have several columns of one
-/// name: races of other contenders.
+/// A column of a table, with the times of its contenders in interleaved rounds. A table can have several columns of one
+/// name, which are races of different contenders.
 #[derive(Serialize, Deserialize)]
 pub struct Column {
     pub table: String,
@@ -78,13 +78,13 @@ impl Column {
         median(self.rounds(contender)?.iter().copied())
     }
 
-    /// The median over all rounds of `one`'s time divided by `other`'s in the same round.
+    /// The median over all rounds of `one`'s time divided by `other`'s time in the same round.
     pub fn ratio(&self, one: &str, other: &str) -> Option<f64> {
         median(self.rounds(one)?.iter().zip(self.rounds(other)?).map(|(one, other)| one / other))
     }
 }
 
-/// The median; `None` if there are no values.
+/// The median, or `None` if there are no values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -100,8 +100,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// The medians of the columns that belong to the table: a row for each contender, but the table by key has a row
-    /// for each shape.
+    /// The medians of the columns that belong to the table. It has a row for each contender, except that the table by
+    /// key has a row for each shape.
     fn new(title: &str, columns: &[Column]) -> Self {
         let columns: Vec<&Column> = columns.iter().filter(|column| column.table == title).collect();
         let mut names = distinct(columns.iter().map(|column| &column.name));
@@ -176,7 +176,7 @@ fn distinct<'a>(items: impl Iterator<Item = &'a String>) -> Vec<String> {
     distinct
 }
 
-/// A table whose columns also line up as text: the first aligned left, the others right.
+/// A table whose columns also line up as text. The first column is aligned left, all further columns right.
 pub fn markdown(rows: &[Vec<String>]) -> String {
     let mut rows = rows.to_vec();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);

@@ -1,4 +1,4 @@
-//! RocksDB's own filter, since format version 5: C++ that build.rs compiles.
+//! RocksDB's own filter since format version 5, which is C++ that build.rs compiles.
 
 use std::cell::UnsafeCell;
 
@@ -10,7 +10,7 @@ pub const ROCKSDB: &str = "RocksDB";
 /// Built as Debian does it, for every CPU of the architecture.
 pub const ROCKSDB_DEBIAN: &str = "RocksDB (Debian)";
 
-/// Why RocksDB is left out.
+/// The message if RocksDB is not measured.
 pub const WITHOUT: Option<&str> = option_env!("WITHOUT_ROCKSDB");
 
 /// The functions of rocksdb.cc, in the same order.
@@ -26,7 +26,7 @@ struct Functions {
 
 /// Given a filter and `usize` hashes.
 type ByHash = unsafe extern "C" fn(*const Bits, *const u64, usize) -> usize;
-/// Given a filter and `usize` keys: their bytes, and the start of each and the end of the last.
+/// Given a filter and `usize` keys, as their bytes, and the offsets at which each starts and the last ends.
 type ByKey = unsafe extern "C" fn(*const Bits, *const u8, *const u32, usize) -> usize;
 
 #[repr(C)]
@@ -91,7 +91,7 @@ impl RocksDb {
 
     fn by_key(&self, function: ByKey, keys: &Keys) -> usize {
         let (bytes, starts) = keys.parts();
-        // SAFETY: as in `by_hash`; each key has a start and an end within the bytes.
+        // SAFETY: as in `by_hash`, and each key has a start and an end within the bytes.
         unsafe { function(&self.bits(), bytes.as_ptr(), starts.as_ptr(), starts.len() - 1) }
     }
 }

@@ -6,14 +6,14 @@ import { stage } from "./keys.js";
 import { Bank } from "./module.js";
 
 /**
- * Many filters of one size, side by side: one lookup finds which of them possibly have a key. Rust and Python build
- * banks.
+ * Many filters of one size, stored side by side, so that one lookup finds which of them possibly have a key. Build
+ * banks in Rust or Python.
  */
 export class FilterBank extends Handle {
   /**
    * Copies a bank's standalone bytes into the module's memory and verifies them.
    *
-   * @throws if the bytes are damaged, cut, or no bank.
+   * @throws if the bytes are damaged, cut, or not a bank.
    */
   constructor(bytes: StandaloneBytes);
   /** @internal */
@@ -25,17 +25,17 @@ export class FilterBank extends Handle {
   /** @internal */
   declare raw: Bank;
 
-  /** Opens the body of a response, which goes into the module's memory as it arrives. */
+  /** Opens the body of a response. Copies it into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<FilterBank> {
     return new FilterBank(Bank.open(await load(response, options)));
   }
 
-  /** The slots whose filters possibly have the key, in order. All others definitely have not. */
+  /** The slots whose filters possibly have the key, in ascending order. Every other filter definitely lacks it. */
   find(key: Key): number[] {
     return Array.from(this.raw.find(stage(key)));
   }
 
-  /** The number of filters. */
+  /** Number of filters. */
   get slots(): number {
     return this.raw.slots();
   }

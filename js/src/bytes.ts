@@ -1,4 +1,4 @@
-// Bytes of files → the module's memory, once.
+// Copies the bytes of files into the module's memory, once.
 
 import { Bytes, memory, type, whole } from "./module.js";
 
@@ -6,11 +6,11 @@ import { Bytes, memory, type, whole } from "./module.js";
 export type StandaloneBytes = ArrayBuffer | ArrayBufferView;
 
 export interface LoadOptions {
-  /** Called after each part, with the bytes so far, and all bytes if the server says their number. */
+  /** Called after each part, with the number of bytes so far, and of all bytes if the server states it. */
   onProgress?(loaded: number, total?: number): void;
 }
 
-/** Most memory that is allocated because a header says so. */
+/** The most bytes that are allocated because a header announces them. */
 const MOST_BELIEVED = 1 << 26;
 
 /** Copies bytes into the module. @internal */
@@ -39,7 +39,7 @@ export async function load(response: Response, { onProgress }: LoadOptions = {})
     const { status, statusText, url } = response;
     throw new Error(`no filter in the response ${[status, statusText, url].filter(Boolean).join(" ")}`);
   }
-  // The length of compressed bodies is that of the compressed bytes.
+  // For a compressed body, the header has the compressed length.
   const length = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length"));
   const total = length > 0 ? length : undefined;
   const reader = response.body.getReader();

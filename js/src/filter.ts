@@ -6,28 +6,29 @@ import { answers, inBatches, sourceOf, stage } from "./keys.js";
 import type { Modular } from "./module.js";
 import { Filter, fpr, memory, size_for_bits_per_key, size_for_fpr, size_of_blocks, whole } from "./module.js";
 
-/** The size of a filter: for a false-positive rate (1% unless given), for bits per key, or as blocks of 64 bytes. */
+/** The size of a filter, given by a false-positive rate (1% by default), bits per key, or blocks of 64 bytes. */
 export type Size = SizeForKeys | { blocks: number; k: number };
 
 export type SizeForKeys = { expectedKeys: number; fpr?: number } | { expectedKeys: number; bitsPerKey: number };
 
-/** Filters are united only if their seeds are equal. */
+/** The seed is 0n by default. Only filters with equal seeds can be united. */
 export type FilterOptions = Size & { seed?: bigint };
 
 export interface Sizing {
+  /** Number of blocks of 64 bytes. */
   blocks: number;
-  /** Bits tested per lookup, all in one block. */
+  /** Bits tested per lookup, 1 to 16, all in one block. */
   k: number;
   byteLength: number;
   /** Present if `expectedKeys` was given. */
   bitsPerKey?: number;
-  /** The false-positive rate with the expected keys, by the exact model of blocks. Present if they were given. */
+  /** The false-positive rate with the expected keys, by the exact model of blocks. Present if these were given. */
   fpr?: number;
 }
 
 export interface KeyEstimate {
   keys: number;
-  /** The estimate is off by less than this two times in three. */
+  /** In two of three cases, the estimate is off by less than this. */
   standardError: number;
 }
 
@@ -57,7 +58,7 @@ export function checkNames(size: object, ofBlocks: string, names: RegExp): void 
   if (unknown) throw new TypeError(`there is no option ${unknown}`);
 }
 
-/** What one of the functions makes of the expected keys, and of the rate or the bits per key. @internal */
+/** Calls one of the functions with the expected keys, and with the rate or the bits per key. @internal */
 export function forKeys<T>(
   size: SizeForKeys, forFpr: (keys: number, fpr: number) => T, forBits: (keys: number, bits: number) => T,
 ): T {
@@ -84,22 +85,22 @@ function estimate(numbers: Float64Array | undefined): KeyEstimate | undefined {
 
 function rawOf(other: BloomView): Filter {
   if (!(other instanceof BloomView)) throw new TypeError("the other filter must be a BloomView or BloomFilter");
-  // An error if the other filter is freed.
+  // Throws if the other filter is freed.
   other.raw.k();
   return other.raw;
 }
 
-/** What every filter says of its keys. */
+/** What all filters have in common. */
 export abstract class FilterHandle extends Handle {
   /** @internal */
   declare raw: Filter | Modular;
 
-  /** `true`: possibly present. `false`: definitely absent. */
+  /** Returns `true` if the key is possibly present, and `false` if it is definitely absent. */
   has(key: Key): boolean {
     return this.raw.contains(stage(key));
   }
 
-  /** For each key 1 (possibly present) or 0 (definitely absent). */
+  /** Looks up many keys. Returns for each 1 if it is possibly present, and 0 if it is definitely absent. */
   hasAll(keys: Keys): Uint8Array {
     const source = sourceOf(keys);
     const all = new Uint8Array(source.count);
@@ -115,22 +116,22 @@ export abstract class FilterHandle extends Handle {
     return this.raw.hash(stage(key));
   }
 
-  /** The number of distinct keys, if the file says it. */
+  /** Number of distinct keys, if the bytes of the filter contain it, or if the filter is empty. */
   get knownKeys(): number | undefined {
     return this.raw.known_keys();
   }
 
-  /** The false-positive rate of the filter as it is. Reads the whole filter, as the estimates do. */
+  /** The false-positive rate of the current bits. Reads the whole filter, as the estimates do. */
   get estimatedFpr(): number {
     return this.raw.estimated_fpr();
   }
 
-  /** `undefined` if the filter is too full. */
+  /** An estimate of the number of distinct keys, or `undefined` if the filter is too full. */
   get estimatedKeys(): KeyEstimate | undefined {
     return estimate(this.raw.estimated_keys());
   }
 
-  /** Standalone bytes, with checksums: a file for every language. */
+  /** Copies the filter into standalone bytes, with checksums, a file that bloomline reads in every language. */
   toBytes(): Uint8Array<ArrayBuffer> {
     const bytes = this.raw.to_standalone();
     try {
@@ -146,7 +147,7 @@ export class BloomView extends FilterHandle {
   /**
    * Copies standalone bytes into the module's memory and verifies them.
    *
-   * @throws if the bytes are damaged, cut, or of another kind of filter.
+   * @throws if the bytes are damaged, cut, or a filter of a different kind.
    */
   constructor(bytes: StandaloneBytes);
   /** @internal */
@@ -158,33 +159,33 @@ export class BloomView extends FilterHandle {
   /** @internal */
   declare raw: Filter;
 
-  /** Opens the body of a response, which goes into the module's memory as it arrives. */
+  /** Opens the body of a response. Copies it into the module's memory as it arrives. */
   static async fromResponse(response: Response, options?: LoadOptions): Promise<BloomView> {
     return new BloomView(Filter.open(await load(response, options)));
   }
 
-  /** A new filter with the keys of both, whose seed, k and blocks must be equal. */
+  /** Returns a new filter with the keys of both. Throws if they differ in seed, k or blocks. */
   union(other: BloomView): BloomFilter {
     return new BloomFilter(this.raw.union(rawOf(other)));
   }
 
-  /** Set bits ÷ all bits. Reads the whole filter. */
+  /** Fraction of bits that are set, 0 to 1. Reads the whole filter. */
   get fillRatio(): number {
     return this.raw.fill_ratio();
   }
 
-  /** The keys in either filter. */
+  /** Estimates the number of keys that are in either filter. */
   estimatedUnion(other: BloomView): KeyEstimate | undefined {
     return estimate(this.raw.estimated_union(rawOf(other)));
   }
 
-  /** The keys in both filters. */
+  /** Estimates the number of keys that are in both filters. */
   estimatedIntersection(other: BloomView): KeyEstimate | undefined {
     return estimate(this.raw.estimated_intersection(rawOf(other)));
   }
 }
 
-/** A set of keys that never loses one, and reports absent keys as present at the rate that you choose. */
+/** A set of keys that never loses a key, but reports absent keys as present at the rate that you choose. */
 export class BloomFilter extends BloomView {
   /** An empty filter, for example `new BloomFilter({ expectedKeys: 1_000_000, fpr: 0.01 })`. */
   constructor(options: FilterOptions);
@@ -199,21 +200,22 @@ export class BloomFilter extends BloomView {
     return new BloomFilter(Filter.open(place(bytes)));
   }
 
+  /** Opens the body of a response, as `BloomView.fromResponse` does. */
   static override async fromResponse(response: Response, options?: LoadOptions): Promise<BloomFilter> {
     return new BloomFilter(Filter.open(await load(response, options)));
   }
 
-  /** Returns `true` if the key was surely new, and `false` if it was possibly present. */
+  /** Adds a key. Returns `true` if it is new, and `false` if it was possibly present. */
   add(key: Key): boolean {
     return this.raw.insert(stage(key));
   }
 
-  /** If a key is an error, the keys before it may have been added. */
+  /** Adds many keys. If one of them is invalid, throws, and the keys before it may have been added. */
   addAll(keys: Keys): void {
     inBatches(sourceOf(keys), ({ kind, count, length }) => this.raw.insert_batch(kind, count, length));
   }
 
-  /** Divides the number of blocks by `factor`, one of its divisors. The false-positive rate grows. */
+  /** Divides the number of blocks by `factor`, which must be one of its divisors. The false-positive rate rises. */
   fold(factor: number): void {
     this.raw.fold(whole("factor", factor));
   }

@@ -7,14 +7,14 @@ export interface Raw {
   free(): void;
 }
 
-/** What a freed handle calls: a test in each call would take longer. */
+/** What a freed handle calls. A test in each call would be slower. */
 const FREED = new Proxy({} as Raw, {
   get() {
     throw new TypeError("its memory is freed, by free() or the end of `using`");
   },
 });
 
-/** A filter or bank in the module's memory, which garbage collection gives back if `free` does not. */
+/** A filter or bank in the module's memory. `free` returns the memory. Otherwise garbage collection does, later. */
 export abstract class Handle implements Disposable {
   /** @internal */
   raw: Raw;
@@ -24,12 +24,12 @@ export abstract class Handle implements Disposable {
     this.raw = raw;
   }
 
-  /** Bits tested per lookup, 1 to 16: of each module, in a modular filter. */
+  /** Bits tested per lookup, 1 to 16. In a modular filter, of each module. */
   get k(): number {
     return this.raw.k();
   }
 
-  /** Blocks of 64 bytes: of each filter, in a bank, and of each module, in a modular filter. */
+  /** Number of blocks of 64 bytes. In a bank, of each filter, and in a modular filter, of each module. */
   get blocks(): number {
     return this.raw.blocks();
   }
@@ -44,7 +44,7 @@ export abstract class Handle implements Disposable {
     return this.raw.seed();
   }
 
-  /** Gives the memory back now. Later calls throw a `TypeError`. */
+  /** Returns the memory now. Later calls of other methods throw a `TypeError`. */
   free(): void {
     if (this.raw !== FREED) this.raw.free();
     this.raw = FREED;

@@ -1,11 +1,11 @@
-// Keys → bytes in the module's memory.
+// Writes keys as bytes to the module's memory.
 
 import { Kind, lengthOf, memory, stage as room, type } from "./module.js";
 
-/** Text, bytes or an integer: a safe integer if it is a `number`, -2^63 to 2^64 - 1 if it is a `bigint`. */
+/** Text, bytes or an integer. A `number` must be a safe integer, and a `bigint` from -2^63 to 2^64 - 1. */
 export type Key = string | Uint8Array | number | bigint;
 
-/** Byte strings end to end, as in Apache Arrow: string i is `bytes.subarray(offsets[i], offsets[i + 1])`. */
+/** Byte strings end to end, as in Apache Arrow. String i is `bytes.subarray(offsets[i], offsets[i + 1])`. */
 export interface ByteStrings {
   bytes: Uint8Array;
   offsets: Uint32Array | Int32Array;
@@ -27,7 +27,7 @@ interface Source {
 interface Batch {
   kind: Kind;
   count: number;
-  /** In bytes. */
+  /** Bytes of all keys. */
   length: number;
 }
 
@@ -38,7 +38,7 @@ const encoder = new TextEncoder();
 let bytes: Uint8Array, data: DataView, lengths: Uint32Array, found: Uint8Array, most: number;
 view(1 << 17);
 
-/** Makes room for `length` bytes of keys, and views the module's memory where it is now. */
+/** Makes room for `length` bytes of keys, and renews the views of the module's memory. */
 function view(length: number): void {
   const [start, lengthsAt, foundAt, count] = room(length) as unknown as [number, number, number, number];
   const { buffer } = memory;
@@ -49,7 +49,7 @@ function view(length: number): void {
   found = new Uint8Array(buffer, foundAt, most);
 }
 
-/** When the module's memory grows, `bytes.length` becomes 0. */
+/** Makes room for more than `length` bytes, or renews the views: when the memory grows, `bytes.length` becomes 0. */
 function reserve(length: number): void {
   if (length >= bytes.length) view(Math.max(length, 1 << 17));
 }
@@ -60,7 +60,7 @@ export function stage(key: Key): number {
   return put(key, 0);
 }
 
-/** No less than the length of the key in bytes. */
+/** At least the length of the key in bytes. */
 function bound(key: Key): number {
   if (typeof key === "string") return 3 * key.length;
   return type(key) === "Uint8Array" ? lengthOf(key as Uint8Array) : 8;
@@ -118,7 +118,7 @@ export function answers(count: number): Uint8Array {
   return found.subarray(0, count);
 }
 
-/** Stages `keys` in batches, each of which `use` takes. @internal */
+/** Stages keys in batches, and calls `use` with each. @internal */
 export function inBatches(source: Source, use: (batch: Batch, start: number) => void): void {
   for (let start = 0; start < source.count;) {
     reserve(0);
@@ -200,7 +200,7 @@ function list(keys: readonly Key[]): Source {
   return {
     count: length,
     stage(start) {
-      // A copy, because to read an element may run code, which may stage keys of its own.
+      // A copy, because reading an element may run code, which may stage keys itself.
       const part = Array.prototype.slice.call(keys, start, Math.min(start + most, length)) as Key[];
       reserve(0);
       return texts(part, start) ?? mixed(part, start);
@@ -221,7 +221,7 @@ function texts(part: readonly Key[], start: number): Batch | undefined {
     text += key;
   }
   if (count === 0) return undefined;
-  // One call for all texts, because a call takes longer than to copy most texts.
+  // One call for all texts, because a call costs more than copying most texts.
   const { written } = encoder.encodeInto(text, bytes);
   if (written === text.length) return { kind: Kind.Bytes, count, length: written };
   for (let i = 0; i < count; i++) named(start + i, () => checkText(part[i] as string));

@@ -7,7 +7,7 @@ import { inBatches, sourceOf, stage } from "./keys.js";
 import { Modular, whole } from "./module.js";
 
 /**
- * The size of a modular filter: for expected keys, of at most `maxModules` modules (1 to 4, 4 unless given), or as
+ * The size of a modular filter, given by expected keys and at most `maxModules` modules (1 to 4, by default 4), or by
  * modules of blocks of 64 bytes. Allow fewer modules if most lookups are of present keys.
  */
 export type ModularOptions =
@@ -27,9 +27,9 @@ function created(options: ModularOptions): Modular {
 }
 
 /**
- * Several filters of blocks, called modules, that must all have a key: fewer bits than a `BloomFilter` for the same
- * false-positive rate, for rates of 0.1% and below. A lookup of an absent key mostly reads one cache line, and of a
- * present key one line of each module.
+ * Several filters of blocks, called modules, that must all have a key. At false-positive rates of 0.1% and below, it
+ * needs fewer bits than a `BloomFilter` of the same rate. A lookup of an absent key mostly reads one cache line, and of
+ * a present key one line of each module.
  */
 export class ModularBloomFilter extends FilterHandle {
   /** An empty filter, for example `new ModularBloomFilter({ expectedKeys: 1_000_000, fpr: 0.0001 })`. */
@@ -46,7 +46,7 @@ export class ModularBloomFilter extends FilterHandle {
   /**
    * Copies standalone bytes into the module's memory and verifies them.
    *
-   * @throws if the bytes are damaged, cut, or of another kind of filter.
+   * @throws if the bytes are damaged, cut, or a filter of a different kind.
    */
   static fromBytes(bytes: StandaloneBytes): ModularBloomFilter {
     return new ModularBloomFilter(Modular.open(place(bytes)));
@@ -57,30 +57,30 @@ export class ModularBloomFilter extends FilterHandle {
     return new ModularBloomFilter(Modular.open(await load(response, options)));
   }
 
-  /** Returns `true` if the key was surely new, and `false` if it was possibly present. */
+  /** Adds a key. Returns `true` if it is new, and `false` if it was possibly present. */
   add(key: Key): boolean {
     return this.raw.insert(stage(key));
   }
 
-  /** If a key is an error, the keys before it may have been added. */
+  /** Adds many keys. If one of them is invalid, throws, and the keys before it may have been added. */
   addAll(keys: Keys): void {
     inBatches(sourceOf(keys), ({ kind, count, length }) => this.raw.insert_batch(kind, count, length));
   }
 
-  /** A new filter with the keys of both, whose seed, k, modules and blocks must be equal. */
+  /** Returns a new filter with the keys of both. Throws if they differ in seed, k, modules or blocks. */
   union(other: ModularBloomFilter): ModularBloomFilter {
     if (!(other instanceof ModularBloomFilter)) throw new TypeError("the other filter must be a ModularBloomFilter");
-    // An error if the other filter is freed.
+    // Throws if the other filter is freed.
     other.raw.k();
     return new ModularBloomFilter(this.raw.union(other.raw));
   }
 
-  /** Divides the number of blocks of each module by `factor`, one of its divisors. The false-positive rate grows. */
+  /** Divides the number of blocks of each module by `factor`, one of its divisors. The false-positive rate rises. */
   fold(factor: number): void {
     this.raw.fold(whole("factor", factor));
   }
 
-  /** A copy of the first modules: a smaller filter of the same keys, with a higher false-positive rate. */
+  /** Copies the first modules, a smaller filter of the same keys with a higher false-positive rate. */
   truncated(modules: number): ModularBloomFilter {
     return new ModularBloomFilter(this.raw.truncated(whole("modules", modules)));
   }
@@ -90,7 +90,7 @@ export class ModularBloomFilter extends FilterHandle {
     this.raw.clear();
   }
 
-  /** The number of modules. */
+  /** Number of modules, 1 to 16. */
   get modules(): number {
     return this.raw.modules();
   }

@@ -3,10 +3,10 @@
 import { initSync } from "../build/wasm.js";
 import text from "../build/text.js";
 
-// WebAssembly's memory is little-endian, and typed arrays are as the CPU.
+// WebAssembly's memory is little-endian, but typed arrays have the CPU's byte order.
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) throw new Error("bloomline needs a little-endian CPU");
 
-/** `text` starts with the characters that stand for the bytes 0 to 255: `build.js` gives frequent bytes short ones. */
+/** `text` starts with the characters for the bytes 0 to 255. `build.js` gives frequent bytes short characters. */
 const byteOf: number[] = [];
 for (let byte = 0; byte < 256; byte++) byteOf[text.charCodeAt(byte)] = byte;
 const module = Uint8Array.from(text.slice(256), (character) => byteOf[character.charCodeAt(0)]!);
@@ -16,7 +16,7 @@ export {
   Bank, Bytes, Filter, Kind, Modular, fpr, size_for_bits_per_key, size_for_fpr, size_of_blocks, stage,
 } from "../build/wasm.js";
 
-/** WebAssembly would take any number modulo 2^32. */
+/** Checks a number, because WebAssembly would accept any number, modulo 2^32. */
 export function whole(name: string, value: number): number {
   if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
   if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) return value;
@@ -35,7 +35,7 @@ export function type(value: unknown): string {
   return (tagOf.call(value) as string | undefined) ?? Object.prototype.toString.call(value).slice(8, -1);
 }
 
-/** The true length of a typed array. An error if the array's buffer was transferred, which leaves a length of 0. */
+/** The true length of a typed array. Throws if the array's buffer was transferred, which leaves a length of 0. */
 export function lengthOf(array: { buffer: ArrayBufferLike }): number {
   const length = lengthGetter.call(array) as number;
   if (length === 0) new Uint8Array(array.buffer);

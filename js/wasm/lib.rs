@@ -1,4 +1,5 @@
-//! The WebAssembly under `js/src/`. Keys come from JavaScript through memory that both write: [`Staging`].
+//! The WebAssembly under `js/src/`. JavaScript writes keys to memory of this module, and reads answers there. See
+//! [`Staging`].
 
 use std::cell::RefCell;
 
@@ -8,11 +9,11 @@ use bloomline::variants::{ModularBloomFilter, ModularView};
 use bloomline::{AlignedBytes, BloomFilter, BloomView, KeyEstimate, OwnedView, Sizing};
 use wasm_bindgen::prelude::*;
 
-/// That of the standard library, but built for size.
+/// The standard library's allocator, but built for size.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Most keys in a batch: their hashes and answers stay in the L1 cache.
+/// The most keys in a batch, so few that their hashes and answers stay in the L1 cache.
 const MOST: usize = 1024;
 
 /// What a batch of keys is stored as.
@@ -130,7 +131,7 @@ pub fn fpr(blocks: usize, k: u32, keys: usize) -> Result<f64, JsError> {
     Ok(Sizing::new(blocks, k)?.fpr(keys as u64))
 }
 
-/// Bytes of a file, while JavaScript writes them.
+/// The bytes of a file, which JavaScript writes part by part.
 #[wasm_bindgen]
 pub struct Bytes {
     memory: AlignedBytes,
@@ -154,7 +155,7 @@ impl Bytes {
         self.len
     }
 
-    /// Room for this many more bytes.
+    /// Makes room for this many more bytes.
     pub fn reserve(&mut self, additional: usize) -> Result<(), JsError> {
         let needed = self.len.saturating_add(additional);
         if needed > self.memory.len() {
@@ -167,7 +168,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// After this many bytes were written.
+    /// Counts this many bytes as written.
     pub fn advance(&mut self, written: usize) {
         self.len = self.len.saturating_add(written).min(self.memory.len());
     }
@@ -180,7 +181,7 @@ impl Bytes {
         Ok(Self { len: memory.len(), memory })
     }
 
-    /// Without the room that was not needed, because the length was not known.
+    /// Frees memory that was reserved but not needed, because the length was not known.
     fn shrunk(self) -> Result<Self, JsError> {
         let fits = self.memory.len() == self.len;
         let memory = if fits { self.memory } else { AlignedBytes::copy_of(&self.memory[..self.len])? };
@@ -194,7 +195,8 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// What JavaScript calls on a class over a filter, by `view`, `filter`, `contains_key` and `owned`.
+/// What JavaScript calls on every class over a filter, written with its methods `view`, `filter`, `contains_key` and
+/// `owned`.
 macro_rules! methods {
     ($Filter:ident) => {
         #[wasm_bindgen]
@@ -285,7 +287,7 @@ methods!(Filter);
 
 enum Bits {
     Owned(BloomFilter),
-    /// As opened, until the first change.
+    /// The filter's bytes, as opened, until the first change.
     Opened(OwnedView<Bytes>),
 }
 
@@ -420,17 +422,17 @@ impl Modular {
     }
 }
 
-/// The estimate and its standard error.
+/// An estimate and its standard error.
 fn numbers(estimate: KeyEstimate) -> Vec<f64> {
     vec![estimate.keys as f64, estimate.standard_error]
 }
 
-/// An error if what was allocated leaves less than this, because the program ends if a few bytes cannot be allocated.
+/// Fails unless 1 MiB can still be allocated, because the program ends if a small allocation fails.
 fn spare() -> Result<(), JsError> {
     room(1 << 20).map(drop)
 }
 
-/// An error where `vec!` would end the program.
+/// Returns an error if memory runs out, where `vec!` would end the program.
 fn zeroed(len: usize) -> Result<Vec<u8>, JsError> {
     let mut bytes = room(len)?;
     bytes.resize(len, 0);

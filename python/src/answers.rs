@@ -1,7 +1,6 @@
-//! Lookups of many keys, and their answers as numpy and Arrow have them.
+//! Lookups of many keys, answered as numpy or Arrow arrays.
 #![forbid(unsafe_code)]
 
-use bloomline::variants::CountingBloomFilter;
 use numpy::PyArray1;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -13,7 +12,8 @@ use crate::errors::no_room;
 use crate::keys;
 use crate::kinds::Kinds;
 
-/// Looks up all keys of `keys`, in Arrow by `look_up_bits` if the type of `keys` is Arrow's, or else by `look_up`.
+/// Looks up all keys. If the type of `keys` is Arrow's, calls `look_up_bits` and returns a pyarrow array. Otherwise
+/// calls `look_up` and returns a numpy array.
 pub fn contains_many<'py>(
     keys: &Bound<'py, PyAny>,
     seed: u64,
@@ -24,16 +24,13 @@ pub fn contains_many<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
     if !keys::are_arrow(keys)? {
-        let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false), kinds: 0 };
-        keys::read(keys, seed, &mut bools)?;
-        kinds.check_lookup(bools.kinds)?;
+        let mut bools = Bools { look_up, found: Vec::new(), null: nulls.unwrap_or(false) };
+        kinds.check_lookup(keys::read(keys, seed, &mut bools)?)?;
         return Ok(PyArray1::from_vec(py, bools.found).into_any());
     }
     let pyarrow = Pyarrow::get(py)?;
-    let mut bits =
-        Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls, kinds: 0 };
-    keys::read(keys, seed, &mut bits)?;
-    kinds.check_lookup(bits.kinds)?;
+    let mut bits = Bits { look_up: look_up_bits, len: 0, found: Vec::new(), valid: Vec::new(), nulls };
+    kinds.check_lookup(keys::read(keys, seed, &mut bits)?)?;
     let buffer = |bits: &[u8]| {
         let bytes = PyBytes::new_with(py, bits.len(), |bytes| {
             bytes.copy_from_slice(bits);
@@ -46,7 +43,7 @@ pub fn contains_many<'py>(
     pyarrow.from_buffers.bind(py).call1((&pyarrow.bool_, bits.len, buffers))
 }
 
-/// The parts of pyarrow that make answers: importing them each time takes as long as thousands of lookups.
+/// The parts of pyarrow that make answers, kept because each import costs as much time as thousands of lookups.
 struct Pyarrow {
     py_buffer: Py<PyAny>,
     from_buffers: Py<PyAny>,
@@ -77,7 +74,6 @@ struct Bools<F> {
     found: Vec<bool>,
     /// The answer for null.
     null: bool,
-    kinds: u8,
 }
 
 impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
@@ -85,7 +81,7 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
         self.found.try_reserve(additional).map_err(|_| no_room(self.found.len() + additional))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         let before = self.found.len();
         self.reserve(hashes.len())?;
         self.found.resize(before + hashes.len(), false);
@@ -93,7 +89,6 @@ impl<F: Fn(&[u64], &mut [bool]) + Send> Sink for Bools<F> {
         for null in nulls {
             self.found[before + *null] = self.null;
         }
-        self.kinds |= *kinds;
         Ok(())
     }
 }
@@ -103,20 +98,19 @@ struct Bits<F> {
     look_up: F,
     len: usize,
     found: Vec<u8>,
-    /// Which are not null; empty as long as none is, or if `nulls` answers for them.
+    /// The bits of keys that are not null. Empty as long as no key is null, or if `nulls` is the answer for nulls.
     valid: Vec<u8>,
     nulls: Option<bool>,
-    kinds: u8,
 }
 
 impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
     fn reserve(&mut self, additional: usize) -> PyResult<()> {
-        // A byte more, which `take` needs to shift.
+        // One byte more, because `take` appends whole bytes before it shifts them.
         let bytes = (self.len + additional) / 8 + 2;
         self.found.try_reserve(bytes - self.found.len()).map_err(|_| no_room(bytes))
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         let (start, bytes) = (self.len, self.found.len());
         self.reserve(hashes.len())?;
         self.len += hashes.len();
@@ -124,7 +118,7 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
         (self.look_up)(hashes, &mut self.found[bytes..]);
         let shift = start % 8;
         if shift > 0 {
-            // The last chunk of a stream ended within a byte.
+            // The previous chunk ended within a byte.
             for i in bytes..self.found.len() {
                 let byte = self.found[i];
                 self.found[i - 1] |= byte << shift;
@@ -139,43 +133,16 @@ impl<F: Fn(&[u64], &mut [u8]) + Send> Sink for Bits<F> {
             self.valid.resize(bytes, !0);
         }
         for null in nulls.iter().map(|null| start + *null) {
-            // Below a masked null is 1, so that whoever ignores the mask loses no row.
+            // The bit of a null is set, so that a caller that ignores the mask loses no row.
             set(&mut self.found, null, self.nulls.unwrap_or(true));
             if masked {
                 set(&mut self.valid, null, false);
             }
         }
-        self.kinds |= *kinds;
         Ok(())
     }
 }
 
 fn set(bitmap: &mut [u8], i: usize, bit: bool) {
     bitmap[i / 8] = bitmap[i / 8] & !(1 << (i % 8)) | u8::from(bit) << (i % 8);
-}
-
-/// What a counting filter has of its bits, as other filters have it of themselves.
-pub trait OfBits {
-    fn k(&self) -> u32;
-    fn seed(&self) -> u64;
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]);
-    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]);
-}
-
-impl OfBits for CountingBloomFilter {
-    fn k(&self) -> u32 {
-        self.as_filter().k()
-    }
-
-    fn seed(&self) -> u64 {
-        self.as_filter().seed()
-    }
-
-    fn contains_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.as_filter().contains_batch(hashes, found);
-    }
-
-    fn contains_bitmap(&self, hashes: &[u64], found: &mut [u8]) {
-        self.as_filter().contains_bitmap(hashes, found);
-    }
 }

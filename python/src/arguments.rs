@@ -1,4 +1,4 @@
-//! Readers of arguments, whose errors name the argument and show what was given.
+//! Reads arguments. Errors name the argument and show what was given.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
@@ -26,8 +26,8 @@ arguments!(bool, "True or False", mmap packed verify);
 arguments!(Option<bool>, "True, False or None", nulls);
 arguments!(PathBuf, "a str or os.PathLike", path);
 
-/// Python raises `OverflowError` for integers out of range, and `TypeError` for other types. PyO3 names the argument in a
-/// note, which the error's text lacks.
+/// PyO3 raises `OverflowError` for integers out of range and `TypeError` for other types, and names the argument only
+/// in a note. These errors name it in their text, and are `ValueError` if out of range.
 pub fn read<'py, T: FromPyObjectOwned<'py>>(
     name: &str,
     needed: impl Display,
@@ -36,7 +36,7 @@ pub fn read<'py, T: FromPyObjectOwned<'py>>(
     value.extract().map_err(|error: T::Error| refused(error.into(), name, needed, value))
 }
 
-/// The filters of an argument that is an iterable of `classes`.
+/// Iterates over an argument that must be an iterable of `classes`.
 pub fn filters<'py>(value: &Bound<'py, PyAny>, classes: &str) -> PyResult<Bound<'py, PyIterator>> {
     let needed = format_args!("an iterable of {classes} objects");
     value.try_iter().map_err(|error| refused(error, "filters", needed, value))

@@ -12,21 +12,22 @@ use crate::column::{self, Batch, Column, Fixed, Integers, Sink, Utf32, integers}
 use crate::errors::cannot_be_keys;
 use crate::kinds::{INTEGERS, TEXT};
 
-/// Elements that are copied at a time, where they cannot be read in place.
+/// Elements that are copied at a time, if they cannot be read in place.
 const COPIED: usize = 1 << 16;
 
-/// The value of what has an index; if that is -1, raises, or needs more than 64 bits with a sign, the sign of what is
-/// too large, or 0. An exception for each integer from 2^63 on, half of all 64-bit hashes, would take five times as
-/// long as the lookup.
+/// The value of an object with `__index__`. `Err` if the value is -1, if `__index__` raises, which sets Python's
+/// exception, or if the value does not fit in an `i64`. The error is the sign of a value that does not fit, else 0.
+/// With an exception for each integer from 2^63 on, which half of all 64-bit hashes are, a lookup would be five times
+/// slower.
 #[inline]
 pub fn integer(key: &Bound<'_, PyAny>) -> Result<i64, i32> {
     let mut sign = 0;
-    // SAFETY: the function takes any object, which `key` keeps, and writes into `sign` only.
+    // SAFETY: the function accepts any object, `key` keeps it alive, and it writes to `sign` only.
     let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &mut sign) };
     if value == -1 { Err(sign) } else { Ok(value) }
 }
 
-/// Hashes all values. `what` the caller gave names the arrays in errors.
+/// Hashes all values. Errors call the array `what`.
 pub fn read(
     array: &Bound<'_, PyUntypedArray>,
     what: &str,
@@ -72,9 +73,9 @@ fn read_in_place(
     let bytes = if array.is_empty() || width == 0 {
         &[]
     } else {
-        // SAFETY: a contiguous array's data are `len` items of `width` bytes from its data pointer on, which is not null.
-        // They live as long as `array`, which the caller holds. Another thread that writes into the array meanwhile races
-        // with this as it does with numpy's own loops; any bytes are valid numbers here.
+        // SAFETY: the data of a contiguous array are `len` items of `width` bytes from its data pointer on, which is
+        // not null. They live as long as `array`, which the caller holds. A thread that writes to the array meanwhile
+        // races with this code, as it does with numpy's own loops, but any bytes are valid numbers here.
         unsafe { slice::from_raw_parts((*array.as_array_ptr()).fields.data.cast::<u8>(), len * width) }
     };
     let column: Box<dyn Column> = match dtype.kind() {

@@ -1,8 +1,8 @@
-//! Reads keys in Arrow's memory, handed over in capsules by the
-//! [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html).
+//! Reads keys in Arrow's memory, which the [C data interface](https://arrow.apache.org/docs/format/CDataInterface.html)
+//! passes in capsules.
 //!
-//! Tried: the import of arrow-rs 59.3 panics or crashes on 13 of the tests' 47 forged structs, so its caller must check
-//! the structs as thoroughly as here. It adds 51 crates, and 54% to the size of the wheel.
+//! Tried: the import of arrow-rs 59.3 panics or crashes on 13 of the tests' 47 forged structs, so its callers must
+//! check the structs as thoroughly as this file does. It would add 51 crates, and make the wheel 54% larger.
 
 use std::borrow::{Borrow, Cow};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -34,7 +34,7 @@ struct ArrowSchema {
     private_data: *mut c_void,
 }
 
-/// The flag of what may be null.
+/// The flag of a field that may be null.
 const NULLABLE: i64 = 2;
 
 #[repr(C)]
@@ -62,7 +62,7 @@ struct ArrowArrayStream {
     private_data: *mut c_void,
 }
 
-/// A struct of the interface that was moved to us. All zeros until the producer fills it in.
+/// A struct of the interface that we own and release. All zeros until the producer fills it in.
 #[derive(Default)]
 struct Owned<T: Release>(T);
 
@@ -92,21 +92,23 @@ impl<T: Release> Owned<T> {
 impl<T: Release> Drop for Owned<T> {
     fn drop(&mut self) {
         if let Some(release) = self.0.release() {
-            // SAFETY: the producer set `release`, so the struct has not been released, and is not used again.
+            // SAFETY: `release` is set, so the struct has not been released. It is being dropped, so it is not used
+            // again.
             unsafe { release(&mut self.0) }
         }
     }
 }
 
-// SAFETY: the interface lets a consumer use and release a struct on any thread, one at a time; `Owned` is the only one
-// that has it.
+// SAFETY: the interface allows a consumer to use and release a struct on any thread, one thread at a time, and only
+// `Owned` has the struct.
 unsafe impl<T: Release> Send for Owned<T> {}
 
-/// Moves a struct out of its capsule, as the PyCapsule interface has it.
+/// Moves a struct out of its capsule, as the PyCapsule interface specifies.
 fn take<T: Release>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<Owned<T>> {
     let place = capsule.pointer_checked(Some(name))?.cast::<T>();
-    // SAFETY: a capsule of this name holds a struct of this type, in memory that is the capsule's; what it is replaced by
-    // counts as released. Nobody else takes it at the same time, with an interpreter's lock or, without, in the section.
+    // SAFETY: a capsule of this name holds a struct of this type, in memory that the capsule owns. The struct that
+    // replaces it counts as released. No other thread moves it at the same time, because this one holds the GIL or,
+    // without a GIL, the critical section.
     let taken = with_critical_section(capsule, || Owned(unsafe { place.replace(T::default()) }));
     if taken.is_released() { Err(malformed("it was released before")) } else { Ok(taken) }
 }
@@ -122,10 +124,10 @@ pub fn not_one_column<Name: Borrow<str>>(names: &[Name]) -> PyErr {
     })
 }
 
-/// What the caller calls keys of a type, given Arrow's words for it: for errors. Called detached.
+/// Returns the caller's name of a type, given Arrow's name, for errors. Called detached.
 pub type Name<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
-/// What an object exports.
+/// What an object exported.
 pub struct Exported(Source);
 
 enum Source {
@@ -133,7 +135,8 @@ enum Source {
     Stream(Owned<ArrowArrayStream>),
 }
 
-/// `None` if the object does not speak Arrow, or needs a package for it that is not installed.
+/// Exports an object's keys. `None` if the object does not export Arrow data, or if the package that it needs for that
+/// is not installed.
 pub fn export(keys: &Bound<'_, PyAny>) -> PyResult<Option<Exported>> {
     if let Some(stream) = call(keys, "__arrow_c_stream__")? {
         return Ok(Some(Exported(Source::Stream(take(stream.cast()?, c"arrow_array_stream")?))));
@@ -143,7 +146,7 @@ pub fn export(keys: &Bound<'_, PyAny>) -> PyResult<Option<Exported>> {
     Ok(Some(Exported(Source::Array(take(&schema, c"arrow_schema")?, take(&array, c"arrow_array")?))))
 }
 
-/// What a method without arguments returns. `None` if there is none, or if it needs a package that is not installed.
+/// Calls a method without arguments. `None` if there is no such method, or if it needs a package that is not installed.
 fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(method) = object.getattr_opt(method)? else { return Ok(None) };
     match method.call0() {
@@ -153,7 +156,8 @@ fn call<'py>(object: &Bound<'py, PyAny>, method: &str) -> PyResult<Option<Bound<
 }
 
 impl Exported {
-    /// Hashes all values. Detached from the interpreter, which the producer of a stream may need in another thread.
+    /// Hashes all values. Runs detached, because the producer of a stream may need the interpreter in one of its
+    /// threads.
     pub fn read(
         self,
         py: Python<'_>,
@@ -195,13 +199,13 @@ impl Owned<ArrowArrayStream> {
     ) -> PyResult<Owned<T>> {
         let function = function.ok_or_else(|| malformed("a stream lacks a function"))?;
         let mut out = Owned::<T>::default();
-        // SAFETY: the stream has not been released, and `out` is memory for what the function writes.
+        // SAFETY: the stream has not been released, and `out` has room for the struct that the function writes.
         if unsafe { function(&mut self.0, &mut out.0) } == 0 {
             return Ok(out);
         }
-        // SAFETY: the function failed; the text, if there is one, lives until the next call.
+        // SAFETY: the stream has not been released, and its last call failed, as `get_last_error` requires.
         let text = self.0.get_last_error.map(|last_error| unsafe { last_error(&mut self.0) });
-        // SAFETY: as above.
+        // SAFETY: the text ends with a NUL and lives until the stream's next call.
         let text = text.filter(|text| !text.is_null()).map(|text| unsafe { CStr::from_ptr(text) });
         let text = text.map_or("no reason given".into(), CStr::to_string_lossy);
         Err(PyValueError::new_err(format!("the keys could not be read: {text}")))
@@ -217,7 +221,7 @@ enum Type {
     LargeBinary,
     Views,
     Dictionary(IntegerType, Box<Type>),
-    /// A table, or a record batch, of this one column.
+    /// A table or a record batch whose only column has this type.
     Table(Box<Type>),
 }
 
@@ -245,9 +249,9 @@ impl IntegerType {
 }
 
 impl Type {
-    /// The type of keys, or of a table's only column.
+    /// The type of a column of keys, or of a table whose only column has keys.
     fn of_keys(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
-        // A table looks like a column of structs, but for this flag.
+        // A table looks like a column of structs, except that it cannot be null.
         if text(schema.format) != "+s" || schema.flags & NULLABLE != 0 {
             return Self::of(schema, name);
         }
@@ -260,7 +264,8 @@ impl Type {
 
     fn of(schema: &ArrowSchema, name: Name) -> PyResult<Self> {
         let format = text(schema.format);
-        // Numbers only in memory. Other extension types have the keys of their storage.
+        // These are stored as numbers or bytes that are not their values. All other extension types have the keys of
+        // their storage.
         match schema.extension() {
             Some(b"arrow.bool8") => return Err(cannot_be_keys(name("booleans"))),
             Some(b"pandas.period") => return Err(cannot_be_keys(name("periods"))),
@@ -311,14 +316,14 @@ impl Type {
         match self {
             Self::Null => 0,
             Self::Integers(_) => INTEGERS,
-            // An integer has eight bytes, too.
+            // An integer's key has eight bytes, too.
             Self::Fixed(8) => UNKNOWN,
             Self::Fixed(_) | Self::Binary | Self::LargeBinary | Self::Views => TEXT,
             Self::Dictionary(_, of) | Self::Table(of) => of.kind(),
         }
     }
 
-    /// The values `start..start + len` of an array, whose own offset is counted in.
+    /// The values `start..start + len` of an array, where `start` includes the array's own offset.
     fn column<'a>(
         &self,
         array: &'a ArrowArray,
@@ -346,7 +351,7 @@ impl Type {
                 .offsets(start, len, |offset| i64::from_ne_bytes(offset).try_into().unwrap_or(usize::MAX)),
             Self::Views => {
                 let views = array.items(1, start, len, 16)?.as_chunks().0;
-                // The last buffer has the lengths of those between.
+                // The last buffer has the lengths of the data buffers, which lie between it and the views.
                 let n_buffers =
                     usize::try_from(array.n_buffers - 3).map_err(|_| malformed("views without buffers"))?;
                 let lengths = array.items(n_buffers + 2, 0, n_buffers, 8)?.as_chunks().0;
@@ -395,8 +400,8 @@ impl ArrowSchema {
             return None;
         }
         let mut take = |n: usize| {
-            // SAFETY: metadata are the number of pairs, then the length and the bytes of each key and each value, in this
-            // order. They live until the schema is released.
+            // SAFETY: the metadata are the number of pairs, then for each pair the length and the bytes of its key and
+            // of its value, in this order. They live until the schema is released, and the loop below reads no further.
             let bytes = unsafe { slice::from_raw_parts(rest, n) };
             rest = rest.wrapping_add(n);
             bytes
@@ -416,7 +421,7 @@ impl ArrowSchema {
 }
 
 impl ArrowArray {
-    /// The array's offset and length.
+    /// Offset and length of the array.
     fn range(&self) -> PyResult<(usize, usize)> {
         match (self.offset.try_into(), self.length.try_into()) {
             (Ok(offset), Ok(length)) => Ok((offset, length)),
@@ -424,7 +429,7 @@ impl ArrowArray {
         }
     }
 
-    /// Items `start..start + len` of `width` bytes each, of buffer `i`.
+    /// The items `start..start + len` of buffer `i`, `width` bytes each.
     fn items(&self, i: usize, start: usize, len: usize, width: usize) -> PyResult<&[u8]> {
         let no_buffer = || malformed(format_args!("buffer {i} is missing or too large"));
         let n_buffers = usize::try_from(self.n_buffers).map_err(|_| no_buffer())?;
@@ -441,13 +446,13 @@ impl ArrowArray {
         if buffer.is_null() {
             return Err(no_buffer());
         }
-        // SAFETY: for an array's length and offset, the interface has the producer provide that many items in this buffer,
-        // unchanged until the array is released, which takes the exclusive reference that `Owned` has. There is no length
-        // to check against: a producer that lies crashes any consumer.
+        // SAFETY: the interface requires that the buffer has as many items as the array's offset and length demand,
+        // unchanged until the array is released, which needs the exclusive reference that `Owned` has. The interface
+        // passes no length of the buffer to check against, so a producer that lies crashes any consumer.
         Ok(unsafe { slice::from_raw_parts(buffer, end) }.split_at(start * width).1)
     }
 
-    /// The bitmap of values that are not null, if some are.
+    /// The bitmap of values that are not null. `None` if there are no nulls.
     fn validity(&self, start: usize, len: usize) -> PyResult<Option<&[u8]>> {
         let has_buffers = self.null_count != 0 && self.n_buffers > 0 && !self.buffers.is_null();
         // SAFETY: `buffers` points to at least one pointer.
@@ -494,12 +499,12 @@ fn text<'a>(pointer: *const c_char) -> Cow<'a, str> {
     if pointer.is_null() {
         return Cow::Borrowed("");
     }
-    // SAFETY: formats and names end with a zero, and live until the schema is released.
+    // SAFETY: formats and names end with a NUL, and live until the schema is released.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy()
 }
 
 fn reference<'a, T>(pointer: *const T) -> Option<&'a T> {
-    // SAFETY: where a pointer to a child is not null, its struct lives until the parent is released.
+    // SAFETY: if a pointer to a child is not null, its struct lives until the parent is released.
     unsafe { pointer.as_ref() }
 }
 
@@ -508,7 +513,7 @@ fn children<'a, T>(pointers: *const *const T, n: i64) -> PyResult<Vec<&'a T>> {
     if n > 0 && pointers.is_null() {
         return Err(malformed("children are missing"));
     }
-    // SAFETY: there are `n` pointers.
+    // SAFETY: the interface requires that there are `n` pointers.
     (0..n)
         .map(|i| reference(unsafe { *pointers.add(i) }).ok_or_else(|| malformed("a child is missing")))
         .collect()

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bloomline::bank::{self, BankError, SlotBitmap};
 use numpy::{PyArray1, PyArrayMethods};
@@ -19,16 +18,17 @@ use crate::column::{self, Batch, Signals, Sink};
 use crate::errors::{bank_error, class_of, decode_error, no_room};
 use crate::filters::{BloomFilter, check_memory};
 use crate::kinds::{Kinds, UNKNOWN};
+use crate::lock::Lock;
 use crate::{files, keys};
 
-/// Bytes of answers that are written before `find_many` looks for Ctrl-C.
+/// Bytes of answers that `find_many` writes between checks for Ctrl-C.
 const AT_ONCE: usize = 1 << 22;
 
-/// Many filters side by side. One lookup tells which of them possibly have a key.
+/// Many filters stored side by side, so that one lookup finds which of them possibly have a key.
 ///
-/// filters: BloomFilters or BloomViews, at least one, made with the same expected_keys, fpr and seed. Filters of other
-/// sizes must have the same k, and are folded to the n_blocks of the smallest filter, which must divide theirs.
-/// capacity: room for at least this many slots. `reserve` makes more.
+/// filters: BloomFilters or BloomViews, at least one, best made with the same expected_keys, fpr and seed. If sizes
+/// differ, filters are folded to the n_blocks of the smallest, which must divide their n_blocks. All must have the same
+/// k and seed. capacity: room for at least this many slots. `reserve` makes more.
 ///
 ///     >>> from bloomline import BloomFilter, FilterBank
 ///     >>> tables = [BloomFilter(1_000) for _ in range(3)]
@@ -41,17 +41,17 @@ const AT_ONCE: usize = 1 << 22;
 ///     [[True, False, False], [False, False, False]]
 ///
 /// Each filter has a slot, numbered from 0. The bank copies the filters' bits, so after you change a filter, call
-/// `replace`. The memory is that of 8, 16, 32 or a multiple of 64 filters.
+/// `replace`. Needs as much memory as 8, 16, 32 or a multiple of 64 filters.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBank {
-    bank: RwLock<bank::FilterBank>,
-    /// That of the bank, which never changes.
+    bank: Lock<bank::FilterBank>,
+    /// The bank's seed, which never changes.
     seed: u64,
-    /// Those of all filters together.
+    /// The kinds of the keys of all filters together.
     kinds: Kinds,
 }
 
-/// What a bank is made of.
+/// The classes that a bank accepts.
 const CLASSES: &str = "BloomFilter and BloomView";
 
 /// A filter to be put into a bank.
@@ -73,15 +73,15 @@ impl Source {
     }
 }
 
-/// Calls `put` with the filters and the kinds of their keys, detached and locked. Views are verified first, so that damage
-/// gets no valid checksum.
+/// Calls `put` with the filters and the kinds of their keys, detached and with the filters locked. Verifies views
+/// first, because the bank would give damaged bits a valid checksum.
 fn with_filters<T: Send>(
     py: Python<'_>,
     sources: &[Source],
     put: impl FnOnce(&[bloomline::BloomView], u8) -> PyResult<T> + Send,
 ) -> PyResult<T> {
     py.detach(|| {
-        // Each filter and each view once, the filters in the order in which unions lock theirs.
+        // Locks each filter and each view once, and the filters in the order of their addresses, as unions do.
         let (mut filters, mut views) = (BTreeMap::new(), BTreeMap::new());
         for source in sources {
             match source {
@@ -107,17 +107,16 @@ fn with_filters<T: Send>(
     })
 }
 
-/// The hashes of keys, none of which may be null, and room for their answers.
+/// The hashes of keys, none of which may be null, and memory for their answers.
 struct Asked {
     slots: usize,
     packed: bool,
     rows: Vec<u8>,
     hashes: Vec<u64>,
-    kinds: u8,
 }
 
 impl Asked {
-    /// Bytes of the answers for a key: one for each slot, or a bit if they are packed.
+    /// Bytes of the answers for a key, one for each slot, or one for eight slots if packed.
     fn row_len(&self) -> usize {
         if self.packed { self.slots.div_ceil(8) } else { self.slots }
     }
@@ -129,14 +128,14 @@ impl Asked {
 }
 
 impl Sink for Asked {
-    /// Before the first key is hashed, because to find out afterwards that there is no room would take long.
+    /// Allocates before the first key is hashed, so that a lack of memory shows at once.
     fn reserve(&mut self, additional: usize) -> PyResult<()> {
         let bytes = self.hashes.len().saturating_add(additional).saturating_mul(self.row_len());
         self.rows.try_reserve_exact(bytes).map_err(|_| no_room(bytes))?;
         self.reserve_hashes(additional)
     }
 
-    fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
+    fn take(&mut self, Batch { hashes, nulls, .. }: &mut Batch) -> PyResult<()> {
         if let Some(null) = nulls.first() {
             let null = self.hashes.len() + null;
             let text = format!("value {null} is null: drop the nulls, or put a key in their place");
@@ -144,12 +143,11 @@ impl Sink for Asked {
         }
         self.reserve_hashes(hashes.len())?;
         self.hashes.extend_from_slice(hashes);
-        self.kinds |= *kinds;
         Ok(())
     }
 }
 
-/// Room for `capacity` slots, or for the filters if there are more.
+/// A bank of the filters, with room for `capacity` slots if there are fewer filters.
 fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::FilterBank, BankError> {
     let mut bank = bank::FilterBank::from_filters(filters)?;
     bank.reserve(capacity.saturating_sub(filters.len()))?;
@@ -158,29 +156,22 @@ fn bank_of(filters: &[bloomline::BloomView], capacity: usize) -> Result<bank::Fi
 
 impl FilterBank {
     fn new_with(bank: bank::FilterBank, kinds: u8) -> Self {
-        Self { seed: bank.as_view().seed(), bank: RwLock::new(bank), kinds: Kinds::new(kinds) }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, bank::FilterBank> {
-        self.bank.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, bank::FilterBank> {
-        self.bank.write().unwrap_or_else(PoisonError::into_inner)
+        Self { seed: bank.as_view().seed(), bank: Lock::new(bank), kinds: Kinds::new(kinds) }
     }
 
     /// A row of answers for each key.
     fn rows_of(&self, asked: &mut Asked) -> PyResult<Vec<u8>> {
         // Filters may have been pushed since.
-        asked.slots = self.read().as_view().slots();
+        asked.slots = self.bank.read().as_view().slots();
         asked.reserve(0)?;
         let (slots, row_len, mut rows) = (asked.slots, asked.row_len(), mem::take(&mut asked.rows));
         let mut signals = Signals::new();
         for hashes in asked.hashes.chunks((AT_ONCE / row_len.max(1)).clamp(1, column::BATCH)) {
             let start = rows.len();
             rows.resize(start + hashes.len() * row_len, 0);
-            // Unlocked between, so that a handler of a signal may use the bank. Filters pushed meanwhile are left out.
-            self.read().as_view().find_batch(hashes, |i, found| {
+            // Unlocked between batches, so that a signal handler may use the bank. Ignores filters that are pushed
+            // meanwhile.
+            self.bank.read().as_view().find_batch(hashes, |i, found| {
                 let row = &mut rows[start + i * row_len..][..row_len];
                 if asked.packed {
                     for (bytes, word) in row.chunks_mut(8).zip(found.as_words()) {
@@ -196,14 +187,6 @@ impl FilterBank {
             signals.check()?;
         }
         Ok(rows)
-    }
-
-    /// As for the other classes: detaches only if the lock is taken.
-    fn quickly<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&bank::FilterBank) -> T + Send) -> T {
-        match self.bank.try_read() {
-            Ok(bank) => read(&bank),
-            Err(_) => py.detach(|| read(&self.read())),
-        }
     }
 
     fn slot(&self, slot: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -231,12 +214,12 @@ impl FilterBank {
         })
     }
 
-    /// The slots that possibly have a key (str, bytes or int): a numpy array of their numbers, ascending. Raises
-    /// TypeError for text if all filters have only integers, and the reverse.
+    /// Finds the slots that possibly have a key (str, bytes or int), and returns their numbers in a numpy array,
+    /// ascending. Raises TypeError for text if all filters have only integers, and the reverse.
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<isize>>> {
         let (hash, kind) = keys::hash(key, self.seed)?;
         self.kinds.check_lookup(kind)?;
-        let slots = self.quickly(key.py(), |bank| {
+        let slots = self.bank.quickly(key.py(), |bank| {
             let mut found = SlotBitmap::new();
             bank.as_view().find_hash(hash, &mut found);
             found.iter().map(|slot| slot as isize).collect()
@@ -247,8 +230,8 @@ impl FilterBank {
     /// Looks up many keys, given as for `BloomFilter.update`. Returns a numpy array of bools, with a row for each key
     /// and a column for each slot. Nulls raise TypeError.
     ///
-    /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does: an
-    /// eighth of the memory, and faster.
+    /// packed: with True, returns bits in an array of uint8, as np.packbits(..., axis=1, bitorder="little") does. This
+    /// is faster and needs an eighth of the memory.
     #[pyo3(signature = (keys, *, packed=false))]
     fn find_many<'py>(
         &self,
@@ -257,81 +240,79 @@ impl FilterBank {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let slots = self.__len__(py);
-        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new(), kinds: 0 };
-        keys::read(keys, self.seed, &mut asked)?;
-        self.kinds.check_lookup(asked.kinds)?;
+        let mut asked = Asked { slots, packed, rows: Vec::new(), hashes: Vec::new() };
+        self.kinds.check_lookup(keys::read(keys, self.seed, &mut asked)?)?;
         let rows = py.detach(|| self.rows_of(&mut asked))?;
         let rows = PyArray1::from_vec(py, rows).reshape([asked.hashes.len(), asked.row_len()])?.into_any();
         if packed { Ok(rows) } else { rows.call_method1("view", ("?",)) }
     }
 
-    /// Adds a BloomFilter or BloomView, folded to the bank's n_blocks, and returns its slot. Takes milliseconds for 64
-    /// KiB. Raises ValueError if the bank is full: see `reserve`.
+    /// Adds a BloomFilter or BloomView, folded to the bank's n_blocks, and returns its slot. A filter of 64 KiB costs a
+    /// few milliseconds. Raises ValueError if the bank is full, so `reserve` first.
     fn push(&self, filter: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let py = filter.py();
-        with_filters(py, &[Source::new(filter)?], |filters, kinds| {
-            let mut bank = self.write();
+        let writer = self.bank.writer(filter.py());
+        with_filters(filter.py(), &[Source::new(filter)?], |filters, kinds| {
+            let mut bank = writer.write();
             let slot = bank.push_all(filters).map_err(bank_error)?.start;
             self.kinds.insert(kinds);
             Ok(slot)
         })
     }
 
-    /// Puts a BloomFilter or BloomView, folded to the bank's n_blocks, in the place of a filter.
+    /// Replaces a slot's filter by a BloomFilter or BloomView, folded to the bank's n_blocks.
     fn replace(&self, slot: &Bound<'_, PyAny>, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let slot = self.slot(slot)?;
-        let py = filter.py();
-        with_filters(py, &[Source::new(filter)?], |filters, kinds| {
-            let mut bank = self.write();
+        let writer = self.bank.writer(filter.py());
+        with_filters(filter.py(), &[Source::new(filter)?], |filters, kinds| {
+            let mut bank = writer.write();
             bank.replace(slot, filters[0]).map_err(bank_error)?;
             self.kinds.insert(kinds);
             Ok(())
         })
     }
 
-    /// Removes all keys of a slot. The slot stays.
+    /// Removes all keys of a slot. The slot stays, with an empty filter.
     fn clear(&self, slot: &Bound<'_, PyAny>) -> PyResult<()> {
         let n = self.slot(slot)?;
-        slot.py().detach(|| self.write().clear(n)).map_err(bank_error)
+        self.bank.detached_mut(slot.py(), |bank| bank.clear(n)).map_err(bank_error)
     }
 
-    /// The filter of a slot, bit for bit as it was put in. Reads the whole bank.
+    /// Copies the filter of a slot, bit for bit as it was put in or folded. Reads the whole bank.
     fn get(&self, slot: &Bound<'_, PyAny>) -> PyResult<BloomFilter> {
         let n = self.slot(slot)?;
-        slot.py().detach(|| {
-            let bank = self.read();
+        self.bank.detached(slot.py(), |bank| {
             let filter = bank.as_view().get(n).map_err(bank_error)?;
             let kinds = if filter.fill_ratio() == 0.0 { 0 } else { self.kinds.get() };
             Ok(BloomFilter::new_with(filter, None, kinds))
         })
     }
 
-    /// Makes room for `additional` more slots. Copies the bank, unless there is room.
+    /// Makes room for `additional` more slots. Copies the bank, unless it has enough room.
     fn reserve(&self, py: Python<'_>, #[pyo3(from_py_with = additional)] additional: usize) -> PyResult<()> {
-        py.detach(|| self.write().reserve(additional)).map_err(bank_error)
+        self.bank.detached_mut(py, |bank| bank.reserve(additional)).map_err(bank_error)
     }
 
     /// Number of slots.
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.as_view().slots())
+        self.bank.quickly(py, |bank| bank.as_view().slots())
     }
 
-    /// Slots that the bank has room for.
+    /// Number of slots that the bank has room for.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> usize {
-        self.quickly(py, bank::FilterBank::capacity)
+        self.bank.quickly(py, bank::FilterBank::capacity)
     }
 
-    /// Blocks of 64 bytes of each filter.
+    /// Number of blocks of 64 bytes of each filter.
     #[getter]
     fn n_blocks(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.as_view().n_blocks())
+        self.bank.quickly(py, |bank| bank.as_view().n_blocks())
     }
 
-    /// Probes of each key.
+    /// Probes per key, 1 to 16.
     #[getter]
     fn k(&self, py: Python<'_>) -> u32 {
-        self.quickly(py, |bank| bank.as_view().k())
+        self.bank.quickly(py, |bank| bank.as_view().k())
     }
 
     /// The seed that keys are hashed with.
@@ -343,16 +324,13 @@ impl FilterBank {
     /// Bytes of memory.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |bank| bank.as_view().byte_len())
+        self.bank.quickly(py, |bank| bank.as_view().byte_len())
     }
 
-    /// Another bank with the same filters and room.
+    /// Copies the bank, with the same filters and capacity.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         check_memory(self.size_bytes(py))?;
-        Ok(py.detach(|| {
-            let bank = self.read();
-            Self::new_with(bank.clone(), self.kinds.get())
-        }))
+        Ok(self.bank.detached(py, |bank| Self::new_with(bank.clone(), self.kinds.get())))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -367,16 +345,15 @@ impl FilterBank {
         size_of::<Self>() + self.size_bytes(py)
     }
 
-    /// The bytes that `save` writes, with checksums. Rust reads them too.
+    /// Returns the bytes that `save` writes, with checksums. Rust reads them too.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| {
-            let bank = self.read();
-            files::encode(bank.standalone_len(), |bytes| bank.write_standalone(bytes))
-        });
+        let bytes = self
+            .bank
+            .detached(py, |bank| files::encode(bank.standalone_len(), |bytes| bank.write_standalone(bytes)));
         files::python_bytes(py, &bytes?)
     }
 
-    /// The bank of the bytes that `to_bytes` returned, without spare slots. Raises DecodeError if they are damaged.
+    /// Returns the bank in the bytes of `to_bytes`, without spare slots. Raises DecodeError if they are damaged.
     #[staticmethod]
     fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bank = files::decode(buffer, bank::FilterBank::from_standalone)?;
@@ -388,12 +365,12 @@ impl FilterBank {
         Ok(Self { kinds: Kinds::new(kinds), ..Self::from_bytes(bytes)? })
     }
 
-    /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
+    /// Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
-        files::save(py, &path, |file| self.read().write_standalone(file))
+        files::save(py, &path, |file| self.bank.read().write_standalone(file))
     }
 
-    /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+    /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
     #[staticmethod]
     pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
         Ok(Self::new_with(files::read(py, &path, bank::FilterBank::from_standalone)?, UNKNOWN))
@@ -405,7 +382,7 @@ impl FilterBank {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        self.quickly(py, |bank| {
+        self.bank.quickly(py, |bank| {
             let (view, capacity, seed) = (bank.as_view(), bank.capacity(), self.seed);
             let (slots, size, k) = (view.slots(), view.n_blocks(), view.k());
             format!("FilterBank(slots={slots}, capacity={capacity}, n_blocks={size}, k={k}, seed={seed})")

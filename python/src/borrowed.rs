@@ -1,4 +1,4 @@
-//! Bytes of buffers and mapped files, and the filter in them.
+//! The bytes of buffers and mapped files, and views of the filters in them.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ use crate::lock::{Lock, Read};
 pub enum Owner {
     Array {
         bytes: &'static [u8],
-        /// Keeps them, and is dropped with them.
+        /// Keeps the bytes alive.
         _array: Py<PyUntypedArray>,
     },
     File(Mmap),
@@ -37,25 +37,25 @@ impl AsRef<[u8]> for Owner {
 /// Read-only lookups in a buffer of standalone bytes, such as shared memory, or in a mapped file, without a copy.
 ///
 /// verify: with True, reads all bytes, and raises DecodeError if they are damaged. With False, checks only the last 64
-/// bytes: damaged bits then lose keys without an error; `verify` finds them.
+/// bytes. Damaged bits then lose keys without an error, until you call `verify`.
 ///
-/// The end of a `with` statement, or `close`, releases the buffer or the file.
+/// `close`, or the end of a `with` statement, releases the buffer or the file.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct BloomView {
-    /// `None` once it is closed. The lock is held by lookups as by those of a filter: per batch, and never while the
-    /// thread waits for the interpreter.
+    /// `None` once it is closed. As in a filter, lookups hold the lock for one batch at a time, and never while they
+    /// wait for the interpreter.
     view: Lock<Option<OwnedView<Owner>>>,
-    /// That of the filter, which never changes.
+    /// The filter's seed, which never changes.
     pub seed: u64,
     pub path: Option<PathBuf>,
 }
 
-/// The filter, which is not closed as long as this lives.
+/// Keeps the view from being closed.
 pub type Opened<'a> = Read<'a, Option<OwnedView<Owner>>>;
 
-/// The bytes of a buffer, which stay in place as long as this lives.
+/// The bytes of a buffer, kept in place.
 ///
-/// By numpy, because the buffer protocol is a part of Python's stable interface only since 3.11.
+/// Uses numpy, because the buffer protocol is part of Python's stable ABI only since 3.11.
 pub struct Bytes<'py>(Bound<'py, PyUntypedArray>);
 
 pub fn bytes_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
@@ -72,18 +72,18 @@ impl Bytes<'_> {
         if self.0.is_empty() {
             return &[];
         }
-        // SAFETY: `frombuffer` makes a contiguous array of bytes over a buffer that it keeps from moving and shrinking, if the
-        // buffer's object lets itself be kept: numpy's own arrays do, but for `resize(refcheck=False)`. Whoever writes into
-        // the buffer meanwhile changes answers, but no length.
+        // SAFETY: `frombuffer` makes a contiguous array of bytes over a buffer, which it keeps from moving and
+        // shrinking if the buffer's owner allows that. numpy's arrays do, except in `resize(refcheck=False)`. A thread
+        // that writes to the buffer meanwhile changes answers, but no length.
         unsafe { slice::from_raw_parts((*self.0.as_array_ptr()).fields.data.cast::<u8>(), self.0.len()) }
     }
 }
 
-/// Fails for directories and, without waiting for a writer, for pipes.
+/// Opens a regular file. Fails for directories and pipes, because opening a pipe would wait for a writer.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
-        // For the error that the system has for directories.
+        // Fails with the system's error for directories.
         fs::read(path)?;
     }
     if !metadata.is_file() {
@@ -96,7 +96,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 
 impl BloomView {
     fn open(owner: Owner, verify: bool, path: Option<&Path>) -> PyResult<Self> {
-        // Before `owner` moves into the view.
+        // Checked before `owner` moves into the view, because errors describe the bytes.
         let bytes = owner.as_ref();
         let checked = if verify {
             bloomline::BloomView::from_standalone(bytes)
@@ -113,7 +113,7 @@ impl BloomView {
     pub fn over(buffer: &Bound<'_, PyAny>, verify: bool) -> PyResult<Self> {
         let array = bytes_of(buffer)?;
         let bytes = array.as_slice();
-        // SAFETY: the array keeps the bytes in place, and is dropped with the only copy of this slice.
+        // SAFETY: the array keeps the bytes in place, and `owner` holds the array as long as this slice.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         let owner = Owner::Array { bytes, _array: array.0.unbind() };
         buffer.py().detach(|| Self::open(owner, verify, None))
@@ -122,19 +122,19 @@ impl BloomView {
     /// The filter in a file, mapped.
     pub fn map(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
         py.detach(|| {
-            // SAFETY: nobody may shorten the file while it is mapped, which would end the process with SIGBUS; `save` does
-            // not, and the documentation of `open` says so.
+            // SAFETY: nobody may truncate the file while it is mapped, because that would end the process with SIGBUS.
+            // The documentation of `open` says so, and `save` replaces files instead.
             let map = open_regular(path).and_then(|file| unsafe { Mmap::map(&file) });
             Self::open(Owner::File(map.map_err(|error| os_error(error, path))?), verify, Some(path))
         })
     }
 
-    /// For what takes longer than a lookup: detached.
+    /// For reads longer than a lookup. Call it detached.
     pub fn opened(&self) -> Opened<'_> {
         self.view.read()
     }
 
-    /// For what takes no longer than a lookup.
+    /// For reads as short as a lookup.
     pub fn quickly<T: Send>(
         &self,
         py: Python<'_>,
@@ -148,10 +148,10 @@ impl BloomView {
         self.quickly(py, |_| ())
     }
 
-    /// Waits for lookups, which hold the lock for a batch at most.
+    /// Closes the view. Waits for lookups, which hold the lock for one batch at most.
     pub fn let_go(&self, py: Python<'_>) {
         let view = self.view.detached_mut(py, Option::take);
-        // Attached, so that Python's buffer is released here, not later.
+        // Dropped while attached, so that Python's buffer is released now and not later.
         drop(view);
     }
 }

@@ -1,8 +1,6 @@
 //! The class `FilterBuilder`.
 #![forbid(unsafe_code)]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use pyo3::prelude::*;
 
 use crate::arguments::{bits_per_key, fpr, seed};
@@ -11,11 +9,12 @@ use crate::errors::{build_error, not_grown};
 use crate::filters::BloomFilter;
 use crate::keys;
 use crate::kinds::Kinds;
+use crate::lock::Lock;
 
 /// Collects keys of unknown number, then makes a BloomFilter of the right size.
 ///
 /// fpr: the false-positive rate of the filter.
-/// seed: filters of one seed and size can be combined.
+/// seed: filters with the same seed and size can be combined.
 ///
 ///     >>> from bloomline import FilterBuilder
 ///     >>> builder = FilterBuilder(0.01)
@@ -24,11 +23,11 @@ use crate::kinds::Kinds;
 ///     >>> "ant" in filter, filter.expected_keys
 ///     (True, 2)
 ///
-/// Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the one before is free.
-/// Answers no lookups.
+/// Needs 8 bytes for each key added, and 9.3 while `finish` runs. A key that repeats the key before it needs none. A
+/// builder answers no lookups.
 #[pyclass(frozen, weakref, module = "bloomline")]
 pub struct FilterBuilder {
-    builder: Mutex<bloomline::FilterBuilder>,
+    builder: Lock<bloomline::FilterBuilder>,
     seed: u64,
     fpr: Option<f64>,
     kinds: Kinds,
@@ -41,23 +40,7 @@ impl FilterBuilder {
         seed: u64,
     ) -> PyResult<Self> {
         let builder = builder.and_then(|builder| builder.with_seed(seed)).map_err(build_error)?;
-        Ok(Self { builder: Mutex::new(builder), seed, fpr, kinds: Kinds::new(0) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bloomline::FilterBuilder> {
-        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As for the filters: the interpreter is left only if the lock is taken.
-    fn quickly<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce(&mut bloomline::FilterBuilder) -> T + Send,
-    ) -> T {
-        match self.builder.try_lock() {
-            Ok(mut builder) => call(&mut builder),
-            Err(_) => py.detach(|| call(&mut self.lock())),
-        }
+        Ok(Self { builder: Lock::new(builder), seed, fpr, kinds: Kinds::new(0) })
     }
 }
 
@@ -69,7 +52,7 @@ impl FilterBuilder {
         Self::new_with(bloomline::FilterBuilder::with_fpr(fpr), Some(fpr), seed)
     }
 
-    /// A builder with a size in place of a false-positive rate.
+    /// Makes a builder of filters of a chosen size instead of a false-positive rate.
     #[staticmethod]
     #[pyo3(signature = (bits_per_key, *, seed=0))]
     fn with_bits_per_key(
@@ -79,11 +62,11 @@ impl FilterBuilder {
         Self::new_with(bloomline::FilterBuilder::with_bits_per_key(bits_per_key), None, seed)
     }
 
-    /// Adds a key: str, bytes or int. Keys may repeat.
+    /// Adds a key (str, bytes or int). Keys may repeat.
     fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (hash, kind) = keys::hash(key, self.seed)?;
         Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
-        let added = self.quickly(key.py(), |builder| {
+        let added = self.builder.quickly_mut(key.py(), |builder| {
             self.kinds.insert(kind);
             builder.try_insert_hash(hash)
         });
@@ -93,24 +76,24 @@ impl FilterBuilder {
     /// Adds many keys, given as for `BloomFilter.update`.
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         let before = self.kinds.get();
-        let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
-            let mut builder = self.lock();
+        let writer = self.builder.writer(keys.py());
+        let mut inserts = Inserts(|hashes: &[u64], kinds| {
+            let mut builder = writer.write();
             self.kinds.insert(kinds);
             hashes.iter().try_for_each(|&hash| builder.try_insert_hash(hash))
         });
-        keys::read(keys, self.seed, &mut inserts)?;
-        Kinds::warn_of_added(keys.py(), before, inserts.kinds)
+        let added = keys::read(keys, self.seed, &mut inserts)?;
+        Kinds::warn_of_added(keys.py(), before, added)
     }
 
     /// Returns a BloomFilter sized for the number of distinct keys, and empties the builder.
     ///
-    /// Takes the filter's memory in addition, and meanwhile some 40 bytes for each key that repeats an earlier one. If
-    /// there is not enough, raises MemoryError and keeps the keys.
+    /// Needs the filter's memory in addition and, while it runs, some 40 bytes for each key that repeats an earlier
+    /// one. If memory runs out, raises MemoryError and keeps the keys.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-        let finished = py.detach(|| {
-            let mut builder = self.lock();
-            builder.finish().map(|filter| (filter, self.kinds.take()))
-        });
+        let finished = self
+            .builder
+            .detached_mut(py, |builder| builder.finish().map(|filter| (filter, self.kinds.take())));
         let (filter, kinds) = finished.map_err(build_error)?;
         let keys = filter.known_keys().and_then(|keys| usize::try_from(keys).ok());
         Ok(BloomFilter::new_for(filter, keys, self.fpr, kinds))
@@ -118,15 +101,15 @@ impl FilterBuilder {
 
     /// Removes all keys.
     fn clear(&self, py: Python<'_>) {
-        py.detach(|| {
-            self.lock().clear();
+        self.builder.detached_mut(py, |builder| {
+            builder.clear();
             self.kinds.take();
         });
     }
 
     /// Number of keys added. Repeated keys may count more than once.
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.quickly(py, |builder| builder.len())
+        self.builder.quickly(py, |builder| builder.len())
     }
 
     /// The false-positive rate that was requested, or None if bits per key were given.

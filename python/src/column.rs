@@ -1,4 +1,4 @@
-//! Hashes columns of keys in memory that somebody else owns, by "Keys of other types" in the format.
+//! Hashes columns of keys in borrowed memory, as "Keys of other types" in `docs/format.md` specifies.
 #![forbid(unsafe_code)]
 
 use std::fmt::{self, Display, Formatter};
@@ -11,18 +11,19 @@ use pyo3::prelude::*;
 
 use crate::errors::not_grown;
 
-/// Large enough for lookups to overlap their waits for memory, small enough for the hashes to stay in the second-level
-/// cache, and for others who want the lock. 2048 take 3 to 7% longer, 16384 are no faster (Zen 4, 2026-11).
+/// Keys per batch. Large enough for lookups to overlap their waits for memory, but small enough for the hashes to fit
+/// in the L2 cache and for other threads to get the lock soon. With 2048, lookups are 3 to 7% slower, and with 16384 no
+/// faster (Zen 4, 2026-11).
 pub const BATCH: usize = 8192;
 
-/// Time after which a loop looks for Ctrl-C, and so takes the GIL.
+/// How often a loop checks for Ctrl-C, which needs the GIL.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
 /// A value that cannot be read.
 pub enum Invalid {
-    /// Its offsets lead outside of the column's buffers.
+    /// The value at this index lies outside of the column's buffers.
     Outside(usize),
-    /// Half of a surrogate pair, or no character at all.
+    /// The value at this index has a code that is not a character, such as half of a surrogate pair.
     NotUnicode(usize, u32),
 }
 
@@ -47,11 +48,11 @@ impl From<Invalid> for PyErr {
 pub trait Column: Sync {
     fn len(&self) -> usize;
 
-    /// The hash of a value, or `None` for null. `text` is memory to convert it in.
+    /// The hash of a value, or `None` for null. `text` is a buffer for conversions.
     fn hash(&self, i: usize, seed: u64, text: &mut Vec<u8>) -> Result<Option<u64>, Invalid>;
 
-    /// The hashes of some values: those before the first error. A method so that the loop is compiled for each kind of
-    /// column.
+    /// Writes the hashes of a range of values to `batch`, up to the first error. A method of the trait, so that the
+    /// loop is compiled for each type of column.
     fn hash_batch(&self, range: Range<usize>, seed: u64, batch: &mut Batch) -> Result<(), Invalid> {
         let Batch { hashes, nulls, text, .. } = batch;
         let (start, mut failed) = (range.start, None);
@@ -78,19 +79,22 @@ pub trait Column: Sync {
 
 /// Hashes of consecutive keys.
 pub struct Batch {
-    /// In place of a null, a number without meaning.
+    /// A null has a hash without meaning.
     pub hashes: Vec<u64>,
-    /// Which are nulls, in ascending order.
+    /// The indices of nulls, in ascending order.
     pub nulls: Vec<usize>,
-    /// The kinds of the other keys.
+    /// The kinds of the keys that are not null.
     pub kinds: u8,
+    /// The kinds of the keys of all batches so far.
+    pub all_kinds: u8,
     pub signals: Signals,
     text: Vec<u8>,
 }
 
 impl Batch {
     pub fn new() -> Self {
-        Self { hashes: Vec::new(), nulls: Vec::new(), kinds: 0, signals: Signals::new(), text: Vec::new() }
+        let (hashes, nulls, text) = (Vec::new(), Vec::new(), Vec::new());
+        Self { hashes, nulls, kinds: 0, all_kinds: 0, signals: Signals::new(), text }
     }
 }
 
@@ -104,7 +108,8 @@ impl Signals {
         Self { checked: Instant::now() }
     }
 
-    /// Runs Python's handlers of signals, now and then. Not to be called with a filter's lock, which a handler may want.
+    /// Runs Python's signal handlers, at most every 100 ms. Do not call it with a filter's lock held, because a handler
+    /// may use the filter.
     pub fn check(&mut self) -> PyResult<()> {
         if self.checked.elapsed() < BETWEEN_SIGNALS {
             return Ok(());
@@ -115,9 +120,9 @@ impl Signals {
     }
 }
 
-/// Where hashes go, batch by batch. May wait for a lock that needs no interpreter.
+/// Receives hashes, batch by batch. Called detached, so it may wait for a filter's lock.
 pub trait Sink: Send {
-    /// Announces that many keys.
+    /// Makes room for more keys.
     fn reserve(&mut self, _additional: usize) -> PyResult<()> {
         Ok(())
     }
@@ -125,27 +130,15 @@ pub trait Sink: Send {
     fn take(&mut self, batch: &mut Batch) -> PyResult<()>;
 }
 
-/// Inserts keys; nulls are no keys.
-pub struct Inserts<F> {
-    insert: F,
-    /// The kinds of the keys.
-    pub kinds: u8,
-}
-
-impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Inserts<F> {
-    pub fn new(insert: F) -> Self {
-        Self { insert, kinds: 0 }
-    }
-}
+/// Inserts keys. Skips nulls.
+pub struct Inserts<F>(pub F);
 
 impl<F: FnMut(&[u64], u8) -> Result<(), BuildError> + Send> Sink for Inserts<F> {
     fn take(&mut self, Batch { hashes, nulls, kinds, .. }: &mut Batch) -> PyResult<()> {
         for &null in nulls.iter().rev() {
             hashes.swap_remove(null);
         }
-        (self.insert)(hashes, *kinds).map_err(not_grown)?;
-        self.kinds |= *kinds;
-        Ok(())
+        (self.0)(hashes, *kinds).map_err(not_grown)
     }
 }
 
@@ -163,6 +156,7 @@ pub fn hash_all(
         let hashed = column.hash_batch(start..end, seed, batch);
         batch.kinds = if batch.nulls.len() < batch.hashes.len() { kind } else { 0 };
         sink.take(batch)?;
+        batch.all_kinds |= batch.kinds;
         hashed?;
         batch.signals.check()?;
     }
@@ -188,7 +182,7 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Integers<'_, N, F>
 }
 
 /// `$make`, with `$values` as an array of integers and `$widen` as the function that widens one, for bytes of the type
-/// `$kind` (`b'i'` or `b'u'`) and `$width` bytes. Any other type is taken for 64 bits.
+/// `$kind` (`b'i'` or `b'u'`) and `$width` bytes. Any other type is treated as 64 bits.
 macro_rules! integers {
     ($kind:expr, $width:expr, $bytes:expr, |$values:ident, $widen:ident| $make:expr) => {
         match ($kind, $width) {
@@ -213,7 +207,7 @@ pub struct Fixed<'a> {
     pub bytes: &'a [u8],
     pub width: usize,
     pub len: usize,
-    /// numpy's `S` does not tell trailing zeros from no bytes.
+    /// Trailing zeros are not part of a value, because numpy's `S` pads with them.
     pub ends_at_zeros: bool,
 }
 
@@ -234,7 +228,7 @@ impl Column for Fixed<'_> {
     }
 }
 
-/// numpy's `U`: `width` characters of 4 bytes each, in the machine's byte order, where trailing zeros are none.
+/// numpy's `U`: `width` characters of 4 bytes each, in the machine's byte order, padded with zeros.
 pub struct Utf32<'a> {
     pub characters: &'a [[u8; 4]],
     pub width: usize,
@@ -253,7 +247,7 @@ impl Column for Utf32<'_> {
         }
         let codes = value.iter().map(|character| u32::from_ne_bytes(*character));
         text.clear();
-        // ASCII is copied by vector instructions.
+        // For ASCII, the compiler makes this a loop of vector instructions.
         if codes.clone().fold(0, |all, code| all | code) < 0x80 {
             text.extend(codes.map(|code| code as u8));
         } else {
@@ -266,15 +260,15 @@ impl Column for Utf32<'_> {
     }
 }
 
-/// Tried: inlined into `Utf32`, it is not into `Offsets`, and Arrow text takes 4% longer.
+/// Tried: inlined here. The compiler then does not inline `hash_key` into `Offsets`, which makes Arrow text 4% slower.
 #[inline(never)]
 fn hash_apart(bytes: &[u8], seed: u64) -> u64 {
     hash_key(bytes, seed)
 }
 
-/// Arrow's strings and binary values: value i is `data[offset i..offset i + 1]`.
+/// Arrow's strings and binary values. Value i is `data[offset i..offset i + 1]`.
 pub struct Offsets<'a, const N: usize, F> {
-    /// One more than values.
+    /// One more than there are values.
     pub offsets: &'a [[u8; N]],
     pub data: &'a [u8],
     pub widen: F,
@@ -293,7 +287,8 @@ impl<const N: usize, F: Fn([u8; N]) -> usize + Sync> Column for Offsets<'_, N, F
     }
 }
 
-/// Arrow's string and binary views: a length, and up to 12 bytes or the place of more.
+/// Arrow's string and binary views. A view has a length, then the value if that has up to 12 bytes, or else its prefix,
+/// buffer and offset.
 pub struct Views<'a> {
     pub views: &'a [[u8; 16]],
     pub buffers: Vec<&'a [u8]>,
@@ -307,7 +302,7 @@ impl Column for Views<'_> {
     #[inline]
     fn hash(&self, i: usize, seed: u64, _: &mut Vec<u8>) -> Result<Option<u64>, Invalid> {
         let view = &self.views[i];
-        // Negative numbers are too large for any buffer.
+        // A negative number becomes one that is too large for any buffer.
         let field = |i: usize| i32::from_ne_bytes(view.as_chunks().0[i]) as usize;
         let len = field(0);
         let value = if len <= 12 {
@@ -332,7 +327,7 @@ pub enum Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Hashes each value once, unless the dictionary has more values than there are indices.
+    /// Hashes each value once, but only if the dictionary has no more values than there are indices.
     pub fn new(
         values: Box<dyn Column + 'a>,
         n_indices: usize,
@@ -373,7 +368,7 @@ impl<const N: usize, F: Fn([u8; N]) -> u64 + Sync> Column for Dictionary<'_, N, 
 /// A column of which some values are null. Nulls need not be readable.
 pub struct Nullable<'a, C> {
     pub column: C,
-    /// A bit for each value, from bit `offset` on: whether it is not null.
+    /// A bit for each value, from bit `offset` on, which is 0 for null.
     pub validity: &'a [u8],
     pub offset: usize,
 }

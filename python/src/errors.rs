@@ -1,4 +1,4 @@
-//! Rust's errors as Python's exceptions, with the same texts.
+//! Turns Rust's errors into Python's exceptions, with the same texts.
 #![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind};
@@ -14,10 +14,10 @@ pyo3::create_exception!(
     bloomline,
     DecodeError,
     PyValueError,
-    "The bytes are of another class, or are damaged: rebuild the filter from its keys."
+    "The bytes belong to a different class or are damaged. Rebuild the filter from its keys."
 );
 
-/// For constructors, with the name of the argument that is out of range.
+/// For constructors. Names the argument that is out of range.
 pub fn build_error(error: BuildError) -> PyErr {
     let name = match error {
         BuildError::OutOfMemory { bytes, .. } => {
@@ -32,10 +32,10 @@ pub fn build_error(error: BuildError) -> PyErr {
     PyValueError::new_err(format!("{name}{error}"))
 }
 
-/// What to do where there is no memory for a copy.
+/// The remedy if there is no memory for a copy.
 pub const COPY: &str = "a copy takes as much memory as the filter";
 
-/// For copies, which only memory can prevent.
+/// For copies, which fail only for lack of memory.
 pub fn copy_error(error: BuildError) -> PyErr {
     match error {
         BuildError::OutOfMemory { bytes, .. } => out_of_memory(bytes, COPY),
@@ -46,7 +46,7 @@ pub fn copy_error(error: BuildError) -> PyErr {
 pub fn mismatch_error(error: MismatchError) -> PyErr {
     let remedy = "make both with the same expected_keys and fpr (or bits_per_key)";
     PyValueError::new_err(match error {
-        // The crate's texts name a k and sizes, which this package's constructors do not take.
+        // The crate's texts advise on k and sizes, which this package's constructors do not accept.
         MismatchError::Probes { ours, theirs, .. } => {
             format!("filters with k = {ours} and k = {theirs} cannot be combined: {remedy}")
         }
@@ -63,7 +63,7 @@ pub fn bank_error(error: BankError) -> PyErr {
     match error {
         BankError::OutOfMemory { bytes, .. } => out_of_memory(bytes, "split the filters over several banks"),
         BankError::Slot { .. } => PyIndexError::new_err(error.to_string()),
-        // The crate's texts name a function and a size that this package does not have.
+        // The crate's texts advise a function and a size that this package does not have.
         BankError::NoFilters => PyValueError::new_err("a bank needs at least one filter"),
         BankError::Mismatch(MismatchError::Size { ours, theirs, .. }) => PyValueError::new_err(format!(
             "a filter of {theirs} blocks does not fit into a bank of {ours}: make all filters with the same \
@@ -74,7 +74,7 @@ pub fn bank_error(error: BankError) -> PyErr {
     }
 }
 
-/// For bytes of a buffer or a file.
+/// For the bytes of a buffer or a file.
 pub fn decode_error(error: bloomline::DecodeError, bytes: &[u8], path: Option<&Path>) -> PyErr {
     let text = match error {
         bloomline::DecodeError::OutOfMemory { bytes, .. } => {
@@ -91,7 +91,7 @@ pub fn decode_error(error: bloomline::DecodeError, bytes: &[u8], path: Option<&P
     })
 }
 
-/// What the bytes are, if they are no filter of the wanted class.
+/// Describes bytes that are not a filter of the requested class, with a remedy.
 fn other_bytes(bytes: &[u8], is_file: bool) -> String {
     let class = match StandaloneKind::of(bytes) {
         Some(StandaloneKind::Blocked) => "BloomFilter",
@@ -111,9 +111,9 @@ fn other_bytes(bytes: &[u8], is_file: bool) -> String {
     }
 }
 
-/// What bytes could be that have no footer.
+/// Describes bytes without a footer.
 fn not_standalone(bytes: &[u8]) -> &'static str {
-    // The end may begin in the middle of a character.
+    // The last 64 bytes may begin in the middle of a character.
     let end = bytes.iter().rev().take(64).rev();
     let is_text = |&byte: &u8| byte >= 0x80 || byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     if bytes.ends_with(b"\x89bldup\r\n") {
@@ -129,24 +129,24 @@ fn not_standalone(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// With the crate's text, and what else to do.
+/// The crate's text, with a remedy.
 pub fn out_of_memory(bytes: usize, remedy: &str) -> PyErr {
     PyMemoryError::new_err(format!("out of memory: cannot allocate {bytes} bytes: {remedy}"))
 }
 
-/// For answers of that many bytes.
+/// For answers that need this many bytes.
 pub fn no_room(bytes: usize) -> PyErr {
     PyMemoryError::new_err(format!(
         "cannot allocate {bytes} bytes for the answers: look up fewer keys at once"
     ))
 }
 
-/// For keys that a filter has no memory for.
+/// For inserts that ran out of memory.
 pub fn not_grown(error: BuildError) -> PyErr {
     PyMemoryError::new_err(format!("{error}: the filter keeps the keys before"))
 }
 
-/// Python chooses the subclass of `OSError` by the number.
+/// With a number, Python chooses the subclass of `OSError`.
 pub fn os_error(error: io::Error, path: &Path) -> PyErr {
     match error.raw_os_error() {
         Some(number) => {
@@ -171,7 +171,7 @@ pub fn class_of(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or("object".into(), |name| name.to_string())
 }
 
-/// What a caller gave, as Python shows it, or only its type where that is long.
+/// A caller's value, as Python shows it, or only its type if that is longer than 40 bytes.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     match value.repr().map(|repr| repr.to_string()) {
         Ok(repr) if repr.len() <= 40 && !repr.contains('\n') => repr,
@@ -185,7 +185,7 @@ pub fn cannot_be_keys(what: impl std::fmt::Display) -> PyErr {
     ))
 }
 
-/// Fails, and says what to do, for tables and queries that are iterable but have no keys.
+/// Fails for tables and queries that are iterable but have no keys, and says what to do.
 pub fn check_not_table(keys: &Bound<'_, PyAny>) -> PyResult<()> {
     if keys.is_exact_instance_of::<PyList>() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Standalone bytes of all classes: read from buffers and files, written to bytes and files.
+//! Reads and writes standalone bytes, in memory and in files, for all classes.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::borrowed::bytes_of;
 use crate::errors::{decode_error, os_error, out_of_memory};
 
-/// What a file has, by the class's `from_standalone`.
+/// Reads a whole file and decodes it with the class's `from_standalone`.
 pub fn read<T: Send>(
     py: Python<'_>,
     path: &Path,
@@ -24,7 +24,7 @@ pub fn read<T: Send>(
     })
 }
 
-/// What a buffer has, by the class's `from_standalone`.
+/// Decodes a buffer with the class's `from_standalone`.
 pub fn decode<T: Send>(
     buffer: &Bound<'_, PyAny>,
     from_standalone: fn(&[u8]) -> Result<T, DecodeError>,
@@ -42,10 +42,10 @@ pub fn save(
     py.detach(|| bloomline_replace::save(path, write)).map_err(|error| os_error(error, path))
 }
 
-/// What to do where there is no memory for bytes.
+/// The remedy if there is no memory for the bytes.
 const NO_COPY: &str = "`save` needs no copy";
 
-/// What `write` writes: at most `len` bytes.
+/// Returns what `write` writes, which is at most `len` bytes.
 pub fn encode(len: usize, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> PyResult<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| out_of_memory(len, NO_COPY))?;
@@ -53,12 +53,12 @@ pub fn encode(len: usize, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) ->
     Ok(bytes)
 }
 
-/// A copy: Python has no bytes that are allocated elsewhere.
+/// Copies the bytes, because Python's `bytes` allocates its own memory.
 pub fn python_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, bytes.len(), |copy| {
         copy.copy_from_slice(bytes);
         Ok(())
     })
-    // Python's has no text.
+    // Replaces Python's `MemoryError`, which has no text.
     .map_err(|_| out_of_memory(bytes.len(), NO_COPY))
 }

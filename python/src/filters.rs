@@ -1,18 +1,17 @@
-//! The filters that own their memory.
+//! The classes of filters that own their memory.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 
 use bloomline::sizing::ModularSizing;
 use bloomline::sizing::standard::StandardSizing;
-use bloomline::{BuildError, KeyEstimate, MismatchError, Sizing, StandaloneFooter, variants};
+use bloomline::{BuildError, MismatchError, Sizing, StandaloneFooter, variants};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::answers::{self, OfBits as _};
 use crate::arguments::{
     self, bits_per_key, expected_keys, factor, fpr, initial_capacity, max_modules, mmap, n_modules, nulls,
     path, seed, verify,
@@ -22,9 +21,9 @@ use crate::column::Inserts;
 use crate::errors::{COPY, build_error, class_of, copy_error, mismatch_error, not_grown, out_of_memory};
 use crate::kinds::{Kinds, UNKNOWN};
 use crate::lock::{Lock, Read};
-use crate::{files, keys};
+use crate::{answers, files, keys};
 
-/// Inserts as the scalable filter has them, for filters that take no memory for them.
+/// The scalable filter's fallible inserts, for filters whose inserts do not allocate.
 trait TryInsert {
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, BuildError>;
     fn try_insert_batch(&mut self, hashes: &[u64], each: fn(bool)) -> Result<(), BuildError>;
@@ -51,31 +50,28 @@ try_insert!(
     variants::StandardBloomFilter
 );
 
-/// Fails where `Clone` would end the process.
+/// Fails if there is not enough memory for a copy, because `Clone` would end the process.
 pub fn check_memory(bytes: usize) -> PyResult<()> {
     let allocated = std::hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(bytes);
     allocated.map_err(|_| out_of_memory(bytes, COPY))
 }
 
-fn estimate(estimate: Option<KeyEstimate>) -> (f64, f64) {
-    estimate
-        .map_or((f64::INFINITY, f64::INFINITY), |estimate| (estimate.keys as f64, estimate.standard_error))
-}
-
-/// Bytes, expected keys, kinds of keys and false-positive rate of a pickled filter.
+/// What a pickled filter has: bytes, expected keys, kinds of keys and false-positive rate.
 type Restored<'py> = (Bound<'py, PyBytes>, Option<usize>, u8, Option<f64>);
 
-/// A class over one of the crate's filters: what all have in common, and `$own` methods.
+/// A class over one of the crate's filters, with what all classes have in common and `$own` methods. `$bits` returns a
+/// counting filter's bits, where other filters have the methods themselves.
 macro_rules! filter_class {
-    ($(#[$doc:meta])* $Class:ident over $Filter:ty, { $($own:tt)* }) => {
+    ($(#[$doc:meta])* $Class:ident over $Filter:ty $(, read by $bits:ident)?, { $($own:tt)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, weakref, module = "bloomline")]
         pub struct $Class {
             filter: Lock<$Filter>,
-            /// That of the filter, which never changes.
+            /// The filter's seed, which never changes.
             seed: u64,
             expected_keys: Option<usize>,
-            /// The requested rate, if the filter was made for one; a scalable filter knows its own.
+            /// The requested rate, if the filter was made for one. `None` for a scalable filter, which stores it
+            /// itself.
             fpr: Option<f64>,
             pub kinds: Kinds,
         }
@@ -83,7 +79,7 @@ macro_rules! filter_class {
         impl $Class {
             pub fn new_with(filter: $Filter, expected_keys: Option<usize>, kinds: u8) -> Self {
                 let kinds = Kinds::new(kinds);
-                Self { seed: filter.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
+                Self { seed: filter$(.$bits())?.seed(), filter: Lock::new(filter), expected_keys, fpr: None, kinds }
             }
 
             pub fn new_for(filter: $Filter, expected_keys: Option<usize>, fpr: Option<f64>, kinds: u8) -> Self {
@@ -103,7 +99,7 @@ macro_rules! filter_class {
         impl $Class {
             $($own)*
 
-            /// Adds a key: str, bytes or int. Returns True if the key is new, False if it was possibly present.
+            /// Adds a key (str, bytes or int). Returns True if the key is new, False if it was possibly present.
             fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 Kinds::warn_of_added(key.py(), self.kinds.get(), kind)?;
@@ -114,34 +110,35 @@ macro_rules! filter_class {
                 inserted.map_err(not_grown)
             }
 
-            /// Adds many keys: an iterable of str, bytes and int, a numpy array of integers, S or U, or a column of
-            /// integers, text or binary values (pandas, polars, pyarrow, DuckDB). Nulls are skipped.
+            /// Adds many keys, given as an iterable of str, bytes and int, a numpy array of integers, S or U, or a
+            /// column of integers, text or binary values (pandas, polars, pyarrow, DuckDB). Skips nulls.
             fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
                 let before = self.kinds.get();
                 let writer = self.filter.writer(keys.py());
-                let mut inserts = Inserts::new(|hashes: &[u64], kinds| {
+                let mut inserts = Inserts(|hashes: &[u64], kinds| {
                     let mut filter = writer.write();
                     self.kinds.insert(kinds);
                     filter.try_insert_batch(hashes, |_| ())
                 });
-                keys::read(keys, self.seed, &mut inserts)?;
-                Kinds::warn_of_added(keys.py(), before, inserts.kinds)
+                let added = keys::read(keys, self.seed, &mut inserts)?;
+                Kinds::warn_of_added(keys.py(), before, added)
             }
 
-            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the filter has
-            /// only integers, and for integers if it has only text.
+            /// Whether a key is possibly present. False means definitely absent. Raises TypeError for text if the
+            /// filter has only integers, and for integers if it has only text.
             fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let (hash, kind) = keys::hash(key, self.seed)?;
                 self.kinds.check_lookup(kind)?;
                 Ok(self.filter.quickly(key.py(), |filter| filter.contains_hash(hash)))
             }
 
-            /// Looks up many keys, given as for `update`. Returns a numpy array of bools. For pyarrow, DuckDB and other
-            /// Arrow data, but not pandas and polars, a pyarrow.BooleanArray.
+            /// Looks up many keys, given as for `update`. Returns a numpy array of bools, or a pyarrow.BooleanArray for
+            /// pyarrow, DuckDB and other Arrow data, but not for pandas and polars.
             ///
             /// nulls: the answer for nulls. The default is False in numpy and null in Arrow.
             ///
-            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups do.
+            /// Raises TypeError if the filter has only integers and all keys are text, or the reverse, as all lookups
+            /// do.
             #[pyo3(signature = (keys, *, nulls=None))]
             fn contains_many<'py>(
                 &self,
@@ -153,9 +150,14 @@ macro_rules! filter_class {
                     self.seed,
                     &self.kinds,
                     nulls,
-                    |hashes, found| self.read().contains_batch(hashes, found),
-                    |hashes, found| self.read().contains_bitmap(hashes, found),
+                    |hashes, found| self.read()$(.$bits())?.contains_batch(hashes, found),
+                    |hashes, found| self.read()$(.$bits())?.contains_bitmap(hashes, found),
                 )
+            }
+
+            /// Returns the false-positive rate of the current bits. Reads the whole filter.
+            fn estimated_fpr(&self, py: Python<'_>) -> f64 {
+                self.filter.detached(py, |filter| filter$(.$bits())?.estimated_fpr())
             }
 
             /// Removes all keys.
@@ -166,7 +168,7 @@ macro_rules! filter_class {
                 });
             }
 
-            /// Another filter with the same keys.
+            /// Copies the filter, with its keys, size and seed.
             fn copy(&self, py: Python<'_>) -> PyResult<Self> {
                 check_memory(self.size_bytes(py))?;
                 let (filter, kinds) = self.filter.detached(py, |filter| (filter.clone(), self.kinds.get()));
@@ -208,23 +210,23 @@ macro_rules! filter_class {
                 size_of::<Self>() + self.size_bytes(py)
             }
 
-            /// The bytes that `save` writes, with checksums. Rust and the command line read them too.
+            /// Returns the bytes that `save` writes, with checksums. Rust and the command line read them too.
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.filter.detached(py, |filter| {
-                    // No fewer than are written: of a scalable filter, up to 64 footers and its own.
+                    // At least what is written. A scalable filter has up to 64 footers and its own.
                     let len = filter.byte_len() + 65 * StandaloneFooter::LEN;
                     files::encode(len, |bytes| filter.write_standalone(bytes))
                 });
                 files::python_bytes(py, &bytes?)
             }
 
-            /// The filter of the bytes that `to_bytes` returned. Raises DecodeError if they are damaged.
+            /// Returns the filter in the bytes of `to_bytes`. Raises DecodeError if they are damaged.
             #[staticmethod]
             fn from_bytes(buffer: &Bound<'_, PyAny>) -> PyResult<Self> {
                 Ok(Self::new_with(files::decode(buffer, <$Filter>::from_standalone)?, None, UNKNOWN))
             }
 
-            /// Writes `to_bytes()` to a file, which appears whole or not at all. Raises OSError.
+            /// Writes the bytes of `to_bytes` to a file, which appears whole or not at all. Raises OSError.
             fn save(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
                 files::save(py, &path, |file| self.read().write_standalone(file))
             }
@@ -244,23 +246,24 @@ macro_rules! filter_class {
                 let restore = PyType::new::<Self>(py).getattr("_restore")?;
                 let kinds = self.kinds.get();
                 let bytes = self.to_bytes(py)?;
-                // Other threads may have added keys, or removed all, in between.
+                // The kinds before and after, because other threads may have changed the filter in between.
                 Ok((restore, (bytes, self.expected_keys, kinds | self.kinds.get(), self.fpr)))
             }
         }
     };
 }
 
-/// A class over a filter that is made for a number of keys, maybe in a foldable size, and with a limit of modules.
+/// A class over a filter that is made for a number of keys, if requested in a foldable size or with a limit of modules.
 macro_rules! sized_filter_class {
     (
         $(#[$doc:meta])*
-        $Class:ident over $Filter:ty, sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
+        $Class:ident over $Filter:ty $(, read by $bits:ident)?,
+        sized by ($Sizing:ident $(.$foldable:ident)? $(, $modules:ident = $most:tt)?),
         { $($own:tt)* }
     ) => {
         filter_class! {
             $(#[$doc])*
-            $Class over $Filter, {
+            $Class over $Filter $(, read by $bits)?, {
                 #[new]
                 #[pyo3(signature = (expected_keys, fpr=0.01, *, $($modules=$most,)? seed=0))]
                 fn new(
@@ -275,7 +278,7 @@ macro_rules! sized_filter_class {
                     Ok(Self::new_for(filter, Some(expected_keys), Some(fpr), 0))
                 }
 
-                /// A filter of a chosen size in place of a false-positive rate.
+                /// Makes a filter of a chosen size instead of a false-positive rate.
                 #[staticmethod]
                 #[pyo3(signature = (expected_keys, bits_per_key, *, $($modules=$most,)? seed=0))]
                 fn with_bits_per_key(
@@ -290,10 +293,10 @@ macro_rules! sized_filter_class {
                     Ok(Self::new_with(filter, Some(expected_keys), 0))
                 }
 
-                /// Probes of each key.
+                /// Probes per key.
                 #[getter]
                 fn k(&self, py: Python<'_>) -> u32 {
-                    self.filter.quickly(py, |filter| filter.k())
+                    self.filter.quickly(py, |filter| filter$(.$bits())?.k())
                 }
 
                 /// The number of keys that the filter was made for, or None if it was read from bytes.
@@ -302,11 +305,18 @@ macro_rules! sized_filter_class {
                     self.expected_keys
                 }
 
-                /// The false-positive rate that was requested for `expected_keys` keys, or None if bits per key were given, or
-                /// the filter was read from bytes. See `estimated_fpr` for the rate of the bits.
+                /// The false-positive rate that was requested for `expected_keys` keys, or None if bits per key were
+                /// given or the filter was read from bytes. `estimated_fpr` returns the rate of the current bits.
                 #[getter]
                 fn fpr(&self) -> Option<f64> {
                     self.fpr
+                }
+
+                /// Estimates the number of distinct keys. Returns the estimate and its standard error, both infinite if
+                /// the filter is too full. The estimate of an intersection is too high.
+                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
+                    let estimated = self.filter.detached(py, |filter| filter$(.$bits())?.estimated_keys());
+                    estimated.map_or((f64::INFINITY, f64::INFINITY), |found| (found.keys as f64, found.standard_error))
                 }
 
                 $($own)*
@@ -315,7 +325,7 @@ macro_rules! sized_filter_class {
     };
 }
 
-/// A class over a filter of a number of keys that can be united with others of its size.
+/// A class over a filter that can be united with filters of its size.
 macro_rules! uniting_filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
         sized_filter_class! {
@@ -331,15 +341,11 @@ macro_rules! uniting_filter_class {
                     self.unite(other.py(), other.get())
                 }
 
-                /// The union of one or more filters. It has the bits of one filter to which all their keys were added.
+                /// Returns the union of one or more filters. It has the bits of one filter to which all their keys were
+                /// added.
                 #[staticmethod]
                 fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
                     union_of(filters, Self::copy, Self::unite)
-                }
-
-                /// The false-positive rate of the filter as it is now. Reads all its bits.
-                fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-                    self.filter.detached(py, <$Filter>::estimated_fpr)
                 }
 
                 $($own)*
@@ -348,7 +354,7 @@ macro_rules! uniting_filter_class {
 
         impl $Class {
             fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.union_with(theirs).map_err(mismatch_error)?;
                     self.kinds.insert(other.kinds.get());
                     Ok(())
@@ -358,7 +364,7 @@ macro_rules! uniting_filter_class {
     };
 }
 
-/// A class over a filter that can be intersected, too.
+/// A class over a filter that can also be intersected.
 macro_rules! combining_filter_class {
     ($(#[$doc:meta])* $Class:ident over $Filter:ty, sized by $size:tt, { $($own:tt)* }) => {
         uniting_filter_class! {
@@ -374,16 +380,10 @@ macro_rules! combining_filter_class {
                     self.intersect(other.py(), other.get())
                 }
 
-                /// Fraction of bits that are set. Reads the whole filter.
+                /// Fraction of bits that are set, 0 to 1. Reads the whole filter.
                 #[getter]
                 fn fill_ratio(&self, py: Python<'_>) -> f64 {
                     self.filter.detached(py, <$Filter>::fill_ratio)
-                }
-
-                /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too
-                /// full; too high after `&`.
-                fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-                    estimate(self.filter.detached(py, <$Filter>::estimated_keys))
                 }
 
                 $($own)*
@@ -392,7 +392,7 @@ macro_rules! combining_filter_class {
 
         impl $Class {
             fn intersect(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-                combine(py, &self.filter, &other.filter, |ours, theirs| {
+                self.filter.combine(py, &other.filter, |ours, theirs| {
                     ours.intersect_with(theirs).map_err(mismatch_error)?;
                     self.kinds.intersect(other.kinds.get());
                     Ok(())
@@ -405,18 +405,19 @@ macro_rules! combining_filter_class {
 combining_filter_class! {
     /// A set of keys that answers "definitely absent" or "possibly present". A lookup reads one cache line.
     ///
-    /// expected_keys: distinct keys. With more, no key is lost, but the false-positive rate rises.
+    /// expected_keys: number of distinct keys. With more, no key is lost, but the false-positive rate rises.
     /// fpr: the false-positive rate with that many keys. 1% needs 9.9 bits per key. The size is rounded up, by at most
     /// 1% or one block, so that the filter can be folded.
-    /// seed: filters of one seed and size can be combined.
+    /// seed: filters with the same seed and size can be combined.
     BloomFilter over bloomline::BloomFilter, sized by (Sizing.foldable), {
         /// Opens a file that `save` or the command line wrote.
         ///
         /// mmap: with True, returns a read-only BloomView that maps the file. Truncating the file meanwhile ends the
-        /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter, a copy to change.
+        /// process with SIGBUS (`save` replaces files instead). With False, returns a BloomFilter, a copy that you can
+        /// change.
         /// verify: with True, reads the whole file, and raises DecodeError if it is damaged. With False, for mapped
         /// files that are too large to read, checks only the last 64 bytes. Damaged bits then lose keys without an
-        /// error. The view's `verify` finds them.
+        /// error, until you call the view's `verify`.
         #[staticmethod]
         #[pyo3(signature = (path, mmap=true, *, verify=true))]
         pub fn open(
@@ -434,8 +435,8 @@ combining_filter_class! {
             Ok(Py::new(py, Self::read_file(py, path)?)?.into_any())
         }
 
-        /// Divides the size by `factor`, which must divide n_blocks. The bits are those of a filter that was made in
-        /// the smaller size.
+        /// Divides the size by `factor`, which must divide n_blocks. The filter is then, bit for bit, the filter that
+        /// would have been made in the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
             self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
         }
@@ -445,7 +446,7 @@ combining_filter_class! {
             self.filter.detached_mut(py, |filter| filter.shrink_to_fpr(fpr)).map_err(build_error)
         }
 
-        /// Blocks of 64 bytes.
+        /// Number of blocks of 64 bytes.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.filter.quickly(py, |filter| filter.n_blocks())
@@ -459,30 +460,30 @@ combining_filter_class! {
 }
 
 sized_filter_class! {
-    /// A Bloom filter that counts, so that keys can be removed. Five times the memory of a BloomFilter.
-    CountingBloomFilter over variants::CountingBloomFilter, sized by (Sizing.foldable), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+    /// A Bloom filter that counts, so that keys can be removed. Needs five times the memory of a BloomFilter.
+    CountingBloomFilter over variants::CountingBloomFilter, read by as_filter, sized by (Sizing.foldable), {
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
         /// Removes a key once. Returns False, and changes nothing, if the key is definitely absent. Remove only keys
-        /// that were added: to remove another key may lose keys.
+        /// that were added, because removing any other key may lose keys.
         fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
             Ok(self.filter.quickly_mut(key.py(), |filter| filter.remove_hash(hash)))
         }
 
-        /// An upper bound of how often a key was added. 15 stands for 15 and more.
+        /// Returns an upper bound of how often a key was added. 15 stands for 15 and more.
         fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u32> {
             let (hash, kind) = keys::hash(key, self.seed)?;
             self.kinds.check_lookup(kind)?;
             Ok(self.filter.quickly(key.py(), |filter| filter.count_hash(hash)))
         }
 
-        /// A BloomFilter of the same keys, in a fifth of the memory.
+        /// Copies the keys into a BloomFilter, which needs a fifth of the memory.
         fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
             let copy = |filter: &variants::CountingBloomFilter| {
                 Ok((filter.as_filter().try_clone()?, self.kinds.get()))
@@ -491,26 +492,16 @@ sized_filter_class! {
             Ok(BloomFilter::new_for(filter, self.expected_keys, self.fpr, kinds))
         }
 
-        /// Blocks of 512 counters, each with a bit.
+        /// Number of blocks of 512 counters, each with a bit.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.filter.quickly(py, |filter| filter.as_filter().n_blocks())
         }
 
-        /// Fraction of counters above zero. Reads the whole filter.
+        /// Fraction of counters above zero, 0 to 1. Reads all bits.
         #[getter]
         fn fill_ratio(&self, py: Python<'_>) -> f64 {
             self.filter.detached(py, |filter| filter.as_filter().fill_ratio())
-        }
-
-        /// The false-positive rate of the filter as it is now. Reads all its counters.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.filter.detached(py, |filter| filter.as_filter().estimated_fpr())
-        }
-
-        /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too full.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.filter.detached(py, |filter| filter.as_filter().estimated_keys()))
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
@@ -521,19 +512,19 @@ sized_filter_class! {
 }
 
 uniting_filter_class! {
-    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the same
-    /// false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and of a
-    /// present key one line of each module.
+    /// Several filters of blocks, called modules, that must all have a key. Needs fewer bits than a BloomFilter of the
+    /// same false-positive rate, if that is 0.1% or below. A lookup of an absent key mostly reads one cache line, and
+    /// of a present key one line of each module.
     ///
     /// max_modules: 1 to 4. Allow fewer if most lookups are of present keys.
     ModularBloomFilter over variants::ModularBloomFilter, sized by (ModularSizing.foldable, max_modules = 4), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
-        /// A copy of the first `n_modules` modules, a smaller filter of the same keys with a higher false-positive rate.
+        /// Copies the first `n_modules` modules, a smaller filter of the same keys with a higher false-positive rate.
         fn truncated(&self, py: Python<'_>, #[pyo3(from_py_with = n_modules)] n_modules: usize) -> PyResult<Self> {
             let truncate = |filter: &variants::ModularBloomFilter| {
                 let modules = filter.as_view().truncated(n_modules);
@@ -544,8 +535,8 @@ uniting_filter_class! {
             Ok(Self::new_with(filter, self.expected_keys, kinds))
         }
 
-        /// Divides the size of each module by `factor`, which must divide n_blocks. The bits are those of a filter that
-        /// was made in the smaller size.
+        /// Divides the size of each module by `factor`, which must divide n_blocks. The filter is then, bit for bit,
+        /// the filter that would have been made in the smaller size.
         fn fold(&self, py: Python<'_>, #[pyo3(from_py_with = factor)] factor: usize) -> PyResult<()> {
             self.filter.detached_mut(py, |filter| filter.fold(factor)).map_err(build_error)
         }
@@ -556,15 +547,10 @@ uniting_filter_class! {
             self.filter.quickly(py, |filter| filter.n_modules())
         }
 
-        /// Blocks of 64 bytes of each module.
+        /// Number of blocks of 64 bytes of each module.
         #[getter]
         fn n_blocks(&self, py: Python<'_>) -> usize {
             self.filter.quickly(py, |filter| filter.n_blocks())
-        }
-
-        /// An estimate of the number of distinct keys, and its standard error. Infinite if the filter is too full.
-        fn estimated_keys(&self, py: Python<'_>) -> (f64, f64) {
-            estimate(self.filter.detached(py, variants::ModularBloomFilter::estimated_keys))
         }
 
         fn __repr__(&self, py: Python<'_>) -> String {
@@ -577,16 +563,16 @@ uniting_filter_class! {
 }
 
 combining_filter_class! {
-    /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but up to k cache misses per
-    /// lookup.
+    /// A Bloom filter without blocks. Needs fewer bits for the same false-positive rate, but a lookup may cost k cache
+    /// misses.
     StandardBloomFilter over variants::StandardBloomFilter, sized by (StandardSizing), {
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
-        /// Bits of the filter.
+        /// Number of bits that keys are placed in.
         #[getter]
         fn size_bits(&self, py: Python<'_>) -> u64 {
             self.filter.quickly(py, |filter| filter.bit_len())
@@ -600,9 +586,9 @@ combining_filter_class! {
 }
 
 filter_class! {
-    /// A Bloom filter that grows, for keys of unknown number, added between lookups. If `initial_capacity` is 5,000
-    /// times too low, it needs 3.2 times the memory of a BloomFilter and 9 times its time. If all keys are added before
-    /// the first lookup, use a FilterBuilder.
+    /// A Bloom filter that grows, for keys of unknown number, added between lookups. With an `initial_capacity` that is
+    /// 5,000 times too low, it needs 3.2 times the memory of a BloomFilter and is 9 times slower. If all keys are added
+    /// before the first lookup, use a FilterBuilder instead.
     ScalableBloomFilter over variants::ScalableBloomFilter, {
         #[new]
         #[pyo3(signature = (initial_capacity, fpr=0.01, *, seed=0))]
@@ -619,20 +605,20 @@ filter_class! {
             Ok(Self::new_with(filter, None, 0))
         }
 
-        /// Reads and verifies a file that `save` wrote. Raises DecodeError.
+        /// Reads and verifies a file that `save` wrote. Raises DecodeError if it is damaged, and OSError.
         #[staticmethod]
         pub fn open(py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<Self> {
             Self::read_file(py, path)
         }
 
-        /// The union of one or more filters of one fpr and seed. Filters with few keys become one. Full ones stay as
-        /// they are: a lookup then probes the parts of all, and fpr is up to the sum of theirs.
+        /// Returns the union of one or more filters with the same fpr and seed. Filters with few keys become one. Full
+        /// filters stay as they are, so a lookup then probes the parts of all, and fpr is up to the sum of their rates.
         #[staticmethod]
         fn union(filters: &Bound<'_, PyAny>) -> PyResult<Self> {
             union_of(filters, Self::copy, Self::unite)
         }
 
-        /// The number of keys that were new when they were added. May be too high after `union`.
+        /// Number of keys that were new when they were added. May be too high after `union`.
         #[getter]
         fn inserted_keys(&self, py: Python<'_>) -> u64 {
             self.filter.quickly(py, |filter| filter.inserted_keys())
@@ -644,11 +630,6 @@ filter_class! {
             self.filter.quickly(py, |filter| filter.fpr())
         }
 
-        /// The false-positive rate of the filter as it is now. Reads all its bits.
-        fn estimated_fpr(&self, py: Python<'_>) -> f64 {
-            self.filter.detached(py, variants::ScalableBloomFilter::estimated_fpr)
-        }
-
         fn __repr__(&self, py: Python<'_>) -> String {
             let (keys, fpr) = self.filter.quickly(py, |filter| (filter.inserted_keys(), filter.fpr()));
             format!("ScalableBloomFilter(inserted_keys={keys}, fpr={fpr}, seed={})", self.seed)
@@ -658,7 +639,7 @@ filter_class! {
 
 impl ScalableBloomFilter {
     fn unite(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
-        combine(py, &self.filter, &other.filter, |ours, theirs| {
+        self.filter.combine(py, &other.filter, |ours, theirs| {
             check_memory(theirs.byte_len())?;
             ours.union_with(theirs).map_err(|error| match error {
                 // Their capacities may differ, and they have no bits_per_key.
@@ -693,18 +674,6 @@ fn union_of<C: PyClass<Frozen = True> + Sync>(
         }
     }
     union.ok_or_else(|| PyValueError::new_err("a union needs at least one filter"))
-}
-
-fn combine<F: Send + Sync>(
-    py: Python<'_>,
-    ours: &Lock<F>,
-    theirs: &Lock<F>,
-    combine: impl FnOnce(&mut F, &F) -> PyResult<()> + Send,
-) -> PyResult<()> {
-    if std::ptr::eq(ours, theirs) {
-        return Ok(());
-    }
-    ours.detached_with(py, theirs, combine)
 }
 
 fn describe(expected_keys: Option<usize>) -> String {

@@ -1,4 +1,5 @@
-//! Reads Python keys: single objects, iterables, numpy arrays, pandas objects, and objects that export Arrow arrays.
+//! Reads keys from Python objects, which are single keys, iterables, numpy arrays, pandas objects, or exporters of
+//! Arrow data.
 #![forbid(unsafe_code)]
 
 use bloomline::hash_key;
@@ -35,7 +36,7 @@ pub fn hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
 fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     if key.is_instance_of::<PyBytes>() {
         let bytes = key.cast::<PyBytes>()?.as_bytes();
-        // An integer's eight bytes are the integer.
+        // The eight bytes may be an integer's.
         Ok((hash_key(bytes, seed), if bytes.len() == 8 { UNKNOWN } else { TEXT }))
     } else if key.is_instance_of::<PyString>() {
         Ok((hash_key(key.cast::<PyString>()?.to_str()?, seed), TEXT))
@@ -46,13 +47,13 @@ fn hash_other(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<(u64, u8)> {
     }
 }
 
-/// Booleans have an index; numpy's until version 2.3.
+/// Returns whether the key is a boolean. Booleans have `__index__`, and numpy's had it until version 2.3.
 fn is_bool(key: &Bound<'_, PyAny>) -> PyResult<bool> {
     static NUMPY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(key.is_instance_of::<PyBool>() || key.get_type().is(NUMPY.import(key.py(), "numpy", "bool_")?))
 }
 
-/// The value of what has an index, or for a negative value its two's complement.
+/// The value of an object with `__index__`, in two's complement if it is negative.
 #[inline]
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<u64> {
     match array::integer(key) {
@@ -88,7 +89,7 @@ fn refused(key: &Bound<'_, PyAny>) -> PyErr {
     cannot_be_keys(format_args!("objects of type {}", class_of(key)))
 }
 
-/// Whether lookups of `keys` are answered in Arrow. Depends on their type only.
+/// Returns whether lookups of `keys` are answered in Arrow, which depends on their type only.
 pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     if keys.cast::<PyUntypedArray>().is_ok() || keys.is_instance_of::<PyList>() {
         return Ok(false);
@@ -97,10 +98,10 @@ pub fn are_arrow(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(exports && !is_of(&["pandas", "polars"], keys)?)
 }
 
-/// Whether the class of an object, or a class that it inherits from, is of one of these packages.
+/// Returns whether the object's class, or a class that it inherits from, is from one of these packages.
 fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     for class in object.get_type().mro() {
-        // A class may have None, or anything else, as its module.
+        // A class may have any object as its module, such as None.
         let Ok(module) = class.cast::<PyType>()?.module() else { continue };
         let package = module.to_str()?.split('.').next().unwrap_or_default();
         if packages.contains(&package) {
@@ -110,8 +111,14 @@ fn is_of(packages: &[&str], object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Hashes all keys. Keys before an error have gone to `sink`.
-pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<()> {
+/// Hashes all keys and returns their kinds. If there is an error, the keys before it have been passed to `sink`.
+pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResult<u8> {
+    let mut batch = Batch::new();
+    read_into(keys, seed, &mut batch, sink)?;
+    Ok(batch.all_kinds)
+}
+
+fn read_into(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
@@ -119,7 +126,6 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
     {
         return Err(not_iterable(keys));
     }
-    let batch = &mut Batch::new();
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
         return read_array(array, "numpy arrays", seed, batch, sink);
     }
@@ -128,7 +134,7 @@ pub fn read(keys: &Bound<'_, PyAny>, seed: u64, sink: &mut impl Sink) -> PyResul
         return read_pandas(keys, seed, batch, sink);
     }
     if let Some(exported) = arrow::export(keys)? {
-        // Their Arrow data are the addresses of the objects.
+        // polars exports the addresses of the objects.
         if is_of(&["polars"], keys)? && type_of(keys).is_ok_and(|of| of == "Object") {
             return Err(cannot_be_keys("columns of Object"));
         }
@@ -151,7 +157,7 @@ fn not_iterable(keys: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("an iterable of keys is needed, not {class}: put a single key in a list"))
 }
 
-/// The type of a column, or of a table's first one, as its library calls it: for errors.
+/// The type of a column, or of a table's first column, as its library calls it, for errors.
 fn type_of(keys: &Bound<'_, PyAny>) -> PyResult<String> {
     let table = match keys.getattr_opt("dtypes")? {
         None => keys.getattr_opt("schema")?.map(|schema| schema.getattr("types")).transpose()?,
@@ -172,7 +178,7 @@ fn read_array(
     batch: &mut Batch,
     sink: &mut impl Sink,
 ) -> PyResult<()> {
-    // Objects, and strings of any length, which only numpy reads.
+    // Objects, and strings of variable length, whose memory only numpy can read.
     if array.ndim() == 1 && matches!(array.dtype().kind(), b'O' | b'T') {
         return read_iterable(array, |_| Ok(false), seed, batch, sink);
     }
@@ -182,7 +188,7 @@ fn read_array(
 /// Hashes the values of a column, index, array, or frame of one column. Missing values are nulls.
 fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut impl Sink) -> PyResult<()> {
     let py = keys.py();
-    // Not by `columns`, which a series has, too, if a row has this label.
+    // Not by `columns`, which a series has, too, if one of its rows has this label.
     if keys.getattr("ndim")?.extract::<usize>()? == 2 {
         let columns = keys.getattr("columns")?;
         if columns.len()? != 1 {
@@ -193,7 +199,7 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
         return read_pandas(&column, seed, batch, sink);
     }
     let (numpy, pandas) = (py.import("numpy")?, py.import("pandas")?);
-    // Arrays have dtypes of their own, even pandas' array over numpy's.
+    // An array's dtype may not be its column's, even if the array only wraps numpy's.
     let (column, array) = match keys.getattr_opt("array")? {
         Some(array) => (keys.clone(), array),
         None => {
@@ -207,7 +213,7 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
         && dtype.kind() != b'O'
     {
         if dtype.kind() == b'f' {
-            // Integers and missing values, unless their user says otherwise.
+            // Mostly integers with missing values, which pandas stores as floats.
             return Err(PyTypeError::new_err(format!(
                 "pandas columns of {dtype} cannot be keys: cast integers with missing values with .astype(\"Int64\")"
             )));
@@ -234,14 +240,14 @@ fn read_pandas(keys: &Bound<'_, PyAny>, seed: u64, batch: &mut Batch, sink: &mut
     read_iterable(&objects, is_null, seed, batch, sink)
 }
 
-/// The values of an extension array, if pyarrow has them.
+/// Converts an extension array to Arrow. `None` if pyarrow cannot.
 fn arrow_of_pandas<'py>(values: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = values.py();
     let array = py.import("pyarrow").and_then(|pyarrow| {
         pyarrow.call_method("array", (values,), Some(&[("from_pandas", true)].into_py_dict(py)?))
     });
     match array {
-        // Sparse arrays, and categories of several types.
+        // For example, sparse arrays and categories of several types.
         Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
         array => array.map(Some),
     }
@@ -260,7 +266,7 @@ fn read_iterable<'py>(
         Ok(false) => not_iterable(keys),
         _ => error,
     })?;
-    // What has no length, or none of this size, grows.
+    // An iterable without a length grows the answers as it goes.
     if let Ok(len) = keys.len() {
         sink.reserve(len)?;
     }
@@ -289,6 +295,7 @@ fn read_iterable<'py>(
         let n = hashes.len();
         if n > 0 {
             py.detach(|| sink.take(batch))?;
+            batch.all_kinds |= batch.kinds;
         }
         result?;
         if n < BATCH {

@@ -1,4 +1,4 @@
-//! Which kinds of keys a filter has. Integers and text never match, so a lookup of the wrong kind is a mistake.
+//! Which kinds of keys a filter has, integers or text. They never match, so a lookup of the wrong kind is a mistake.
 #![forbid(unsafe_code)]
 
 use std::ffi::CString;
@@ -11,17 +11,19 @@ pyo3::create_exception!(
     bloomline,
     KeyKindWarning,
     PyUserWarning,
-    "Text was added to a filter of integers, or integers to a filter of text. The two never match: convert one side.\n\n\
-     Turned into an error, it ends `add` before the key is added, and `update` after its keys are. Lookups of a kind \
-     that the filter lacks raise TypeError."
+    "Text was added to a filter of integers, or integers to a filter of text. The two never match, so convert one side.\n\n\
+     If you turn it into an error, `add` raises it before the key is added, and `update` after its keys are added. \
+     Lookups of a kind that the filter lacks raise TypeError."
 );
 
 pub const INTEGERS: u8 = 1;
 pub const TEXT: u8 = 2;
-/// May match both: the keys of a filter that was read from bytes, and eight bytes, which an integer may have too.
+/// May match both, because a filter that was read from bytes has keys of unknown kind, and a key of eight bytes may be
+/// an integer.
 pub const UNKNOWN: u8 = 4;
 
-/// The kinds of a filter's keys; 0 if it has none. Changed only with the filter's lock, so that they fit its bits.
+/// The kinds of a filter's keys, ORed, or 0 if it has no keys. Changed only while the filter's lock is held, so that
+/// they match its bits.
 pub struct Kinds(AtomicU8);
 
 impl Kinds {
@@ -38,7 +40,7 @@ impl Kinds {
         self.0.store(kinds, Relaxed);
     }
 
-    /// The kinds of keys that are handed on.
+    /// Returns the kinds and resets them, for keys that are handed on.
     pub fn take(&self) -> u8 {
         self.0.swap(0, Relaxed)
     }
@@ -50,14 +52,14 @@ impl Kinds {
         }
     }
 
-    /// Leaves the kinds that `others` are too.
+    /// Keeps the kinds that are also in `others`.
     pub fn intersect(&self, others: u8) {
         let (ours, all) = (self.get(), self.get() | others);
         self.set(if all & UNKNOWN == 0 { ours & others } else { all });
     }
 
-    /// Fails for keys to look up, or to remove, if no key of the filter is of their kind. Not a warning, which nobody sees
-    /// on a cluster: the rows would be gone.
+    /// Fails for keys to look up or to remove, if the filter has no key of their kind. This is an error and not a
+    /// warning, because on a cluster nobody would see a warning, and a join would silently drop the rows.
     #[inline]
     pub fn check_lookup(&self, asked: u8) -> PyResult<()> {
         let kinds = self.get();
@@ -67,7 +69,7 @@ impl Kinds {
         Err(PyTypeError::new_err(never_match(asked, "looked up in", kinds)))
     }
 
-    /// Warns of keys added to a filter that had, `before`, only keys of the other kind.
+    /// Warns if keys were added to a filter that had only keys of a different kind `before`.
     #[inline]
     pub fn warn_of_added(py: Python<'_>, before: u8, added: u8) -> PyResult<()> {
         let new = added & !before & !UNKNOWN;

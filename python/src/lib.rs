@@ -23,7 +23,7 @@ mod _native {
     use numpy::PyArray1;
     use pyo3::prelude::*;
 
-    /// Loads numpy, whose absence is an `ImportError` here and a panic later.
+    /// Imports numpy, because without it numpy's bindings would panic later, where this raises `ImportError`.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.py().import("numpy")?;

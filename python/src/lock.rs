@@ -1,6 +1,6 @@
-//! The lock of a filter, which lookups of one key do without where the GIL keeps writers away.
+//! The lock of a filter. Lookups of one key skip it while the GIL keeps writers away.
 //!
-//! Lock order: detach from the interpreter before blocking on the lock; never reattach while holding it.
+//! To avoid deadlocks, detach from the interpreter before you block on the lock, and never reattach while you hold it.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -10,19 +10,19 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use pyo3::prelude::*;
 
-/// Whether at most one thread is attached.
+/// With a GIL, at most one thread is attached to the interpreter.
 const GIL: bool = cfg!(not(Py_GIL_DISABLED));
 
 pub struct Lock<T> {
     lock: RwLock<()>,
-    /// The [`Writer`]s. With a GIL, who holds it and finds none here is alone with other readers, because a writer is
-    /// made under the GIL.
+    /// The number of [`Writer`]s. A thread that holds the GIL and finds 0 here can read, because a thread needs the GIL
+    /// to become a writer.
     writers: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: as a `RwLock`. The value is changed only with the lock, and read with it or, in `quickly`, under the GIL while
-// no other thread may change it.
+// SAFETY: the value is changed only while the lock is held for writing. It is read while the lock is held, or in
+// `quickly` under the GIL while no other thread can change it. So it can be shared where a `RwLock` of it can.
 unsafe impl<T: Send + Sync> Sync for Lock<T> {}
 
 impl<T: Send + Sync> Lock<T> {
@@ -30,19 +30,19 @@ impl<T: Send + Sync> Lock<T> {
         Self { lock: RwLock::new(()), writers: AtomicUsize::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// For what takes no longer than a lookup: only if the lock is taken, the interpreter is left to wait for it.
+    /// For reads as short as a lookup. Detaches from the interpreter only if it has to wait for the lock.
     #[inline]
     pub fn quickly<R: Send>(&self, py: Python<'_>, read: impl FnOnce(&T) -> R + Send) -> R {
-        // The order is that of the last writer's end.
+        // Acquires what the last writer released when it ended.
         if GIL && self.writers.load(Acquire) == 0 {
-            // SAFETY: writers are attached, so they wait for the GIL until `read` returns, or announced, of which there is
-            // none: a thread needs the GIL to announce itself.
+            // SAFETY: this thread holds the GIL until `read` returns. A thread that writes attached needs the GIL, too.
+            // A thread that writes detached is counted in `writers` from before it detached, and there is none.
             return read(unsafe { &*self.value.get() });
         }
         self.quickly_locked(py, read)
     }
 
-    /// Not inlined, for a short `quickly`.
+    /// Not inlined, to keep `quickly` short.
     #[inline(never)]
     fn quickly_locked<R: Send>(&self, py: Python<'_>, read: impl FnOnce(&T) -> R + Send) -> R {
         match self.lock.try_read() {
@@ -58,7 +58,7 @@ impl<T: Send + Sync> Lock<T> {
         }
     }
 
-    /// For what takes longer. Not inlined, for a short `quickly_locked`.
+    /// For reads longer than a lookup. Not inlined, to keep `quickly_locked` short.
     #[inline(never)]
     pub fn detached<R: Send>(&self, py: Python<'_>, read: impl FnOnce(&T) -> R + Send) -> R {
         py.detach(|| read(&self.read()))
@@ -73,35 +73,39 @@ impl<T: Send + Sync> Lock<T> {
         Read { lock: self, _held: self.lock.read().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Announces a thread that will write detached.
+    /// Counts the thread among the writers. Call it before you detach to write.
     pub fn writer(&self, _attached: Python<'_>) -> Writer<'_, T> {
-        // Who looks for it has held the GIL since.
+        // Relaxed, because readers of the count hold the GIL, which orders them after this.
         self.writers.fetch_add(1, Relaxed);
         Writer(self)
     }
 
-    /// Locks `self` and another lock in an order of their own, so that `f |= g` and `g |= f` at once do not wait for each
-    /// other.
-    pub fn detached_with<R: Send>(
+    /// Combines two filters. Locks `self` for writing and `other` for reading, in the order of their addresses, so that
+    /// `f |= g` and `g |= f` cannot deadlock.
+    pub fn combine(
         &self,
         py: Python<'_>,
         other: &Self,
-        write: impl FnOnce(&mut T, &T) -> R + Send,
-    ) -> R {
+        combine: impl FnOnce(&mut T, &T) -> PyResult<()> + Send,
+    ) -> PyResult<()> {
+        // A filter combined with itself does not change.
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
         let writer = self.writer(py);
         py.detach(|| {
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
                 let mut ours = writer.write();
-                write(&mut ours, &other.read())
+                combine(&mut ours, &other.read())
             } else {
                 let theirs = other.read();
-                write(&mut writer.write(), &theirs)
+                combine(&mut writer.write(), &theirs)
             }
         })
     }
 }
 
-/// A thread that may write detached.
+/// A thread that may write while it is detached.
 pub struct Writer<'a, T>(&'a Lock<T>);
 
 impl<T> Writer<'_, T> {
@@ -133,7 +137,7 @@ impl<T> Deref for Read<'_, T> {
 
 pub struct Write<'a, T> {
     lock: &'a Lock<T>,
-    /// Taken attached, or by a [`Writer`].
+    /// Acquired by an attached thread, or by a [`Writer`].
     _held: RwLockWriteGuard<'a, ()>,
 }
 
@@ -150,7 +154,8 @@ impl<T> Deref for Write<'_, T> {
 impl<T> DerefMut for Write<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held for writing. Who reads without it needs the GIL, and that no detached thread writes.
+        // SAFETY: the lock is held for writing. A read without the lock needs the GIL and a count of 0 writers. This
+        // thread either holds the GIL or is counted as a writer.
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -15,8 +15,9 @@ use crate::filters::{
     BloomFilter, CountingBloomFilter, ModularBloomFilter, ScalableBloomFilter, StandardBloomFilter,
 };
 
-/// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter: see
-/// `BloomFilter.open` for mmap and verify. All other classes are read and verified. Only a BloomView works in `with`.
+/// Opens a file of any class. A BloomFilter's file becomes a BloomView, or with mmap=False a BloomFilter. See
+/// `BloomFilter.open` for mmap and verify. Files of all other classes are read and verified. Only a BloomView can be
+/// used in `with`.
 #[pyfunction]
 #[pyo3(signature = (path, mmap=true, *, verify=true))]
 pub fn open(

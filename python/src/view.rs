@@ -1,4 +1,4 @@
-//! The methods of `BloomView`: lookups in bytes of a buffer or a mapped file.
+//! The methods of `BloomView`.
 #![forbid(unsafe_code)]
 
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ impl BloomView {
         #[pyo3(from_py_with = nulls)] nulls: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(keys.py())?;
-        // A view that is closed meanwhile stays closed, which is an error below.
+        // If the view is closed meanwhile, these lookups do nothing, and the check below fails.
         let answers = answers::contains_many(
             keys,
             self.seed,
@@ -53,15 +53,15 @@ impl BloomView {
         verified.map_err(|error| decode_error(error, &[], self.path.as_deref()))
     }
 
-    /// A BloomFilter, which is a copy to change. Verifies the bytes first.
+    /// Copies the view into a BloomFilter that you can change. Verifies the bytes first.
     fn to_filter(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         self.verify(py)?;
         let filter = py.detach(|| view_of(&self.opened()).map(|view| view.to_filter()))?;
         Ok(BloomFilter::new_with(filter.map_err(copy_error)?, None, UNKNOWN))
     }
 
-    /// Releases the buffer, or unmaps the file, as the end of `with` does. Later lookups raise ValueError. Waits for
-    /// lookups of other threads.
+    /// Releases the buffer, or unmaps the file, as the end of `with` does. Waits for lookups in other threads. Later
+    /// lookups raise ValueError.
     fn close(&self, py: Python<'_>) {
         self.let_go(py);
     }
@@ -82,13 +82,13 @@ impl BloomView {
         self.let_go(py);
     }
 
-    /// Probes of each key.
+    /// Probes per key, 1 to 16.
     #[getter]
     fn k(&self, py: Python<'_>) -> PyResult<u32> {
         self.quickly(py, |view| view.k())
     }
 
-    /// Blocks of 64 bytes.
+    /// Number of blocks of 64 bytes.
     #[getter]
     fn n_blocks(&self, py: Python<'_>) -> PyResult<usize> {
         self.quickly(py, |view| view.n_blocks())

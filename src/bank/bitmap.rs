@@ -22,7 +22,7 @@ use core::{fmt, iter};
 /// ```
 #[derive(Clone, Default)]
 pub struct SlotBitmap {
-    /// Bits of no slot are zero.
+    /// Bits that belong to no slot are zero.
     words: Vec<u64>,
 }
 
@@ -55,7 +55,7 @@ impl SlotBitmap {
         &self.words
     }
 
-    /// Has `write` overwrite the words of this number of slots. Returns whether any bit is then set.
+    /// Calls `write` to overwrite the words of this number of slots. Returns whether any bit is then set.
     #[inline]
     pub(super) fn fill(&mut self, slots: usize, write: impl FnOnce(&mut [u64])) -> bool {
         self.words.resize(slots.div_ceil(64), 0);
@@ -63,7 +63,7 @@ impl SlotBitmap {
         if let Some(last) = self.words.last_mut().filter(|_| !slots.is_multiple_of(64)) {
             *last &= !(!0 << (slots % 64));
         }
-        // Without a branch on each word, whose outcomes would be random.
+        // ORed, because a branch on each word would be unpredictable.
         self.words.iter().fold(0, |all, word| all | word) != 0
     }
 }

@@ -7,7 +7,7 @@ use super::shape::TRAILER_BYTES;
 use crate::error::DecodeError;
 use crate::footer::StandaloneFooter;
 
-/// Stored in a footer.
+/// The checksums that a footer stores.
 #[derive(Clone, Copy)]
 pub(super) struct Checksums {
     contents: u64,
@@ -20,12 +20,12 @@ impl Checksums {
         Self { contents: u64::from_le_bytes(fields[4]), footer: u64::from_le_bytes(fields[6]) }
     }
 
-    /// The checksum of a region of this hash.
+    /// The checksum of a region whose rows have this hash.
     pub(super) fn of_region(self, hash: u64) -> u64 {
         hash.wrapping_add(self.footer)
     }
 
-    /// Compares a region, with the 64 bytes behind its rows, with its checksum. Returns its hash.
+    /// Compares a region, including the 64 bytes behind its rows, with its checksum. Returns the hash of its rows.
     pub(super) fn verify_region(self, region: &[u8], block: usize) -> Result<u64, DecodeError> {
         let (rows, trailer) =
             region.split_last_chunk::<TRAILER_BYTES>().expect("a region of a checked length");
@@ -54,7 +54,7 @@ pub(super) fn region_hash(rows: &[u8], block: usize) -> u64 {
     xxh64(rows, block as u64)
 }
 
-/// The checksum of the known keys and of regions of these hashes.
+/// The checksum of the known keys and of regions whose rows have these hashes.
 pub(super) fn contents(region_hashes: impl Iterator<Item = u64>, known_keys: &[u8]) -> u64 {
     xxh64(known_keys, region_hashes.fold(0, u64::wrapping_add))
 }

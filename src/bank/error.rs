@@ -17,7 +17,7 @@ pub enum BankError {
     /// blocks or a multiple.
     Mismatch(MismatchError),
     /// The bank has no room for as many slots. [`reserve`](crate::bank::FilterBank::reserve) more, or split the filters
-    /// over several banks if it already has 2^24, the most of any bank.
+    /// over several banks if it already has 2^24, the most that a bank can have.
     #[non_exhaustive]
     Full {
         /// The number of slots that were needed.
@@ -28,7 +28,7 @@ pub enum BankError {
     /// There is no such slot.
     #[non_exhaustive]
     Slot {
-        /// The number given.
+        /// The slot that was requested.
         slot: usize,
         /// Number of slots.
         slots: usize,

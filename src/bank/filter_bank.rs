@@ -25,11 +25,11 @@ use crate::view::{BloomView, check_match};
 /// Each filter has a slot, numbered from 0. The bank has room for a number of slots, its [capacity](Self::capacity).
 /// Lookups are the methods of a [`BankView`], which [`as_view`](Self::as_view) returns.
 ///
-/// Uses 64 bytes for each block and slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64. See
+/// Needs 64 bytes for each block and slot, where the capacity is rounded up to 8, 16, 32 or a multiple of 64. See
 /// [`embedding`](mod@crate::embedding#many-filters-of-one-size) for when to use one.
 #[derive(Clone)]
 pub struct FilterBank {
-    /// In the bytes, the known keys of `capacity` slots follow the regions.
+    /// Its bytes are the regions' rows, then the known keys of `capacity` slots.
     view: BankView<AlignedBytes>,
 }
 
@@ -46,7 +46,7 @@ impl FilterBank {
         Self::checked(shape, capacity)
     }
 
-    /// [`zeroed`](Self::zeroed) for a capacity that the format may not allow.
+    /// [`zeroed`](Self::zeroed) for a capacity that may exceed the format's limit.
     fn checked(shape: Shape, capacity: usize) -> Result<Self, BankError> {
         if capacity > MOST_SLOTS {
             return Err(BankError::Full { slots: capacity, capacity: MOST_SLOTS });
@@ -65,8 +65,8 @@ impl FilterBank {
     }
 
     /// A bank of these filters or views, in this order. Each slot has the size of the smallest filter, so larger
-    /// filters are folded, which raises their false-positive rates. One filter that is too small raises the rates of
-    /// all others.
+    /// filters are folded, which raises their false-positive rates. So one filter that is too small raises the rates of
+    /// all.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl FilterBank {
         write(&footer)
     }
 
-    /// The rows of a region in the length for these slots, in `copy` if their length differs.
+    /// The rows of a region, as standalone bytes have them. Written to `copy` if the rows in memory are longer.
     fn stored_rows<'a>(&'a self, block: usize, copy: &'a mut [u8]) -> &'a [u8] {
         let rows = self.view.rows(block).expect("a view of all rows");
         if rows.len() == copy.len() {
@@ -260,7 +260,7 @@ impl FilterBank {
     fn write(&mut self, first: usize, filters: &[BloomView<'_>]) -> Result<(), BankError> {
         let Shape { n_blocks, k, seed, .. } = self.view.shape;
         for filter in filters {
-            // A filter of a multiple is folded.
+            // A filter of a multiple of the bank's blocks is folded, so its size is not a mismatch.
             let ours = if filter.n_blocks().is_multiple_of(n_blocks) { filter.n_blocks() } else { n_blocks };
             check_match((ours, k, seed), filter)?;
         }
@@ -275,8 +275,8 @@ impl FilterBank {
         Ok(())
     }
 
-    /// Writes `count` slots from `first` on. `block_of` returns a block, given its slot relative to `first` and its
-    /// number.
+    /// Writes `count` slots from `first` on. `block_of` is called with a slot, counted from `first`, and the number of
+    /// a block, and returns that block.
     fn write_blocks(&mut self, first: usize, count: usize, block_of: impl Fn(usize, usize) -> Block) {
         let kernel = self.view.shape.kernel;
         for block in 0..self.view.shape.n_blocks {
@@ -326,7 +326,8 @@ fn views<'a>(
     Ok(views)
 }
 
-/// Writes the bits of `mask` in one word of each row, of `BYTES` bytes. The square has no other bits.
+/// Writes the bits of `mask` in one word of each row. Words have `BYTES` bytes. The square has no bits outside of
+/// `mask`.
 fn merge<const BYTES: usize>(rows: &mut [u8], word: usize, square: &Square, mask: u64) {
     let (words, _) = rows.as_chunks_mut::<BYTES>();
     let per_row = words.len() / ROWS;

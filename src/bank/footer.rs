@@ -52,12 +52,13 @@ impl BankFooter {
     ///
     /// # Errors
     ///
-    /// If there are fewer than 64 bytes, if the last eight are not those of a bank, if the footer is damaged, of a
-    /// different version or has a field out of range, or if another hash placed the keys.
+    /// If there are fewer than 64 bytes, if the last eight are not a bank's magic, if the footer is damaged, of a
+    /// different version or has a field out of range, or if the keys were hashed by a different function than this
+    /// build's.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (before, footer) = split_filter(bytes, StandaloneKind::Bank)?;
         let k = footer.probe_count(ProbeCount::new)?;
-        // Stored where a single filter has its known keys.
+        // Banks store the number of slots where filters store their known keys.
         let slots = footer.known_keys.unwrap_or(u64::MAX);
         if slots > MOST_SLOTS as u64 {
             return Err(DecodeError::Footer { field: "number of slots", found: slots });
@@ -66,7 +67,7 @@ impl BankFooter {
         let rows_len = rows_len(slots);
         let stride = rows_len + TRAILER_BYTES;
         let n_blocks = usize::try_from(footer.size).ok().filter(|&n_blocks| n_blocks != 0);
-        // The bytes have a length, also with the known keys and the footer.
+        // The length of the bank's bytes, with known keys and footer, must not overflow.
         let fits = |n_blocks: &_| u64::checked_mul(*n_blocks as u64, stride as u64 + 8).is_some();
         let n_blocks = n_blocks.filter(fits).ok_or(wrong_size(footer.size, before.len()))?;
         let (seed, kernel) = (Seed::new(footer.seed), Kernel::active());
@@ -88,8 +89,8 @@ impl BankFooter {
         self.shape.seed.hash(key)
     }
 
-    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes. These are 64 for
-    /// each slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64, and 64 more.
+    /// The bytes that a lookup of a hash needs, counted from the start of the bank's standalone bytes. Their number is
+    /// 64 for each slot, with the number of slots rounded up to 8, 16, 32 or a multiple of 64, plus 64.
     pub fn range(&self, hash: u64) -> Range<u64> {
         let start = self.shape.block_of(hash) as u64 * self.shape.stride as u64;
         start..start + self.shape.stride as u64
@@ -100,7 +101,7 @@ impl BankFooter {
     ///
     /// # Errors
     ///
-    /// If the bytes have another length, or are damaged, of another range or of another bank. The key is then possibly
+    /// If the bytes have a wrong length, are damaged, or belong to a different range or bank. The key is then possibly
     /// present in all slots, and `found` has all of them.
     pub fn find_in_range(
         &self,

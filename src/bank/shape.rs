@@ -19,7 +19,7 @@ pub(super) struct Shape {
     pub(super) slots: usize,
     /// Bytes of a region's rows.
     pub(super) rows_len: usize,
-    /// From the start of a region to the start of the next.
+    /// Bytes from the start of a region to the start of the next.
     pub(super) stride: usize,
     pub(super) k: ProbeCount,
     pub(super) seed: Seed,
@@ -75,7 +75,7 @@ pub(super) fn rows_len(slots: usize) -> usize {
     ROWS * row_len
 }
 
-/// Copies the slots' bits to rows of zeros, which may have another length.
+/// Copies the slots' bits to rows of zeros, which may be longer or shorter.
 pub(super) fn copy_rows(from: &[u8], to: &mut [u8], slots: usize) {
     if slots == 0 {
         return;

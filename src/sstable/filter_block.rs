@@ -1,4 +1,4 @@
-//! LevelDB's filter block: the filters of a table's data blocks, found by the offset of the data block.
+//! LevelDB's filter block, which has the filters of a table's data blocks and finds them by a data block's offset.
 #![forbid(unsafe_code)]
 
 use alloc::vec::Vec;
@@ -66,8 +66,8 @@ impl FilterBlockBuilder {
     ///
     /// # Panics
     ///
-    /// If the filter of its range is already made, because the keys would not be found. Start data blocks in the order
-    /// of their offsets.
+    /// If the filter of its range is already made, because lookups would then miss the keys. Start data blocks in the
+    /// order of their offsets.
     pub fn start_block(&mut self, data_block_offset: u64) {
         let range = data_block_offset >> BASE_LOG2;
         let made = self.starts.len() as u64;
@@ -181,7 +181,7 @@ impl<'a> FilterBlockReader<'a> {
         let [start, end] = offsets.ok_or(DecodeError::NoFilter { range, n_filters })?;
         let [start, end] = [start, end].map(|offset| u32::from_le_bytes(*offset));
         match self.filters.get(start as usize..end as usize) {
-            // No data block starts there, so a query for one means damage or another table's filter block.
+            // No data block starts there, so a query for one means damage or the filter block of a different table.
             Some([]) => Err(DecodeError::NoFilter { range, n_filters }),
             Some(filter) => Ok(filter),
             None => {

@@ -118,7 +118,7 @@ impl PartitionedFilterBuilder {
     /// Cuts the current partition, if it has keys, and starts the next one.
     #[cold]
     fn start(&mut self, first_key: &[u8], filter: &mut Vec<u8>) -> Result<(), OutOfMemory> {
-        // `cut` exchanges the two.
+        // Reserved in `finished`, because `cut` exchanges the two.
         reserve_len(&mut self.finished, first_key.len())?;
         self.cut(filter)?;
         first_key.clone_into(&mut self.first_key);
@@ -177,9 +177,9 @@ pub enum Ended<'a> {
     Partition(&'a [u8]),
 }
 
-/// Bytes of an entry: where the key ends, where the filter starts, and where it ends.
+/// Bytes of an entry, which has three numbers, where the key ends, where the filter starts, and where the filter ends.
 const ENTRY_BYTES: usize = 24;
-/// Bytes of the number of entries, the version and the checksum.
+/// Bytes of the footer, which has the number of entries, the version and the checksum.
 const FOOTER_BYTES: usize = 24;
 const VERSION: u64 = 1;
 

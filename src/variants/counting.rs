@@ -374,7 +374,7 @@ impl CountingBloomFilter {
     }
 }
 
-/// The bits of a block, of which a bit is set if its counter is not zero.
+/// The bits of a block. A bit is set if its counter is not zero.
 fn bits(counters: &Counters) -> Block {
     let (of_bytes, _) = counters.as_chunks::<4>();
     core::array::from_fn(|byte| {
@@ -390,7 +390,7 @@ impl From<CountingBloomFilter> for BloomFilter {
     }
 }
 
-/// Equal if both give the same answers, now and after the same inserts and removes.
+/// Equal filters return the same answers, now and after the same inserts and removes.
 impl PartialEq for CountingBloomFilter {
     fn eq(&self, other: &Self) -> bool {
         self.filter == other.filter && self.counters() == other.counters()
@@ -409,27 +409,5 @@ impl fmt::Debug for CountingBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counting")?;
         self.filter.fmt(f)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::mix;
-    use crate::mask::mask;
-
-    #[test]
-    fn the_walk_meets_each_bit_of_the_mask_once() {
-        // In at least one of 64 hashes, both probes of a lane are the same bit.
-        for hash in (0..2_000).map(mix).chain([0, 1, u64::MAX]) {
-            for k in 1..=16 {
-                let mut lanes = [0; LANES];
-                for_each_bit(hash, k, |at| {
-                    assert_eq!(lanes[at / 64] & 1 << (at % 64), 0, "{hash:#x}, k {k}: bit {at} twice");
-                    lanes[at / 64] |= 1 << (at % 64);
-                });
-                assert_eq!(lanes, mask(hash, ProbeCount::new(k).unwrap()), "{hash:#x}, k {k}");
-            }
-        }
     }
 }

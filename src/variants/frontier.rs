@@ -120,8 +120,8 @@ impl<T: Key> Frontier<T> {
         Ok(Self { queue: VecDeque::new(), filter, capacity: UNLIMITED, accepted: 0 })
     }
 
-    /// Sets the seed that items are hashed with, 0 by default. A frontier with another seed drops other new items, so a
-    /// second crawl visits most of what the first one missed.
+    /// Sets the seed that items are hashed with, 0 by default. With a different seed, a frontier drops different new
+    /// items, so a second crawl visits most of what the first one missed.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl<T: Key> Frontier<T> {
         self.queue.is_empty()
     }
 
-    /// Returns whether [`insert`](Self::insert) would drop `item`. Always `true` for an item that was inserted, and for
-    /// others `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
+    /// Returns whether [`insert`](Self::insert) would drop `item`. Always `true` for an item that was inserted. For a
+    /// new item, `false` except with probability [`estimated_fpr`](Self::estimated_fpr).
     #[doc(alias = "seen")]
     #[must_use]
     pub fn contains(&self, item: impl Key) -> bool {

@@ -21,15 +21,16 @@ use crate::standalone;
 /// Bloom's filter of 1970, with k probes per key, anywhere among m bits.
 ///
 /// It needs the fewest bits of all Bloom filters, 9.59 per key for 1%, 14.38 for 0.1%, 19.17 for 0.01%. But it is here
-/// for completeness: a [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs only 1 to 2% more, 9.71, 14.66
-/// and 19.54, and is faster. Use this one only if those bits count, as in a filter that is sent over a network.
+/// for completeness, because a [`ModularBloomFilter`](crate::variants::ModularBloomFilter) needs only 1 to 2% more,
+/// 9.71, 14.66 and 19.54, and is faster. Use a standard filter only if 1 to 2% of the bits count, as in a filter that
+/// is sent over a network.
 ///
 /// A lookup of a present key reads k places, each a cache miss once the filter is larger than the caches. A lookup of
 /// an absent key stops at the first clear bit, after 2 reads on average if the filter is half full. An insert writes k
 /// places.
 ///
-/// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, and those keys
-/// would be reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts how
+/// Keys cannot be removed. Clearing the bits of one key would clear bits that it shares with other keys, which would
+/// then be reported as "definitely absent". [`CountingBloomFilter`](crate::variants::CountingBloomFilter) counts how
 /// many keys set each bit and supports removal, at five times the memory. A standard filter cannot be folded either,
 /// because its size is any number of bits, so two sizes are rarely multiples of each other.
 ///
@@ -52,7 +53,7 @@ use crate::standalone;
 /// ```
 #[derive(Clone)]
 pub struct StandardBloomFilter {
-    /// The bits, then zeros to the end of the last block.
+    /// The bits of the filter, then zeros to the end of the last block.
     blocks: Blocks,
     sizing: StandardSizing,
     seed: Seed,
@@ -321,7 +322,7 @@ impl StandardBloomFilter {
         self.blocks.as_slice().as_slice().as_flattened()
     }
 
-    /// The lanes that have bits of the filter.
+    /// The bytes of the lanes that have bits of the filter.
     fn body(&self) -> &[u8] {
         &self.bytes()[..self.bit_len().div_ceil(64) as usize * LANE_BYTES]
     }

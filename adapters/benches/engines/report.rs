@@ -48,7 +48,7 @@ impl Row {
 pub struct Cost {
     /// Median over rounds.
     pub microseconds: f64,
-    /// The time divided by that of the engine's own filter in the same round: median over rounds.
+    /// The time divided by the time of the engine's own filter in the same round, median over rounds.
     ratio: f64,
 }
 
@@ -56,7 +56,7 @@ impl Cost {
     fn cell(&self) -> String {
         let ratio = match (self.ratio * 100.0).round() / 100.0 {
             _ if self.ratio == 1.0 => String::new(),
-            // Rounds of one database differ by as much.
+            // Smaller differences are noise, because rounds of one database differ by as much.
             0.95..=1.05 => " (equal)".to_owned(),
             ratio => format!(" ({ratio:.2})"),
         };
@@ -64,7 +64,7 @@ impl Cost {
     }
 }
 
-/// The costs of one kind of get. `rounds[r][d]` is the time of database `d` in round `r`; database `own` has the
+/// The costs of one kind of get. `rounds[r][d]` is the time of database `d` in round `r`. Database `own` has the
 /// engine's own filter.
 pub fn costs(rounds: &[Vec<f64>], own: usize) -> Vec<Cost> {
     let cost = |database: usize| Cost {

@@ -83,7 +83,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
 
         let gets = Gets { missing: 300, missing_without_filter: 5, present: 10 }.of(options);
         let rows = rounds(options, &filters, &delayed, gets).await?;
-        // The same gets without the delay take the time of the other table.
+        // The same gets without the delay have the times of the table before this.
         let delay = rows[OWN].missing.microseconds - local.rows[OWN].missing.microseconds;
         let in_a_get = rows[OWN].false_positives as f64 / (options.rounds * TURNS * gets.missing) as f64;
         let note = format!(
@@ -100,7 +100,7 @@ pub fn measure(options: &Options) -> Result<Vec<Table>> {
     })
 }
 
-/// Gets in a turn, of which a round has several.
+/// Number of gets in a turn. A round has several turns.
 #[derive(Clone, Copy)]
 struct Gets {
     missing: usize,
@@ -119,7 +119,8 @@ impl Gets {
     }
 }
 
-/// Present below the number of keys, missing from there on. The keys of every SST are spread over all.
+/// The key of a number, which is present below the number of keys, and missing from there on. Each SST has keys from
+/// the whole range.
 fn key(i: u64) -> [u8; 16] {
     (u128::from(mix(i)) << 64 | u128::from(mix(!i))).to_be_bytes()
 }
@@ -154,7 +155,7 @@ async fn write(store: &Store, filter: &Filter, keys: u64) -> Result<()> {
             compact_l0(store, filter).await?;
         }
     }
-    // Leaves only what the database still needs, because it is copied.
+    // Leaves only what the database still needs, because the store is copied.
     let now = Some(GarbageCollectorDirectoryOptions { min_age: Duration::ZERO, ..Default::default() });
     let garbage = GarbageCollectorOptions {
         wal_options: now,
@@ -206,7 +207,7 @@ async fn compact_l0(store: &Store, filter: &Filter) -> Result<()> {
     let admin = AdminBuilder::new(PATH, store.clone()).build();
     let start = Instant::now();
     while !admin.read_compactor_state_view().await?.manifest().l0().is_empty() {
-        // A panic inside of a compactor does not end it.
+        // Because a panic inside of a compactor does not end it.
         ensure!(start.elapsed() < Duration::from_secs(600), "nothing is compacted");
         tokio::time::sleep(soon).await;
     }

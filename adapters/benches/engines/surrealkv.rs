@@ -90,7 +90,7 @@ fn times(
             let chosen: Vec<_> =
                 (0..gets + gets / 10).map(|i| key(mix(turn << 32 | i) % options.keys)).collect();
             let (warm_up, timed) = chosen.split_at(gets as usize / 10);
-            // In another order each time, because the database before leaves its data in the caches.
+            // In a new order each time, because the database before leaves its data in the caches.
             let mut order: Vec<usize> = (0..databases.len()).collect();
             order.sort_by_cached_key(|&i| mix(turn << 32 | i as u64));
             for i in order {

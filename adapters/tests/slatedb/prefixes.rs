@@ -1,5 +1,5 @@
-//! Prefix filters: no scan and no get loses a key, whichever extractors there have been, and scans of absent prefixes
-//! are answered by filters.
+//! With prefix filters, no scan and no get loses a key, whichever extractors there have been, and filters answer scans
+//! of absent prefixes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use slatedb::db_cache::foyer::FoyerCache;
 
 use super::*;
 
-/// An extractor by its name, and by its answers for a key (`false`) or the start of a scan (`true`).
+/// An extractor with a name, and its answers for a key (`false`) or the start of a scan (`true`).
 #[derive(Clone, Copy)]
 struct Extractor(&'static str, fn(&[u8], bool) -> Option<usize>);
 
@@ -99,7 +99,7 @@ fn filter_of(kind: Kind, bits_per_key: f64, entries: &BTreeSet<Bytes>) -> Vec<u8
     }
 }
 
-/// Of few letters, so that keys begin with each other, and prefixes are keys.
+/// Keys of few letters, so that keys begin with each other, and prefixes are keys.
 fn short_key(random: u64) -> Bytes {
     (0..random % 8).map(|i| b"aab/"[(random >> (8 + 2 * i)) as usize % 4]).collect()
 }
@@ -370,7 +370,7 @@ async fn scans_and_gets_find_everything_when_extractors_change() -> Result<(), E
                 db.close().await?;
             }
             compact(&store, Process::Compactor, Some(third())).await?;
-            // SSTs of the first policy beside those of the compactor.
+            // SSTs of the first policy beside SSTs of the compactor.
             let db = builder(&store, first()).build().await?;
             model.write(&db, 3).await?;
             db.close().await?;
@@ -419,7 +419,7 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
             assert!(negatives >= queries * 97 / 100, "{negatives} of {queries}");
             assert_eq!(metrics.filters("false_positive", "prefix"), queries - negatives);
 
-            // Too short for the filters: they say nothing, and the scans find what there is.
+            // Too short for the filters, which say nothing, so the scans find what there is.
             assert_eq!(
                 rows(reader.scan_prefix("", ..).await?).await?.len(),
                 model.0.values().flatten().count()
@@ -441,7 +441,7 @@ async fn filters_answer_scans_of_absent_prefixes() -> Result<(), Error> {
 
 #[tokio::test]
 async fn a_reader_with_another_extractor_ignores_the_filters_unless_it_has_both() -> Result<(), Error> {
-    // The same prefixes by another name, because only the name tells.
+    // The same prefixes under a different name, because only the name tells policies apart.
     let renamed = Extractor("first four", first::<4>);
     let [old, new] = [FIRST_4, renamed].map(|extractor| policy(Kind::Blocked, 10.0, extractor, true));
     let store: Store = Arc::new(InMemory::new());

@@ -2,11 +2,12 @@
  *
  * These rules hold for every function.
  *
- * Pointers: a pointer is null or points to what the function requires: a filter, view, builder or policy that one of
- * these functions returned and that has not been freed, or as many bytes or numbers as the length beside it states.
- * Functions that return a status return BLOOMLINE_INVALID_ARGUMENT if an object is null; the others document what they
- * return. With a length of 0, a key or an array may be null. A null key of length 0 is the empty key, a key like any
- * other. Bytes may have any alignment; numbers need that of their type. A path ends with NUL.
+ * Pointers: a pointer is null or points to what the function requires. That is a filter, view, builder or policy that
+ * one of these functions returned and that has not been freed, or as many bytes or numbers as the length beside it
+ * states. Functions that return a status return BLOOMLINE_INVALID_ARGUMENT if an object is null. The comments of other
+ * functions say what they return. With a length of 0, a key or an array may be null. A null key of length 0 is the
+ * empty key, a key like any other. Bytes may have any alignment, but numbers must be aligned for their type. A path
+ * ends with NUL.
  *
  * Lookups: invalid arguments never hide a key. A lookup given them, such as a null filter or bytes that are not a
  * filter, returns true, "possibly present". An insert given invalid arguments inserts nothing and reports the error.
@@ -15,9 +16,9 @@
  * bloomline_last_status and bloomline_last_error describe it to the thread that made the call. No function panics on
  * any argument, and no panic leaves the library.
  *
- * Threads: any number of threads may at once call functions that take the same object as a pointer to const. A function
- * that takes it as a pointer to non-const, to change or free it, must run alone: one thread at a time, with none of the
- * other functions at the same time. Different objects are independent.
+ * Threads: any number of threads may call functions at once that accept the same object as a pointer to const. While a
+ * function runs that accepts it as a pointer to non-const, to change or free it, no other thread may use the object.
+ * Different objects are independent.
  *
  * Memory: free an object with the _free function of its type, and bytes that a function returns with bloomline_free.
  * Lookups, and inserts into filters, do not allocate. If memory runs out, functions report BLOOMLINE_OUT_OF_MEMORY, and
@@ -34,7 +35,7 @@
 #include <stdint.h>
 
 /**
- * The version of this header. `bloomline_version` returns that of the library.
+ * The version of this header. `bloomline_version` returns the library's version.
  */
 #define BLOOMLINE_VERSION "0.1.0"
 #define BLOOMLINE_VERSION_MAJOR 0
@@ -54,7 +55,7 @@ enum bloomline_status_t
    */
   BLOOMLINE_OK = 0,
   /**
-   * A pointer is null where it must not be, an array is misaligned, or a length exceeds that of any possible object.
+   * A pointer is null where it must not be, an array is misaligned, or a length is larger than any object can be.
    */
   BLOOMLINE_INVALID_ARGUMENT = 1,
   /**
@@ -98,13 +99,14 @@ typedef int32_t bloomline_status_t;
  * A filter into which any number of threads insert while any number look up, without locks, for example one for each
  * memtable.
  *
- * Once an insert has returned, lookups find its key: those of the same thread, and those of threads that have
- * synchronised with it since, by a mutex, an atomic variable or a join. Other threads may miss it for a moment.
+ * Once an insert has returned, lookups by the same thread find its key. So do lookups by threads that have
+ * synchronised with it since, for example by a mutex, an atomic variable or a join. Other threads may miss the key for
+ * a moment.
  *
- * Estimates and bytes are those of all inserts that this thread has synchronised with, and perhaps of some bits of
- * inserts that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, take a copy
- * with `bloomline_atomic_filter_to_filter` while other threads continue, or convert the filter with
- * `bloomline_atomic_filter_into_filter` when they have finished.
+ * Estimates and bytes include all inserts that this thread has synchronised with, and perhaps some bits of inserts
+ * that run at the same time. For functions that are missing here, such as `bloomline_filter_fold`, copy the filter
+ * with `bloomline_atomic_filter_to_filter` while other threads continue, or convert it with
+ * `bloomline_atomic_filter_into_filter` once they have finished.
  */
 typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
 
@@ -112,7 +114,8 @@ typedef struct bloomline_atomic_filter_t bloomline_atomic_filter_t;
  * Collects keys, then builds a filter of the right size, for example while writing an SSTable.
  *
  * Keeps 8 bytes per key until it is finished, and 9.3 at the peak, beyond the filter. You may insert a key any number
- * of times; the filter's size follows from the distinct keys. A finished builder is empty and can be reused.
+ * of times, because the filter's size follows from the number of distinct keys. A finished builder is empty and can be
+ * reused.
  */
 typedef struct bloomline_builder_t bloomline_builder_t;
 
@@ -127,11 +130,12 @@ typedef struct bloomline_filter_t bloomline_filter_t;
 /**
  * Creates and queries the filters of a database, like LevelDB's FilterPolicy.
  *
- * Filters are compact bytes with seed 0 and self-describing, so a policy reads filters of any bits per key. Any number
- * of threads may use a policy at once.
+ * Filters are compact bytes with seed 0. They are self-describing, so a policy reads filters of any bits per key. Any
+ * number of threads may use a policy at once.
  *
- * At false-positive rates of 0.1% and below (15.73 bits per key), larger filters have two modules. A policy and
- * `bloomline_compact_contains` read these; `bloomline_view_from_compact` returns null (BLOOMLINE_DECODE).
+ * At false-positive rates of 0.1% and below, which is 15.73 bits per key and above, larger filters have two modules. A
+ * policy and `bloomline_compact_contains` read such filters, but `bloomline_view_from_compact` returns null
+ * (BLOOMLINE_DECODE).
  */
 typedef struct bloomline_policy_t bloomline_policy_t;
 
@@ -146,9 +150,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns a message, in English, about this thread's last failed call: a NUL-terminated string, valid until the
- * thread's next failure, its next `bloomline_clear_error` or its end. Never null; empty if no call has failed. A
- * successful call does not change it.
+ * Returns a message, in English, about this thread's last failed call. It is a NUL-terminated string of at most 255
+ * bytes, empty if no call has failed, and never null. It is valid until the thread's next failure, its next
+ * `bloomline_clear_error` or its end. A successful call does not change it.
  */
 const char *bloomline_last_error(void);
 
@@ -165,8 +169,8 @@ void bloomline_clear_error(void);
 
 /**
  * Creates an empty filter whose false-positive rate is at most `fpr` once it holds `expected_keys` distinct keys. A
- * rate of 1% takes 9.9 bits per key, and up to 1% or one block more, so that the number of blocks has many divisors:
- * `bloomline_filter_fold` can halve it, at least.
+ * rate of 1% needs 9.9 bits per key. The size is rounded up, by at most 1% or one block, to a number of blocks that
+ * has many divisors, so that `bloomline_filter_fold` can at least halve it.
  *
  * Returns null if `fpr` is not in [1.263e-8, 1) or the filter is larger than the address space (BLOOMLINE_SIZING), or
  * if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -183,7 +187,7 @@ bloomline_filter_t *bloomline_filter_with_fpr(size_t expected_keys, double fpr);
 bloomline_filter_t *bloomline_filter_with_bits_per_key(size_t expected_keys, double bits_per_key);
 
 /**
- * Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, 1 to 16.
+ * Creates an empty filter of `n_blocks` blocks of 64 bytes, with `k` probes per key, from 1 to 16.
  *
  * Returns null if `n_blocks` or `k` is out of range (BLOOMLINE_SIZING), or if memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY).
@@ -194,7 +198,7 @@ bloomline_filter_t *bloomline_filter_with_blocks(size_t n_blocks, uint32_t k);
  * Sets the seed of an empty filter, 0 by default. Filters with different seeds place keys differently, which makes
  * their false positives independent.
  *
- * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared,
+ * Returns BLOOMLINE_NOT_EMPTY if keys have been inserted since the filter was created or cleared, or
  * BLOOMLINE_OUT_OF_MEMORY if a little memory cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_set_seed(bloomline_filter_t *filter, uint64_t seed);
@@ -222,8 +226,8 @@ uint64_t bloomline_filter_hash_key(const bloomline_filter_t *filter, const void 
 /**
  * Inserts the key of `length` bytes. Returns whether that changed a bit. If not, the key was possibly present before.
  *
- * An integer is a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The other
- * languages' interfaces hash the same bytes, whatever the integer's type.
+ * Pass an integer as a key of 8 bytes, its value as a little-endian uint64_t, negative ones in two's complement. The
+ * interfaces for Rust, Python and other languages hash the same bytes, whatever the integer's type.
  *
  * With a null filter, or a null key whose length is not 0, inserts nothing, returns false, and
  * `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT. Lookups with such arguments return true.
@@ -231,11 +235,11 @@ uint64_t bloomline_filter_hash_key(const bloomline_filter_t *filter, const void 
 bool bloomline_filter_insert(bloomline_filter_t *filter, const void *key, size_t length);
 
 /**
- * `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works if
- * all its bits are well mixed and every insert and lookup uses the same one. `bloomline_mix` repairs weak ones.
+ * `bloomline_filter_insert` by the key's hash, as `bloomline_filter_hash_key` returns it. Any other 64-bit hash works
+ * if all its bits are well mixed and every insert and lookup uses the same hash. `bloomline_mix` makes a weak hash
+ * good enough.
  */
-bool bloomline_filter_insert_hash(bloomline_filter_t *filter,
-                                  uint64_t hash);
+bool bloomline_filter_insert_hash(bloomline_filter_t *filter, uint64_t hash);
 
 /**
  * Inserts `n` keys by their hashes, faster than one by one. `hashes` may be null if `n` is 0.
@@ -258,8 +262,8 @@ bool bloomline_filter_contains(const bloomline_filter_t *filter, const void *key
 bool bloomline_filter_contains_hash(const bloomline_filter_t *filter, uint64_t hash);
 
 /**
- * Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. From
- * about eight keys on, faster than one by one. `found` must not overlap `hashes`. Both may be null if `n` is 0.
+ * Looks up `n` keys by their hashes and sets `found[i]` to whether the key of `hashes[i]` is possibly present. This is
+ * faster than one by one from about eight keys on. `found` must not overlap `hashes`. Both may be null if `n` is 0.
  *
  * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null or misaligned. All of `found`, unless it is null, is then
  * true.
@@ -292,21 +296,21 @@ bloomline_status_t bloomline_filter_union_with(bloomline_filter_t *filter, const
 bloomline_status_t bloomline_filter_intersect_with(bloomline_filter_t *filter, const bloomline_filter_t *other);
 
 /**
- * Makes the filter `factor` times smaller: bit for bit the filter that would have been built with `factor` times fewer
- * blocks. Size for the worst case, then fold to what was needed.
+ * Makes the filter `factor` times smaller. It is then, bit for bit, the filter that would have been built with
+ * `factor` times fewer blocks. So you can size a filter for the worst case, then fold it to what was needed.
  *
- * Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, BLOOMLINE_OUT_OF_MEMORY if memory for the
- * folded filter cannot be allocated. The filter is then unchanged.
+ * Returns BLOOMLINE_SIZING if `factor` does not divide the number of blocks, or BLOOMLINE_OUT_OF_MEMORY if memory for
+ * the folded filter cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_fold(bloomline_filter_t *filter, size_t factor);
 
 /**
- * Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. If the rate is above `fpr`
- * already, does not fold. How far a filter can be folded depends on the divisors of its number of blocks. A power of
+ * Folds the filter as far as its estimated false-positive rate stays at or below `fpr`. Does nothing if the rate is
+ * already above `fpr`. How far a filter can be folded depends on the divisors of its number of blocks, so a power of
  * two leaves the most choice.
  *
- * Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter cannot
- * be allocated. The filter is then unchanged.
+ * Returns BLOOMLINE_SIZING if `fpr` is not in (0, 1), or BLOOMLINE_OUT_OF_MEMORY if memory for the folded filter
+ * cannot be allocated. The filter is then unchanged.
  */
 bloomline_status_t bloomline_filter_shrink_to_fpr(bloomline_filter_t *filter, double fpr);
 
@@ -331,21 +335,21 @@ size_t bloomline_filter_n_blocks(const bloomline_filter_t *filter);
 size_t bloomline_filter_byte_len(const bloomline_filter_t *filter);
 
 /**
- * Returns the seed that keys are hashed with. It is 0 for a null filter, or unless it was set or read from standalone
- * bytes.
+ * Returns the seed that keys are hashed with, 0 unless it was set or read from standalone bytes. Returns 0 for a null
+ * filter.
  */
 uint64_t bloomline_filter_seed(const bloomline_filter_t *filter);
 
 /**
  * Returns the fraction of bits that are set, 0 to 1. With the best k and the keys that the filter was sized for, it is
- * a little below one half. Reads the whole filter. Returns 1 for a null filter, as lookups in it return true.
+ * a little below one half. Reads the whole filter. Returns 1 for a null filter, because lookups in it return true.
  */
 double bloomline_filter_fill_ratio(const bloomline_filter_t *filter);
 
 /**
- * Returns the number of distinct keys inserted, estimated from the bits: within 1% from a few thousand keys on, while
- * the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and for a null
- * filter. Reads the whole filter.
+ * Returns the number of distinct keys inserted, estimated from the bits. The estimate is within 1% from a few thousand
+ * keys on, while the filter is less than half full. Returns UINT64_MAX if the filter is too full for an estimate, and
+ * for a null filter. Reads the whole filter.
  */
 uint64_t bloomline_filter_estimated_keys(const bloomline_filter_t *filter);
 
@@ -366,9 +370,9 @@ size_t bloomline_filter_compact_len(const bloomline_filter_t *filter);
  * stored in it. `bloomline_view_from_compact` reads it in place.
  *
  * Returns BLOOMLINE_BUFFER_TOO_SMALL if `capacity` is less than that length. `length` is then the capacity needed, and
- * the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if another
- * pointer is null, BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated; `length` is
- * then 0.
+ * the buffer is unchanged. `buffer` may be null if `capacity` is 0. Returns BLOOMLINE_INVALID_ARGUMENT if `filter` or
+ * `length` is null, or BLOOMLINE_OUT_OF_MEMORY if temporary memory of the filter's size cannot be allocated. `length`
+ * is then 0.
  */
 bloomline_status_t bloomline_filter_write_compact(const bloomline_filter_t *filter,
                                                   void *buffer,
@@ -411,8 +415,8 @@ bloomline_status_t bloomline_filter_write_standalone(const bloomline_filter_t *f
 void *bloomline_filter_to_standalone(const bloomline_filter_t *filter, size_t *length);
 
 /**
- * Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte: compact
- * bytes rely on the length and checksum of their container.
+ * Opens the `n` bytes of the compact form of a filter with seed 0. Checks only their length and last byte, because
+ * compact bytes rely on the length and checksum of their container.
  *
  * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they are not a filter
  * (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). If you must answer a lookup
@@ -423,25 +427,25 @@ bloomline_view_t *bloomline_view_from_compact(const void *bytes, size_t n);
 /**
  * Opens the `n` bytes of the compact form of a filter with this `seed`.
  *
- * Fails as `bloomline_view_from_compact` does. A wrong seed is not detected, and most lookups then return false, even
- * for keys that were inserted. So keep the seed where it cannot be lost.
+ * Fails as `bloomline_view_from_compact` does. A wrong seed is not detected. Most lookups then return false, even for
+ * keys that were inserted, so store the seed safely.
  */
 bloomline_view_t *bloomline_view_from_compact_with_seed(const void *bytes, size_t n, uint64_t seed);
 
 /**
  * Opens the `n` bytes of a filter's standalone form, and compares all of them with their checksums.
  *
- * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT); if they were cut, are damaged or
- * of another version, or their keys were hashed by another function (BLOOMLINE_DECODE); or if a little memory cannot
- * be allocated (BLOOMLINE_OUT_OF_MEMORY).
+ * Returns null if the bytes are null and `n` is not 0 (BLOOMLINE_INVALID_ARGUMENT), if they were cut, are damaged or
+ * of a different version, or their keys were hashed by a different function (BLOOMLINE_DECODE), or if a little memory
+ * cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
  */
 bloomline_view_t *bloomline_view_from_standalone(const void *bytes, size_t n);
 
 /**
- * `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read:
- * checks only the footer, the last 64 bytes.
+ * `bloomline_view_from_standalone` without reading the filter's bits, for mapped bytes that are too many to read.
+ * Checks only the footer, the last 64 bytes.
  *
- * If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
+ * If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
  */
 bloomline_view_t *bloomline_view_from_standalone_unverified(const void *bytes, size_t n);
@@ -514,7 +518,7 @@ bloomline_filter_t *bloomline_view_to_filter(const bloomline_view_t *view);
  * Returns whether the key of `length` bytes is possibly present in the filter whose compact form is the `n` bytes,
  * with seed 0. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
  *
- * Returns true for bytes that are not a filter, since a needless read costs time but a skipped one loses data;
+ * Returns true for bytes that are not a filter, because a needless read costs time, but a skipped read loses data.
  * `bloomline_view_from_compact` reports what is wrong with them. Also returns true for a null pointer whose length is
  * not 0.
  */
@@ -592,7 +596,7 @@ bloomline_status_t bloomline_atomic_filter_set_seed(bloomline_atomic_filter_t *f
 uint64_t bloomline_atomic_filter_hash_key(const bloomline_atomic_filter_t *filter, const void *key, size_t length);
 
 /**
- * Inserts the key of `length` bytes. Returns whether that changed a bit; if several threads insert the same new key at
+ * Inserts the key of `length` bytes. Returns whether that changed a bit. If several threads insert the same new key at
  * once, at least one of them gets true.
  *
  * Reports errors as `bloomline_filter_insert` does.
@@ -612,9 +616,9 @@ bloomline_status_t bloomline_atomic_filter_insert_batch(const bloomline_atomic_f
                                                         size_t n);
 
 /**
- * Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless another thread
- * inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for a null
- * key whose length is not 0.
+ * Returns whether the key of `length` bytes is possibly present. False means definitely absent, unless a different
+ * thread inserted the key and this thread has not synchronised with it since. Returns true for a null filter, and for
+ * a null key whose length is not 0.
  */
 bool bloomline_atomic_filter_contains(const bloomline_atomic_filter_t *filter, const void *key, size_t length);
 
@@ -671,8 +675,8 @@ size_t bloomline_atomic_filter_byte_len(const bloomline_atomic_filter_t *filter)
 uint64_t bloomline_atomic_filter_seed(const bloomline_atomic_filter_t *filter);
 
 /**
- * Returns the fraction of bits that are set, 0 to 1: when to start the next filter. Reads the whole filter. Returns 1
- * for a null filter, as lookups in it return true.
+ * Returns the fraction of bits that are set, 0 to 1, which tells you when to start the next filter. Reads the whole
+ * filter. Returns 1 for a null filter, because lookups in it return true.
  */
 double bloomline_atomic_filter_fill_ratio(const bloomline_atomic_filter_t *filter);
 
@@ -698,18 +702,18 @@ void *bloomline_atomic_filter_to_standalone(const bloomline_atomic_filter_t *fil
 /**
  * Writes the filter's standalone form to a file, as `bloomline_filter_write_standalone` writes it to a buffer.
  *
- * The file is complete, and on disk, when this returns BLOOMLINE_OK: it is written under another name in the same
- * directory, synced and renamed. Until then the old file, if there is one, stays as it is; programs that have it open
- * or mapped keep it. If the process is killed, a file with a name in .tmp may stay beside it.
+ * When this returns BLOOMLINE_OK, the file is complete and on disk, because it is written under a temporary name in
+ * the same directory, synced and renamed. Until then the old file, if there is one, stays as it is. Programs that have
+ * the old file open or mapped keep it. If the process is killed, a file whose name ends in .tmp may stay beside it.
  *
- * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null, BLOOMLINE_IO if the file cannot be written;
+ * Returns BLOOMLINE_INVALID_ARGUMENT if a pointer is null. Returns BLOOMLINE_IO if the file cannot be written.
  * `bloomline_last_error` is then the system's message and the path.
  */
 bloomline_status_t bloomline_filter_write_file(const bloomline_filter_t *filter, const char *path);
 
 /**
- * Reads a filter from a file in standalone form, and verifies its checksums. You can change it and must free it. While
- * it reads, this takes twice the filter's memory.
+ * Reads a filter from a file in standalone form, and verifies its checksums. You can change the filter and must free
+ * it. While it reads, this function needs twice the filter's memory.
  *
  * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be read (BLOOMLINE_IO), if it is not
  * a filter or is damaged (BLOOMLINE_DECODE), or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -721,8 +725,8 @@ bloomline_filter_t *bloomline_filter_from_file(const char *path);
  * file share the memory.
  *
  * The file must not be changed or cut short while the view exists. Lookups would return wrong answers, or the process
- * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does. The view then keeps the old
- * one.
+ * would get SIGBUS. It may be deleted, or replaced as `bloomline_filter_write_file` does, because the view then keeps
+ * the old file.
  *
  * Returns null if `path` is null (BLOOMLINE_INVALID_ARGUMENT), if the file cannot be mapped (BLOOMLINE_IO), if it is
  * not a filter or is damaged (BLOOMLINE_DECODE), or if a little memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY).
@@ -733,7 +737,7 @@ bloomline_view_t *bloomline_view_from_file(const char *path);
  * `bloomline_view_from_file` without reading the filter's bits, for files that are too large to read. Checks only the
  * footer, the last 64 bytes. Lookups read what they need of the file.
  *
- * If bits are damaged, lookups return false for keys that were inserted, without a sign of it. Call
+ * If bits are damaged, lookups return false for keys that were inserted, and nothing reports it. Call
  * `bloomline_view_verify` when there is time, or rely on a checksum of your own.
  */
 bloomline_view_t *bloomline_view_from_file_unverified(const char *path);
@@ -774,9 +778,9 @@ uint64_t bloomline_builder_hash_key(const bloomline_builder_t *builder, const vo
 /**
  * Inserts the key of `length` bytes. Keys may repeat.
  *
- * Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or the key is null and its length is not 0;
- * BLOOMLINE_OUT_OF_MEMORY if memory for another 8 bytes cannot be allocated. Nothing is then inserted: a filter built
- * without the key does not find it.
+ * Returns BLOOMLINE_INVALID_ARGUMENT if the builder is null, or if the key is null and its length is not 0. Returns
+ * BLOOMLINE_OUT_OF_MEMORY if memory for the key's hash cannot be allocated. Nothing is then inserted, so a filter
+ * built without the key reports it as definitely absent.
  */
 bloomline_status_t bloomline_builder_insert(bloomline_builder_t *builder, const void *key, size_t length);
 
@@ -801,8 +805,8 @@ bloomline_filter_t *bloomline_builder_finish(bloomline_builder_t *builder);
 
 /**
  * Builds the filter of the keys inserted and empties the builder. Returns the filter's compact form in memory that you
- * free with `bloomline_free`, and writes its length to `length`: at 10 bits per key, at most 1.25 bytes per key plus
- * 65.
+ * free with `bloomline_free`, and writes its length to `length`. At 10 bits per key, that is at most 1.25 bytes per
+ * key plus 65.
  *
  * Returns null if a pointer is null (BLOOMLINE_INVALID_ARGUMENT), or if memory cannot be allocated
  * (BLOOMLINE_OUT_OF_MEMORY). `length` is then 0, and the builder keeps its keys.
@@ -831,18 +835,18 @@ bloomline_policy_t *bloomline_policy_with_fpr(double fpr);
 void bloomline_policy_free(bloomline_policy_t *policy);
 
 /**
- * Returns the name by which a database records which policy created its filters: the same for all policies, never
- * null, never freed. It changes whenever older code could not read newer filters.
+ * Returns the name by which a database records which policy created its filters. All policies have the same name. It
+ * changes whenever older code could not read newer filters. It is never null. Do not free it.
  */
 const char *bloomline_policy_name(void);
 
 /**
  * Creates the filter of `n` keys, where `keys[i]` has `lengths[i]` bytes. Returns it in memory that you free with
- * `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. The filter has at
- * least one byte, even if `n` is 0; `keys` and `lengths` may then be null.
+ * `bloomline_free`, and writes its length to `filter_length`. Keys may repeat and come in any order. If `n` is 0,
+ * `keys` and `lengths` may be null, and the filter still has at least one byte.
  *
  * Returns null if a pointer is null or misaligned (BLOOMLINE_INVALID_ARGUMENT), except that a key of length 0 may be
- * null; or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
+ * null, or if memory cannot be allocated (BLOOMLINE_OUT_OF_MEMORY). `filter_length` is then 0.
  */
 char *bloomline_policy_create_filter(const bloomline_policy_t *policy,
                                      const char *const *keys,
@@ -860,7 +864,7 @@ char *bloomline_policy_create_filter_from_hashes(const bloomline_policy_t *polic
                                                  size_t *filter_length);
 
 /**
- * Returns whether the key of `length` bytes is possibly among those that the filter of `filter_length` bytes was
+ * Returns whether the key of `length` bytes is possibly one of the keys that the filter of `filter_length` bytes was
  * created from. False means definitely absent. Reads the filter in place, at any alignment, and does not allocate.
  *
  * Returns true for bytes that are not a filter, and counts them (`bloomline_policy_unusable_filters`). Returns true
@@ -874,30 +878,30 @@ bool bloomline_policy_key_may_match(const bloomline_policy_t *policy,
 
 /**
  * Returns how many calls of `bloomline_policy_key_may_match` got bytes that are not a filter, and so could not save a
- * read. More than 0 means that filters of the database are damaged or of another version. Returns 0 for a null policy.
+ * read. If it is above 0, filters of the database are damaged or of a different version. Returns 0 for a null policy.
  */
 uint64_t bloomline_policy_unusable_filters(const bloomline_policy_t *policy);
 
 /**
  * Returns the hash by which a filter with this `seed`, 0 by default, places the key of `length` bytes. It is the same
- * on every CPU. To probe many filters with one seed for a key, hash the key once. For one filter,
- * `bloomline_filter_hash_key` cannot be called with a wrong seed.
+ * on every CPU. If you probe many filters with one seed for a key, hash the key once. If you probe one filter, prefer
+ * `bloomline_filter_hash_key`, which cannot be called with a wrong seed.
  *
  * Returns 0 for a null key whose length is not 0. `bloomline_last_status` is then BLOOMLINE_INVALID_ARGUMENT.
  */
 uint64_t bloomline_hash_key(const void *key, size_t length, uint64_t seed);
 
 /**
- * Mixes a weak 64-bit hash for use with the functions that end in `_hash` and `_batch`: these need 64 well-mixed bits,
- * and the high bits pick the block. Different inputs give different outputs. Not for integer keys, which filters of
- * other languages would not find: see `bloomline_filter_insert`.
+ * Mixes a weak 64-bit hash for the functions that end in `_hash` and `_batch`. They need 64 well-mixed bits, and the
+ * high bits pick the block. Different inputs give different outputs. Do not use it for integer keys, which the
+ * interfaces for other languages would then not find. See `bloomline_filter_insert`.
  */
 uint64_t bloomline_mix(uint64_t weak);
 
 /**
  * Sets `out` to the bits per key at which the best k reaches the false-positive rate `fpr`.
  *
- * Returns BLOOMLINE_SIZING if `fpr` is not in [1.263e-8, 1), BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
+ * Returns BLOOMLINE_SIZING if `fpr` is not in [1.263e-8, 1), or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out` is
  * then unchanged.
  */
 bloomline_status_t bloomline_bits_per_key(double fpr, double *out);
@@ -905,39 +909,38 @@ bloomline_status_t bloomline_bits_per_key(double fpr, double *out);
 /**
  * Sets `out` to the false-positive rate at `bits_per_key` with `k` probes, by the exact model of blocks.
  *
- * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, BLOOMLINE_INVALID_ARGUMENT if
+ * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64] or `k` is not 1 to 16, or BLOOMLINE_INVALID_ARGUMENT if
  * `out` is null. `out` is then unchanged.
  */
 bloomline_status_t bloomline_fpr(double bits_per_key, uint32_t k, double *out);
 
 /**
- * Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save less
- * than 1% of the bits, because lookups with 9 take up to 1.6 times as long.
+ * Sets `out` to the k with the lowest false-positive rate at `bits_per_key`, or to 8 instead of 9 where 9 would save
+ * less than 1% of the bits, because a lookup with 9 probes can be 1.6 times slower.
  *
- * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], BLOOMLINE_INVALID_ARGUMENT if `out` is null; `out` is
- * then unchanged.
+ * Returns BLOOMLINE_SIZING if `bits_per_key` is not in (0, 64], or BLOOMLINE_INVALID_ARGUMENT if `out` is null. `out`
+ * is then unchanged.
  */
-bloomline_status_t bloomline_best_k(double bits_per_key,
-                                    uint32_t *out);
+bloomline_status_t bloomline_best_k(double bits_per_key, uint32_t *out);
 
 /**
- * Returns the name of the kernel that lookups use, such as "avx2": the fastest one on this CPU that the environment
- * variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use: "avx512", "avx2", "sse4.1",
- * "neon", "portable" or "reference", in this order. Any other name means "portable".
- * The variable is read once, when a kernel is first needed. Never null, never freed.
+ * Returns the name of the kernel that lookups use, such as "avx2". It is the fastest on this CPU that the environment
+ * variable BLOOMLINE_KERNEL allows. If that is set, it names the fastest kernel to use, one of "avx512", "avx2",
+ * "sse4.1", "neon", "portable" and "reference", from fast to slow. Any other name means "portable". The variable is
+ * read once, when a kernel is first needed. The name is never null. Do not free it.
  */
 const char *bloomline_kernel_name(void);
 
 /**
- * Returns the library's version, such as "0.1.0". Never null, never freed.
+ * Returns the library's version, such as "0.1.0". It is never null. Do not free it.
  */
 const char *bloomline_version(void);
 
 /**
- * Frees memory that a function of this library returned for you to free, such as the bytes of a filter; objects have
- * functions of their own. Does nothing if `memory` is null.
+ * Frees memory that a function of this library returned for you to free, such as the bytes of a filter. To free an
+ * object, such as a filter, call its own `_free` function instead. Does nothing if `memory` is null.
  *
- * The memory is from malloc, so `free` does the same, unless your program uses another malloc than this library.
+ * The memory is from malloc, so `free` does the same, unless your program and this library use different mallocs.
  */
 void bloomline_free(void *memory);
 

@@ -8,7 +8,8 @@ In three steps, to keep the filter or to use it again:
     shared = broadcast(spark, keys)
     big.where(contains("id", shared)).join(small, "id")
 
-Python workers do it, or with the jar of the Java package, the JVM, which is faster and needs no package on the executors:
+Python workers build and probe the filters. With the jar of the Java package, the JVM does, which is faster and needs no
+package on the executors:
 
     spark = SparkSession.builder.config("spark.jars", "bloomline-0.1.0.jar").getOrCreate()
 """
@@ -53,25 +54,26 @@ from . import (
 __all__ = ["broadcast", "build", "contains", "register", "semi_join_filter"]
 
 _INTEGERS = (ByteType(), ShortType(), IntegerType(), LongType())
-# `StringType()` is equal to no type with a collation, under which different bytes can be the same key.
+# `StringType()` equals no type with a collation. Under a collation, different bytes can be the same key.
 _TEXT = (StringType(), BinaryType())
 _KEY_TYPES = _INTEGERS + _TEXT
 _KEYS_ARE = "keys are integers, binary, and text with the collation UTF8_BINARY"
 
 _Filter = BloomFilter | CountingBloomFilter | ModularBloomFilter | ScalableBloomFilter | StandardBloomFilter
 
-# Arrow's binary type and the JVM's arrays end at 2 GiB, and a row needs some bytes of its own.
+# Arrow's binary type and the JVM's arrays have at most 2 GiB, and a row needs some bytes more.
 _MAX_BYTES = 2**31 - 1024
 
-# What `broadcast` has sent to the JVMs too: a literal for SQL, and the kinds of the filter's keys.
+# The filters that `broadcast` has also sent to the JVMs, as a literal for SQL and the kinds of the filter's keys.
 _IN_JVM: WeakKeyDictionary[Broadcast[_Filter], tuple[Column, int]] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
     """Registers the SQL functions of the Java package in a session.
 
-    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary. `bloomline_contains(filter, key)`
-    is false where the key is definitely absent, and null where a side is null.
+    The aggregate `bloomline_filter(key, expected_keys, fpr)` returns a filter as binary.
+    `bloomline_contains(filter, key)` is false where the key is definitely absent, and null where the filter or the key
+    is null.
 
     Raises `RuntimeError` if the session's JVM does not have the jar.
     """
@@ -91,18 +93,18 @@ def semi_join_filter(
     seed: int = 0,
     partitions: int | None = None,
 ) -> DataFrame:
-    """`big` without most of the rows that have no partner in `small`. Join the result in place of `big`.
+    """Returns `big` without most of the rows that have no partner in `small`. Join the result instead of `big`.
 
     The join's result is the same if it is an inner or a left semi join, or an outer join that keeps only the rows of
     `small`. `fpr` is the fraction of rows without a partner that remain. Rows whose key is null are dropped.
 
-    `small` is read three times: to count its rows, to build the filter, and by your join. Cache it if it is expensive.
-    With `expected_keys`, the number of distinct keys or more, the count is left out. Each read must give the same rows,
-    or the join loses some: write a random sample to a table before you use it.
+    `small` is read three times, to count its rows, to build the filter, and by your join, so cache it if it is
+    expensive. With `expected_keys`, the number of distinct keys or more, its rows are not counted. Each read must
+    return the same rows, or the join loses some. For example, write a random sample to a table before you use it.
 
-    `seed` and `partitions` are those of `build`.
+    `seed` and `partitions` are passed to `build`.
 
-    Raises `ValueError` if a side has no column `on`, and `TypeError` if `build` does not take a column's type or the
+    Raises `ValueError` if a side has no column `on`, and `TypeError` if `build` does not accept a column's type or the
     keys never match, such as text and integers. Integers of any width match, and text matches binary.
     """
     if not isinstance(on, str):
@@ -128,14 +130,14 @@ def build(
     seed: int = 0,
     partitions: int | None = None,
 ) -> BloomFilter:
-    """Builds a filter of the values of one column: text, binary or integers. Nulls are left out.
+    """Builds a filter of the values of one column, which are text, binary or integers. Skips nulls.
 
-    Each task makes a filter for `expected_keys` keys. There are at most `partitions` tasks: by default, as many as the
+    Each task makes a filter for `expected_keys` keys. There are at most `partitions` tasks, by default as many as the
     cluster has cores now (`defaultParallelism`), which is too few if executors are added later. The executors unite the
     filters, and the result is shrunk to the smallest size that has `fpr`. Retried tasks change nothing.
 
-    Raises `TypeError` for columns of other types, and `ValueError` if the filter is too large to travel: 2 GiB, or
-    `spark.driver.maxResultSize`.
+    Raises `TypeError` for columns of other types, and `ValueError` if the filter is too large to be sent, because it
+    exceeds 2 GiB or `spark.driver.maxResultSize`.
     """
     filter = BloomFilter(expected_keys, fpr, seed=seed)
     keys = df.select(column)
@@ -155,7 +157,7 @@ def build(
     if java := _java(df.sparkSession):
         built = _built_in_jvm(java, keys, filter)
     else:
-        # As Arrow: `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
+        # As Arrow, because `collect` copies the row so often that 120 MB are too much for a driver of 1 GiB.
         built = _filters(_built_by_workers(keys, filter, isqrt(partitions)).toArrow())
     for other in built:
         filter |= other
@@ -171,7 +173,7 @@ def _built_in_jvm(java: Any, keys: DataFrame, empty: BloomFilter) -> Iterator[Bl
         file = Path(folder) / "filter"
         java.build(keys._jdf, empty.expected_keys, empty.fpr, seed, str(file))
         if file.exists():
-            # Of the kind that `update` would note.
+            # With the kind of keys that `update` would record.
             yield BloomFilter._restore(file.read_bytes(), None, 1 if are_integers else 2)
 
 
@@ -189,16 +191,17 @@ def _built_by_workers(keys: DataFrame, empty: BloomFilter, groups: int) -> DataF
             yield _row(filter)
 
     filters = keys.mapInArrow(insert, _ROW)
-    # In two steps: one task would read all filters, and a deeper tree sends more of them.
+    # In two steps, because in one step a single task would read all filters, and a deeper tree would send more of them.
     if groups > 1:
         filters = filters.repartitionById(groups, spark_partition_id()).mapInArrow(_unite, _ROW)
     return filters.repartition(1).mapInArrow(_unite, _ROW)
 
 
 def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
-    """Sends `filter` to each executor once, for `contains` in this session. Every Python worker there holds a copy of it.
+    """Sends `filter` to each executor once, for `contains` in this session. Each Python worker there holds a copy.
 
-    With the jar, executors hold one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and start no workers.
+    With the jar, an executor holds one copy of a `BloomFilter` or `ModularBloomFilter`, in the JVM, and starts no
+    workers.
     """
     if not isinstance(filter, _Filter):
         wrong, right = type(filter).__name__, _as_filter(filter)
@@ -215,12 +218,12 @@ def broadcast(spark: SparkSession, filter: _Filter) -> Broadcast[_Filter]:
 
 
 def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
-    """A Boolean column: false where the key is definitely absent from the filter, null where it is null.
+    """Returns a Boolean column, false where the key is definitely absent from the filter, and null where it is null.
 
-    The column must have the type that the filter was built from; integers may differ in width. Otherwise the query
-    fails with a `TypeError`, or with the jar, is not accepted. Two mistakes give no error, and nearly all rows are
-    dropped: a collation, without the jar; and text for integers, or the reverse, if the filter was read from bytes or a
-    file.
+    The column must have the type that the filter was built from, but integers may differ in width. Otherwise the query
+    fails with a `TypeError` or, with the jar, is not accepted. Two mistakes raise no error and drop nearly all rows.
+    The first is a column with a collation, without the jar. The second is text for integers, or the reverse, if the
+    filter was read from bytes or a file.
     """
 
     if not isinstance(broadcasted, Broadcast):
@@ -232,7 +235,7 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
         filter, kinds = _IN_JVM[broadcasted]
         return call_function("bloomline_contains", filter, column, lit(kinds))
 
-    # `value` unpickles the filter when a Python worker first asks, and keeps it.
+    # `value` unpickles the filter when a Python worker first reads it, and keeps it.
     def probe(keys: pa.Array) -> pa.Array:
         return broadcasted.value.contains_many(keys)
 
@@ -240,7 +243,7 @@ def contains(column: str | Column, broadcasted: Broadcast[_Filter]) -> Column:
 
 
 def _java(spark: SparkSession) -> Any:
-    """The class `bloomline.spark.Functions`, registered in the session, or None if its JVM has no such class."""
+    """Registers and returns the class `bloomline.spark.Functions`, or None if the session's JVM has no such class."""
     functions = spark.sparkContext._jvm.bloomline.spark.Functions
     if not isinstance(functions, JavaClass):
         return None
@@ -249,7 +252,7 @@ def _java(spark: SparkSession) -> Any:
 
 
 def _as_filter(value: object) -> str:
-    """The expression that makes a filter to broadcast of what someone passed instead."""
+    """The expression that turns a wrong argument into a filter to broadcast."""
     if isinstance(value, (str, PathLike)):
         return f"BloomFilter.open({str(value)!r}, mmap=False)"
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -276,7 +279,7 @@ def _check_types(on: str, big: DataType, small: DataType) -> None:
     types = f"column {on} is {big.simpleString()} in big and {small.simpleString()} in small"
     cast = "{0} = {0}.withColumn({1!r}, {0}[{1!r}].cast({2!r}))".format
     for side, wrong, right in (("big", big, small), ("small", small, big)):
-        # As Spark itself casts in a join of such columns: the join's result stays.
+        # Spark itself casts these types in a join, so the join's result stays the same.
         if (wrong == StringType() and right in _INTEGERS) or (wrong == NullType() and right in _KEY_TYPES):
             to = "bigint" if right in _INTEGERS else right.simpleString()
             raise TypeError(f"{types}, which never match: for the filter and the join, write {cast(side, on, to)}")
@@ -311,7 +314,7 @@ def _unite(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _row(united)
 
 
-# A pickled filter, in two parts: `pickle` would copy the bytes.
+# A pickled filter, in two parts, because `pickle` would copy the bytes.
 _ROW = "filter binary, rest binary"
 
 

@@ -32,9 +32,9 @@ use crate::standalone;
 /// compares the costs.
 ///
 /// Keys and their hashes are the same as in every filter. A module's hash is made from the key's hash, as
-/// [`format`](mod@crate::format) specifies. The model of a block's rate is that of Putze, Sanders and Singler ("Cache-,
-/// hash- and space-efficient Bloom filters", 2007). ElasticBF (Zhang and others, 2018) and SHaMBa (2022) divide filters
-/// into modules to keep only some of them in memory, which a [`ModularView`] supports, too.
+/// [`format`](mod@crate::format) specifies. The rates are computed with the model of Putze, Sanders and Singler
+/// ("Cache-, hash- and space-efficient Bloom filters", 2007). ElasticBF (Zhang and others, 2018) and SHaMBa (2022)
+/// divide filters into modules to keep only some of them in memory, which a [`ModularView`] supports, too.
 ///
 /// # Examples
 ///
@@ -50,18 +50,19 @@ use crate::standalone;
 /// ```
 #[derive(Clone)]
 pub struct ModularBloomFilter {
-    /// All modules, one after another. Not for keys, because each module has a hash of its own.
+    /// The blocks of all modules, in the order of the modules. Do not insert or look up keys in it, because each module
+    /// has its own hash.
     pub(crate) all: BloomFilter,
-    /// Of each module.
+    /// Blocks of each module.
     pub(crate) n_blocks: usize,
 }
 
 impl ModularBloomFilter {
-    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up to
-    /// [`MAX_MODULES`] modules.
+    /// An empty filter with a false-positive rate of at most `fpr` once it holds `expected_keys` distinct keys, of up
+    /// to [`MAX_MODULES`] modules.
     ///
-    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger than
-    /// [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
+    /// The size is one that [can be folded](ModularSizing::foldable), at most 1% or one block of each module larger
+    /// than [`ModularSizing::for_fpr`] returns. For exactly that size, or fewer modules, pass it to
     /// [`with_sizing`](Self::with_sizing).
     ///
     /// # Errors
@@ -151,7 +152,7 @@ impl ModularBloomFilter {
         self.all.keys = None;
         let BloomFilter { blocks, k, kernel, .. } = &mut self.all;
         let (mut modules, mut changed) = (blocks.as_mut_slice(), false);
-        // `chunks_exact_mut` would divide.
+        // Not `chunks_exact_mut`, which would divide.
         while let Some((module, others)) = modules.split_at_mut_checked(self.n_blocks) {
             changed |= kernel.insert(as_module(module), hash, *k);
             (modules, hash) = (others, next(hash));
@@ -164,8 +165,8 @@ impl ModularBloomFilter {
         self.insert_all(hashes, |_| ());
     }
 
-    /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before, and with
-    /// a few more, at most those whose bits in the first module were all set.
+    /// [`insert_batch`](Self::insert_batch) that calls `on_unchanged` with each hash that was inserted before. It may
+    /// also call it with a hash that is new, if its bits in the first module were all set.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], mut on_unchanged: impl FnMut(u64)) {
         let BloomFilter { blocks, k, kernel, keys, .. } = &mut self.all;
         if hashes.len() < SHORT && blocks.len() != self.n_blocks {
@@ -192,8 +193,8 @@ impl ModularBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, the result is `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes
-    /// the key, and reads one cache line of the first module, then of each further one as long as all before it have
-    /// the key. Does not allocate.
+    /// the key, and reads one cache line of the first module, then of each further module as long as all modules before
+    /// it have the key. Does not allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
     #[must_use]
@@ -210,7 +211,7 @@ impl ModularBloomFilter {
     }
 
     /// Looks up many keys by hash, and sets `found[i]` to whether the key of `hashes[i]` is possibly present. Asks the
-    /// first module for all of them, the next module for those that it has, and so on.
+    /// first module for all keys, the second for the keys that the first has, and so on.
     ///
     /// # Panics
     ///
@@ -236,8 +237,8 @@ impl ModularBloomFilter {
         self.modules().prefetch(hash);
     }
 
-    /// Inserts all keys of `other`: a `ModularBloomFilter` or a view. The bits are the same as if each key had been
-    /// inserted here.
+    /// Inserts all keys of `other`, which is a `ModularBloomFilter` or a view. The bits are the same as if each key had
+    /// been inserted here.
     ///
     /// # Errors
     ///
@@ -267,7 +268,7 @@ impl ModularBloomFilter {
         if factor == 0 || !n_blocks.is_multiple_of(factor) {
             return Err(BuildError::FoldFactor { factor, n_blocks });
         }
-        // No group of neighbours is in two modules.
+        // Folding unites groups of neighbouring blocks, none of which spans two modules.
         self.all.fold(factor)?;
         self.n_blocks /= factor;
         Ok(())
@@ -307,8 +308,8 @@ impl ModularBloomFilter {
         self.all.seed()
     }
 
-    /// Number of distinct keys, if it is known exactly: for an empty filter, and for one read from standalone bytes that
-    /// store it. For others, see [`estimated_keys`](Self::estimated_keys).
+    /// Number of distinct keys, if it is known exactly, as for an empty filter and for a filter read from standalone
+    /// bytes that store it. For other filters see [`estimated_keys`](Self::estimated_keys).
     pub fn known_keys(&self) -> Option<u64> {
         self.all.known_keys()
     }
@@ -327,7 +328,7 @@ impl ModularBloomFilter {
         self.as_view().estimated_fpr()
     }
 
-    /// Length of the standalone bytes: the modules, a checksum of 8 bytes for each, and a footer of 64 bytes.
+    /// Length of the standalone bytes, which are the modules, a checksum of 8 bytes for each, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
         self.byte_len() + CHECKSUM_BYTES * self.n_modules() + StandaloneFooter::LEN
     }
@@ -412,11 +413,6 @@ impl<K: Key> Extend<K> for ModularBloomFilter {
 
 impl fmt::Debug for ModularBloomFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModularBloomFilter")
-            .field("n_modules", &self.n_modules())
-            .field("n_blocks", &self.n_blocks)
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .finish_non_exhaustive()
+        self.as_view().debug("ModularBloomFilter", f)
     }
 }

@@ -1,4 +1,4 @@
-//! Lookups in modules that lie one after another, and the hash of each.
+//! Lookups in contiguous modules, and the hash of each module.
 #![forbid(unsafe_code)]
 
 use crate::blocks::{Block, BlockSlice};
@@ -8,26 +8,26 @@ use crate::mask::ProbeCount;
 /// The multiplier of MurmurHash3's last step.
 const MULTIPLIER: u64 = 0xC4CE_B9FE_1A85_EC53;
 
-/// A key's hash in the next module: a bijection, so that keys of different hashes have different hashes in all modules.
-// Tried: one step. It is linear on hashes below 2^32 and on multiples of 2^32. On the latter, module 1 has 1.25 times the
-// model's rate. After two steps no pattern was found that does not have the model's rate.
+/// A key's hash in the next module. A bijection, so that keys whose hashes differ have different hashes in all modules.
+// Tried: one step. It is linear on hashes below 2^32 and on multiples of 2^32, and on the multiples module 1 has 1.25
+// times the model's rate. With two steps, every pattern that we tried has the model's rate.
 #[inline]
 pub(in crate::variants) fn next(hash: u64) -> u64 {
     let step = |hash: u64| (hash ^ (hash >> 32)).wrapping_mul(MULTIPLIER);
     step(step(hash))
 }
 
-/// Hashes of a batch that a module gets at a time, on the stack.
+/// Hashes of a batch that are passed to a module at a time. They are copied to the stack.
 pub(super) const CHUNK: usize = 1024;
 
-/// Batches that are shorter go one by one, because to clear the arrays of a chunk takes as long.
+/// Shorter batches go one by one, because clearing the arrays of a chunk would cost as much.
 pub(super) const SHORT: usize = 64;
 
-/// All blocks of all modules, module after module.
+/// The blocks of all modules, in the order of the modules.
 #[derive(Clone, Copy)]
 pub(super) struct Modules<'a> {
     pub(super) blocks: BlockSlice<'a>,
-    /// Of each module: at least 1, and a divisor of all.
+    /// Blocks of each module. At least 1, and divides the number of all blocks.
     pub(super) n_blocks: usize,
     pub(super) k: ProbeCount,
     pub(super) kernel: Kernel,
@@ -43,7 +43,7 @@ impl<'a> Modules<'a> {
         self.blocks.as_slice().as_flattened()
     }
 
-    /// The first `n_modules` modules, of 1 to all.
+    /// The first `n_modules` modules, at least 1 and no more than there are.
     pub(super) fn truncated(self, n_modules: usize) -> Self {
         let blocks = BlockSlice::new(&self.blocks.as_slice()[..n_modules * self.n_blocks]);
         Self { blocks: blocks.expect("at least one module"), ..self }
@@ -61,7 +61,7 @@ impl<'a> Modules<'a> {
     }
 
     /// Returns whether all modules have the key, whose hash in the first is given.
-    // Two modules inlined: with a call for the second, present keys take 1.4 times as long.
+    // Two modules are inlined, because with a call for the second, lookups of present keys are 1.4 times slower.
     #[inline(always)]
     pub(super) fn contain(self, hash: u64) -> bool {
         let Self { k, kernel, .. } = self;
@@ -80,7 +80,7 @@ impl<'a> Modules<'a> {
         kernel::prefetch::<true>(self.split().0.block_of(hash));
     }
 
-    /// Asks the first module for all hashes, the next module for those that it has, and so on.
+    /// Asks the first module for all hashes, the second for the hashes that the first has, and so on.
     pub(super) fn contains_batch(self, hashes: &[u64], found: &mut [bool]) {
         assert_eq!(hashes.len(), found.len(), "one answer per hash");
         let Self { k, kernel, .. } = self;
@@ -91,19 +91,20 @@ impl<'a> Modules<'a> {
             }
             return;
         }
-        // The hashes that all modules so far have, and their places in the chunk.
+        // The hashes that all modules so far have, their places in the chunk, and a module's answers.
         let (mut left, mut places, mut answers) = ([0; CHUNK], [0_u16; CHUNK], [false; CHUNK]);
         for (hashes, found) in hashes.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
             kernel.contains_batch(first, hashes, k, found);
             let mut n_left = 0;
             for (place, (&hash, &found)) in hashes.iter().zip(&*found).enumerate() {
-                // Without a branch, which would be mispredicted wherever present keys are mixed with absent ones.
+                // Without a branch, which would be mispredicted where present and absent keys are mixed.
                 (left[n_left], places[n_left]) = (hash, place as u16);
                 n_left += usize::from(found);
             }
             for module in others {
                 left[..n_left].iter_mut().for_each(|hash| *hash = next(*hash));
-                // A longer batch prefetches by itself, and all of its lines at once would not fit the first cache.
+                // The kernel prefetches in longer batches itself, and all of their lines at once would not fit in the
+                // L1 cache.
                 if self.n_blocks >= kernel::LARGE_BLOCKS && n_left < 256 {
                     left[..n_left].iter().for_each(|&hash| kernel::prefetch::<true>(module.block_of(hash)));
                 }
@@ -120,7 +121,7 @@ impl<'a> Modules<'a> {
     }
 }
 
-/// The modules that are left. Neither divides, as `chunks_exact` would, nor wraps around.
+/// Iterates over the remaining modules. Does not divide, as `chunks_exact` would.
 #[derive(Clone, Copy)]
 struct Others<'a> {
     blocks: &'a [Block],

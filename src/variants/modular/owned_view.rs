@@ -8,8 +8,8 @@ use super::view::{CHECKSUM_BYTES, ModularView};
 use crate::blocks::{BLOCK_BYTES, BlockSlice};
 use crate::error::DecodeError;
 
-/// A [`ModularView`] that keeps its bytes, as an [`OwnedView`](crate::OwnedView) keeps those of a blocked filter: in
-/// memory of their own, or as a part of shared bytes. Its page lists the types that `B` can be.
+/// A [`ModularView`] that owns its bytes or shares them, as an [`OwnedView`](crate::OwnedView) does for a blocked
+/// filter. That page lists the types that `B` can be.
 ///
 /// `as_ref` must return the same bytes each time. If it does not, lookups return wrong answers, but nothing panics and
 /// nothing else is read. If it returns fewer bytes than the filter has, every key is possibly present.
@@ -29,11 +29,11 @@ use crate::error::DecodeError;
 #[derive(Clone, Copy)]
 pub struct OwnedModularView<B> {
     bytes: B,
-    /// The blocks of all modules are these first bytes.
+    /// Bytes of the blocks of all modules, at the start.
     blocks_len: usize,
-    /// The checksums follow.
+    /// Number of checksums, which follow the blocks.
     n_checksums: usize,
-    /// The view, but with one block that contains every key, which answers if `bytes` no longer has as many bytes.
+    /// The view, but with one block that contains every key. It answers if `bytes` has become shorter.
     all_set: ModularView<'static>,
     n_blocks: usize,
 }

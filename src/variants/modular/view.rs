@@ -31,7 +31,7 @@ pub(super) const CHECKSUM_BYTES: usize = size_of::<u64>();
 /// # Fewer modules
 ///
 /// The first modules of a filter are a filter of the same keys, with a higher false-positive rate. So a cache that is
-/// short of memory can drop the last module of a table that is rarely asked, and load it again: see
+/// short of memory can drop the last module of a table that is rarely asked, and load it again later. See
 /// [`truncated`](Self::truncated).
 ///
 /// # Examples
@@ -52,7 +52,7 @@ pub struct ModularView<'a> {
     pub(super) modules: Modules<'a>,
     pub(super) seed: Seed,
     pub(super) keys: Option<u64>,
-    /// Of each module, and of those that were left out; none if the view is of a filter in memory.
+    /// A checksum for each module, including modules that were left out. None if the view is of a filter in memory.
     pub(super) checksums: &'a [[u8; CHECKSUM_BYTES]],
 }
 
@@ -71,10 +71,10 @@ impl<'a> ModularView<'a> {
         view.verify().map(|()| view)
     }
 
-    /// Opens standalone bytes without reading the modules: only their checksums and the footer, at the end, are checked.
-    /// For mapped files that are too large to read, or of which only the first modules will be asked.
+    /// Opens standalone bytes without reading the modules, for mapped files that are too large to read, or of which
+    /// only the first modules will be asked. Checks only the footer, and the modules' checksums against it.
     ///
-    /// **Damaged bits lose keys**: lookups then return `false` for keys that were inserted, with no other sign. Call
+    /// **Damaged bits lose keys.** Lookups then return `false` for keys that were inserted, with no other sign. Call
     /// [`verify`](Self::verify) when there is time, or rely on a checksum of your own.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl<'a> ModularView<'a> {
         let n_modules = reserved as usize;
         let wrong_size =
             DecodeError::Size { stored: footer.size, unit: "blocks per module", found_bytes: body.len() };
-        // The sizes are those of the bytes that are there. A forged one is only compared.
+        // Sizes are computed from the bytes that are there. The stored size, which may be forged, is only compared.
         let end = body.len().checked_sub(CHECKSUM_BYTES * n_modules).ok_or(wrong_size)?;
         let (blocks, rest) = body[..end].as_chunks::<BLOCK_BYTES>();
         let n_blocks = blocks.len() / n_modules;
@@ -103,7 +103,7 @@ impl<'a> ModularView<'a> {
     }
 
     /// Opens compact bytes of two modules or more, as a [`FilterPolicy`](crate::sstable::FilterPolicy) writes them at
-    /// low false-positive rates. [`BloomView::from_compact`] opens those of one module.
+    /// low false-positive rates. [`BloomView::from_compact`] opens filters of one module.
     ///
     /// # Errors
     ///
@@ -140,13 +140,13 @@ impl<'a> ModularView<'a> {
         modules.map(|(module, number)| xxh64(module.as_slice().as_flattened(), number))
     }
 
-    /// The view of the first `n_modules` modules: of every key, at a higher false-positive rate.
+    /// Returns the view of the first `n_modules` modules. It has every key, at a higher false-positive rate.
     ///
-    /// Nothing else is read any more, so the bytes of the other modules can be dropped from memory, and loaded again
-    /// later. **Insert nothing in between**: a key that was inserted into a copy of the first modules is in no other
-    /// module, and a lookup that asks those again loses it.
+    /// The view reads nothing else, so the bytes of the remaining modules can be dropped from memory, and loaded again
+    /// later. **Insert nothing in between.** A key inserted into a copy of the first modules is missing in the
+    /// remaining modules, so a lookup that asks all of them again loses it.
     ///
-    /// To store the first modules as a filter of their own, write `to_filter()?.to_standalone()`.
+    /// To store the first modules as a separate filter, write `to_filter()?.to_standalone()`.
     ///
     /// # Errors
     ///
@@ -251,7 +251,7 @@ impl<'a> ModularView<'a> {
         self.modules.k.get()
     }
 
-    /// Bytes of the modules: the filter's bytes without checksums and footer.
+    /// Bytes of the modules, without checksums and footer.
     #[inline]
     pub fn byte_len(&self) -> usize {
         self.modules.bytes().len()
@@ -290,7 +290,16 @@ impl<'a> ModularView<'a> {
         self.modules.iter().map(rate).product()
     }
 
-    /// All modules as one filter: good for what reads or changes bits, not for keys.
+    pub(super) fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name)
+            .field("n_modules", &self.n_modules())
+            .field("n_blocks", &self.n_blocks())
+            .field("k", &self.k())
+            .field("seed", &self.seed())
+            .finish_non_exhaustive()
+    }
+
+    /// All modules as one filter, to read or combine bits. Do not look up keys in it.
     pub(super) fn all(&self) -> BloomView<'a> {
         let Modules { blocks, k, kernel, .. } = self.modules;
         let (lanes, seed, keys) = (Lanes::Blocks(blocks), self.seed, self.keys);
@@ -315,11 +324,6 @@ impl<'a> From<&ModularView<'a>> for ModularView<'a> {
 
 impl fmt::Debug for ModularView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModularView")
-            .field("n_modules", &self.n_modules())
-            .field("n_blocks", &self.n_blocks())
-            .field("k", &self.k())
-            .field("seed", &self.seed())
-            .finish_non_exhaustive()
+        self.debug("ModularView", f)
     }
 }

@@ -19,13 +19,13 @@ use crate::sizing;
 use crate::standalone;
 use crate::view::BloomView;
 
-/// Keys and capacity of a filter.
+/// Bytes of the keys and capacity of a filter.
 const LOAD_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
 
 impl ScalableBloomFilter {
-    /// Length of the standalone bytes, which are the filters', 16 bytes for the keys and capacity of each, their
-    /// checksum, and a footer of 64 bytes.
+    /// Length of the standalone bytes, which are the bytes of each filter, 16 bytes for the keys and capacity of each,
+    /// a checksum of these, and a footer of 64 bytes.
     pub fn standalone_len(&self) -> usize {
         let modules = self.filters.iter().chain(&self.seconds).map(BloomFilter::standalone_len);
         modules.sum::<usize>() + LOAD_BYTES * self.filters.len() + CHECKSUM_BYTES + StandaloneFooter::LEN
@@ -93,7 +93,7 @@ impl ScalableBloomFilter {
         let loads = || loads.as_chunks().0.iter().map(load_of);
         // Everything is checked before memory is allocated for the first filter.
         let last = newest_first(filters).next().unwrap_or(Err(wrong_number))?;
-        // One hash and one mask serve all filters, so a filter with another k or seed would lose keys.
+        // One hash and one mask serve all filters, so a filter with a different k or seed would lose keys.
         let (k, seed, has_seconds) = (last.k, last.seed, further == 1);
         let series = series.with_shape(k, has_seconds);
         let mut most_blocks = 0;
@@ -105,7 +105,7 @@ impl ScalableBloomFilter {
             filter.verify()?;
             most_blocks = most_blocks.max(filter.n_blocks());
         }
-        // Of those, the second modules are the last.
+        // The second modules of all filters come last.
         let (n_seconds, found) = (if has_seconds { loads().len() } else { 0 }, newest_first(filters).count());
         check(found == loads().len() + n_seconds, "number of filters", n_filters)?;
         let firsts = || newest_first(filters).skip(n_seconds);
@@ -150,7 +150,8 @@ impl ScalableBloomFilter {
     }
 }
 
-/// The filters, the keys and capacities of so many filters, and their checksum. `None` if there are fewer bytes.
+/// Splits the body into the filters, their keys and capacities, and the checksum of these. `None` if there are fewer
+/// bytes.
 fn split_loads(body: &[u8], n_filters: u64) -> Option<(&[u8], &[u8], u64)> {
     let (body, checksum) = body.split_last_chunk()?;
     let len = usize::try_from(n_filters).ok()?.checked_mul(LOAD_BYTES)?;

@@ -67,19 +67,19 @@ use crate::variants::modular::next;
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ScalableBloomFilter {
-    /// At least one, of which the last gets new keys. All have the same k, kernel and seed.
+    /// At least one. The last gets new keys. All have the same k, kernel and seed.
     pub(super) filters: Vec<BloomFilter>,
     /// The second module of each filter, or none.
     pub(super) seconds: Vec<BloomFilter>,
     /// Loads of all filters but the last.
     pub(super) older: Vec<Load>,
-    /// Load of the last filter, where an insert finds it without another cache line.
+    /// Load of the last filter. Stored here, so that an insert finds it without a second cache line.
     pub(super) newest: Load,
     pub(super) series: Series,
     /// Index in the series of the filter that is added next, at least 1.
     pub(super) next: usize,
-    /// The rate that all filters together keep, those to come included. It is `series.fpr` if no filter is of another
-    /// series.
+    /// The rate that all filters together keep, including filters that will be added. It is `series.fpr` until a union
+    /// adds filters of a different series.
     pub(super) fpr: f64,
     pub(super) seed: Seed,
 }
@@ -128,10 +128,10 @@ fn both_contain(filters: &[BloomFilter], seconds: &[BloomFilter], hash: u64) -> 
 /// Filters that [`BloomFilter::which_contain_hash`] can tell apart.
 const MOST_FOUND: usize = u64::BITS as usize;
 
-/// Returns whether any of the second modules has the hash, of those whose first ones were `found` to have it.
+/// Returns whether any second module has the hash, of the filters whose first module was `found` to have it.
 #[inline(always)]
 fn any_second_contains(seconds: &[BloomFilter], mut found: u64, hash: u64) -> bool {
-    // Mostly one. A loop over all filters that ends at a hit would end where no branch predictor foresees it.
+    // Mostly one bit is set. A loop over all filters, which ends at a hit, would end at an unpredictable filter.
     while found != 0 {
         let second = seconds.iter().nth_back(found.trailing_zeros() as usize);
         if second.is_some_and(|second| second.contains_hash(next(hash))) {
@@ -145,7 +145,7 @@ fn any_second_contains(seconds: &[BloomFilter], mut found: u64, hash: u64) -> bo
 /// Keys of a batch whose answers are held at a time, on the stack.
 const CHUNK: usize = 256;
 
-/// Keys by which lookups in first modules are ahead of the inserts of a batch. 32 is as fast.
+/// How many keys the lookups in first modules are ahead of the inserts of a batch. 32 is as fast.
 const LAG: usize = 16;
 
 impl ScalableBloomFilter {
@@ -171,7 +171,7 @@ impl ScalableBloomFilter {
 
     /// Continues from a filter of fixed size that holds `keys` distinct keys. New keys go into a second filter, which
     /// has room for twice as many and is allocated here, and so on. All filters together keep a false-positive rate of
-    /// at most `fpr`. k and seed are taken from `filter`.
+    /// at most `fpr`. They have the k and the seed of `filter`.
     ///
     /// The newer filters share what `filter` leaves of `fpr`, so they need fewer bits if `fpr` is well above the
     /// filter's rate, such as twice as high. Reads `filter` once.
@@ -368,8 +368,8 @@ impl ScalableBloomFilter {
     /// [`CHUNK`]. Then passes to `each` whether each was new. Returns how many they are, or 0 if they are few, which is
     /// faster one by one.
     ///
-    /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So a key of
-    /// the keys in between may be missed, and is found by its insert.
+    /// Looks up first modules some keys ahead of the inserts, because they decide which second one is read. So it
+    /// misses a repeat of one of the keys in between, which the insert then finds.
     fn add_chunk(&mut self, hashes: &[u64], each: impl FnMut(bool)) -> usize {
         let room = self.newest.capacity.saturating_sub(self.newest.keys);
         let most = if self.filters.len() > MOST_FOUND { 0 } else { CHUNK };
@@ -377,14 +377,14 @@ impl ScalableBloomFilter {
         if n < 4 * LAG {
             return 0;
         }
-        // What the first modules answer, then 1 for a new key and 0 for the others.
+        // For each key, first the answers of the first modules, later 1 if the key is new, else 0.
         let mut is_new = [0; CHUNK];
         let mut ahead = kernel::with_later(hashes).zip(0..n);
         for at in 0..n + LAG {
             if let Some(((hash, later), at)) = ahead.next() {
                 later.into_iter().for_each(|later| self.prefetch_large(later));
                 is_new[at] = BloomFilter::which_contain_hash(&self.filters, hash);
-                // Of the last filter that has the key, or of the newest, which gets it.
+                // The second module of the last filter that has the key, or else of the newest filter, which gets it.
                 let second = self.seconds.iter().nth_back(is_new[at].trailing_zeros() as usize % MOST_FOUND);
                 second.into_iter().for_each(|second| second.prefetch(next(hash)));
             }
@@ -469,9 +469,10 @@ impl ScalableBloomFilter {
     /// assert_eq!((monday.filters().len(), monday.fpr()), (1, 0.01));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    // Why `fpr` is kept: it is at least the rates of all filters, each with all keys that it has room for, and of those
-    // to come. A filter that is united has the rate that its capacity allowed before. The filters that are added have
-    // at most what `other` keeps without its filters to come. An index that is skipped has no filter, and so no rate.
+    // The filter keeps `fpr` because `fpr` is at least the sum of the rates of all filters, each with all keys that it
+    // has room for, and of the filters that will be added. A union into an existing filter does not change its
+    // capacity, and so not its rate at capacity. The filters that are added have at most the rate of `other` less the
+    // rates of its filters to come. A skipped index has no filter, and so no rate.
     #[doc(alias = "merge")]
     pub fn union_with(&mut self, other: &Self) -> Result<(), MismatchError> {
         let (ours, theirs) = (self.series.k.get(), other.series.k.get());
@@ -519,7 +520,7 @@ impl ScalableBloomFilter {
     /// Returns whether `key` is possibly present. `false` means definitely absent.
     ///
     /// For a key never inserted, returns `true` with probability [`estimated_fpr`](Self::estimated_fpr). Hashes the key
-    /// and reads one cache line of each filter, and that of a second module where the first has the key. Does not
+    /// and reads one cache line of each filter, and one of a second module where the first has the key. Does not
     /// allocate.
     #[doc(alias("might_contain", "may_contain"))]
     #[inline]
@@ -636,8 +637,8 @@ impl ScalableBloomFilter {
         &self.filters
     }
 
-    /// Number of [modules](crate::variants::ModularBloomFilter) of each filter: 2 at a false-positive rate of 0.1% or below, else
-    /// 1.
+    /// Number of [modules](crate::variants::ModularBloomFilter) of each filter, 2 at a false-positive rate of 0.1% or
+    /// below, else 1.
     pub fn n_modules(&self) -> usize {
         1 + usize::from(self.series.has_seconds)
     }

@@ -15,7 +15,7 @@ pub(super) struct Series {
     pub(super) fpr: f64,
     pub(super) growth: u8,
     pub(super) tightening: f64,
-    /// Of each module. The same for all filters, so that a lookup computes one mask.
+    /// Probes in each module. The same for all filters, so that a lookup computes one mask.
     pub(super) k: ProbeCount,
     /// Whether each filter has a second module.
     pub(super) has_seconds: bool,
@@ -23,9 +23,9 @@ pub(super) struct Series {
     lowest: f64,
 }
 
-/// With these, the filters need the least memory, averaged over 10 to 10,000 times the initial capacity, of growths of
-/// 2 to 4, tightenings of 0.5 to 0.9, and rates that fall with the square of the index. A growth of 1.5 needs less, but
-/// ten filters instead of seven at 100 times the initial capacity.
+/// With this growth and tightening, the filters need the least memory, averaged over 10 to 10,000 times the initial
+/// capacity, of growths of 2 to 4, tightenings of 0.5 to 0.9, and rates that fall with the square of the index. A
+/// growth of 1.5 needs less, but ten filters instead of seven at 100 times the initial capacity.
 pub(super) const GROWTH: u8 = 2;
 pub(super) const TIGHTENING: f64 = 0.85;
 /// More filters than a process can have, because the last would hold 2^63 keys.
@@ -69,12 +69,12 @@ impl Series {
     /// False-positive rate of the filter with this index. The rates of 64 filters add up to at most `fpr`, as a
     /// geometric series, plus the lowest rate that k reaches for each filter.
     pub(super) fn fpr(&self, index: usize) -> f64 {
-        // Below 0 where another writer chose a k that cannot reach the rate.
+        // The difference is below 0 if bytes from a different writer have a k that cannot reach the rate.
         let shared = (self.fpr - MOST_FILTERS * self.lowest).max(0.0) * (1.0 - self.tightening);
         self.lowest + (0..index).fold(shared, |share, _| share * self.tightening)
     }
 
-    /// Of each module of the filter with this index.
+    /// Blocks of each module of the filter with this index.
     pub(super) fn n_blocks(&self, index: usize) -> Result<usize, BuildError> {
         let keys = usize::try_from(self.capacity(index)).unwrap_or(usize::MAX);
         let of_filter = self.fpr(index);
@@ -83,7 +83,7 @@ impl Series {
         Sizing::for_bits_per_key(keys, bits_per_key).map(Sizing::n_blocks)
     }
 
-    /// What the filters from this index on, up to 64, add to the false-positive rate.
+    /// The sum of the rates of the filters from this index on, up to 64 filters.
     pub(super) fn rate_from(&self, index: usize) -> f64 {
         (index..MOST_FILTERS as usize).map(|index| self.fpr(index)).sum()
     }

@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The generated files: their names in `docs` and their texts.
+/// The names of the generated files in `docs`, and their texts.
 fn written(pages: &[Page]) -> Vec<(String, String)> {
     let mut files = vec![("performance.md".to_owned(), page::summary(pages))];
     files.extend(pages.first().map(plots::all).into_iter().flatten());
@@ -55,7 +55,7 @@ fn load(path: &Path) -> Result<Results> {
         .with_context(|| format!("{} was not saved by this version of the benchmark", path.display()))
 }
 
-/// With a line for each row of a table, so that differences can be read.
+/// Writes a line for each row of a table, so that differences can be read.
 fn json(page: &Page) -> Result<String> {
     let text = serde_json::to_string(page)?;
     Ok(text.replace("]],[\"", "]],\n[\"").replace("},{\"", "},\n{\"").replace(":[", ":[\n") + "\n")

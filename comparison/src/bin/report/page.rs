@@ -24,7 +24,7 @@ const CONTENDERS: [&str; 11] = [
     XORF,
 ];
 
-/// The columns of a machine's table: the heading, and the table and column that have its figures.
+/// The columns of a machine's table. Each has a heading, and the table and the column that have its figures.
 const COLUMNS: [(&str, &str, &str); 10] = [
     ("16 KiB", ABSENT, "16 KiB"),
     ("256 KiB", ABSENT, "256 KiB"),
@@ -66,7 +66,7 @@ pub struct Page {
     pub plotted: Vec<Table>,
 }
 
-/// A figure that should be at most a certain value, if there is one.
+/// A figure, and the value that it should not exceed, if there is one.
 #[derive(Serialize, Deserialize)]
 pub struct Target {
     pub name: String,

@@ -60,7 +60,7 @@ pub fn all(page: &Page) -> Vec<(String, String)> {
     plots.map(|(file, text)| (file.to_owned(), text)).collect()
 }
 
-/// What a false-positive rate costs in each kind of filter, by the model: needs no measurements.
+/// What a false-positive rate costs in each kind of filter. Computed by the model, without measurements.
 pub fn bits_by_rate() -> (String, String) {
     type Bits = fn(usize, f64) -> Option<u64>;
     fn modular(keys: usize, fpr: f64, most: usize) -> Option<u64> {
