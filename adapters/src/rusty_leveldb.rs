@@ -6,6 +6,10 @@ use bloomline::sstable::FilterPolicy;
 
 use crate::Bloomline;
 
+/// # Damage
+///
+/// `rusty-leveldb` reads filter blocks without comparing their checksums, so damage on disk can hide keys, as with its own
+/// filters. Its cache has undefined behaviour, which the README describes.
 impl rusty_leveldb::FilterPolicy for Bloomline {
     fn name(&self) -> &'static str {
         FilterPolicy::NAME

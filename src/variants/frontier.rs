@@ -27,7 +27,7 @@ use crate::standalone;
 ///
 /// The price is false positives. `insert` may mistake a new item for one already seen and drop it, so that the item is
 /// *never visited*. The probability grows from 0 to the requested `fpr` as the frontier fills to its capacity. Over all
-/// items up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2% or less, such as 0.17% of the items at
+/// items up to capacity, less than a fifth of `fpr` is lost where `fpr` is 2% or less, such as 0.18% of the items at
 /// 1%, and 0.015% at 0.1%. No item comes out twice. Attackers who choose the items can choose some that make the
 /// frontier drop others, because the hash resists accidents, not attackers.
 ///
