@@ -217,7 +217,7 @@ fn arguments_that_make_no_sense() {
     let place = place();
     for (arguments, text) in [
         ("build -o g --keys -5 keys", "such as 1000000, 1e6 or 1M"),
-        ("build -o g --fpr -1 keys", "between 0 and 1"),
+        ("build -o g --fpr -1 keys", "between 0 and 1, both excluded, not -1\n"),
         ("dedup --fpr 1e-7 keys", "raise --fpr to "),
         ("fold -o g --fpr 1e-6 f", "(build a larger filter)"),
         ("plan --keys 1e18 --bits-per-key 20", "more than 2^64 bits"),
@@ -225,17 +225,17 @@ fn arguments_that_make_no_sense() {
         ("plan --bytes -1 --keys 1", "such as 4096"),
         ("build keys", "--output <FILE>"),
         ("build -o g --fpr 2 keys", "between 0 and 1"),
-        ("build -o g --fpr 1e-9 --modules 1 keys", "out of reach"),
-        ("build -o g --fpr 1e-13 keys", "out of reach: request at least 5.432e-13"),
-        ("build -o g --modules 5 keys", "the number of modules must be 1 to 4, not 5"),
-        ("plan --keys 9 --modules 0 --fpr 1%", "must be 1 to 4, not 0"),
+        ("build -o g --fpr 1e-9 --modules 1 keys", "request at least 1.263e-8, or use an exact structure\n"),
+        ("build -o g --fpr 1e-13 keys", "request at least 5.432e-13, or use an exact structure\n"),
+        ("build -o g --modules 5 keys", "the number of modules must be 1 to 4, not 5\n"),
+        ("plan --keys 9 --modules 0 --fpr 1%", "must be 1 to 4, not 0\n"),
         ("plan --keys 9 --fpr 1e-9", "reaches 1.263e-8 at the lowest (give at least that)"),
-        ("build -o g --bits-per-key 100 keys", "at most 64"),
+        ("build -o g --bits-per-key 100 keys", "at most 64, not 100\n"),
         ("build -o g --keys many keys", "such as 1000000, 1e6 or 1M"),
         ("build -o g --keys 1e18 keys", "bytes (free some memory, or use a smaller filter)"),
         ("build -o g --keyes 1e18 keys", "'--keyes'"),
         ("build -o g --length 0 keys", "--length"),
-        ("dedup --fpr 0 keys", "between 0 and 1"),
+        ("dedup --fpr 0 keys", "between 0 and 1, both excluded, not 0\n"),
     ] {
         place.refuses(arguments, &[text]);
     }
