@@ -13,7 +13,7 @@ use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
 use crate::fixed::{Fixed, FixedView};
-use crate::input::is_stdin;
+use crate::input::{is_stdin, name_of};
 use crate::output::io_error;
 use crate::state::{Filter, State};
 
@@ -76,15 +76,10 @@ impl Content<'_> {
 impl FilterFile {
     /// Opens a file, or standard input if it is called -.
     pub fn open(path: &Path) -> Result<Self> {
-        let (name, bytes) = if is_stdin(path) {
-            ("standard input".into(), all_bytes(io::stdin()))
-        } else {
-            (path.display().to_string(), bytes_of(path))
-        };
-        match bytes {
-            Ok(bytes) => Ok(Self { name, bytes }),
-            Err(error) => Err(io_error(name, &error)),
-        }
+        let name = name_of(path);
+        let bytes = if is_stdin(path) { all_bytes(io::stdin()) } else { bytes_of(path) };
+        let bytes = bytes.map_err(|error| io_error(&name, &error))?;
+        Ok(Self { name, bytes })
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -9,8 +9,7 @@ use anyhow::{Result, bail, ensure};
 use bloomline::StandaloneKind;
 use clap::Args;
 
-use crate::input::is_same_file;
-use crate::output::{FileLock, NewFile, followed, io_error, is_stream};
+use crate::output::{FileLock, NewFile, followed, io_error, is_same_file, is_stream};
 use crate::state::State;
 
 #[derive(Args)]

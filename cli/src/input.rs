@@ -4,15 +4,13 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::num::NonZeroUsize;
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
 use crate::numbers::count_from_1;
-use crate::output::{io_error, is_read_from};
+use crate::output::{io_error, is_read_from, is_same_file};
 
 // Given last: the heading is that of all options after it.
 #[derive(Args)]
@@ -139,11 +137,12 @@ impl InputArguments {
 
 /// The names in a list, each ended by NUL.
 fn names(list: &Path) -> Result<Vec<PathBuf>> {
+    let name = name_of(list);
     let mut text = Vec::new();
-    let (name, read) = if is_stdin(list) {
-        ("standard input".into(), io::stdin().read_to_end(&mut text))
+    let read = if is_stdin(list) {
+        io::stdin().read_to_end(&mut text)
     } else {
-        (list.display().to_string(), File::open(list).and_then(|mut file| file.read_to_end(&mut text)))
+        File::open(list).and_then(|mut file| file.read_to_end(&mut text))
     };
     read.map_err(|error| io_error(&name, &error))?;
     ensure!(
@@ -179,10 +178,7 @@ fn path_of(name: &[u8]) -> Option<PathBuf> {
 impl Input {
     /// The name of the file with this index, for messages.
     pub fn name(&self, file: usize) -> String {
-        match self.files.get(file) {
-            Some(file) if !is_stdin(file) => file.display().to_string(),
-            _ => "standard input".into(),
-        }
+        self.files.get(file).map_or("standard input".into(), |file| name_of(file))
     }
 
     /// Whether the lines can be read twice.
@@ -221,22 +217,11 @@ pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u
     files.into_iter().map(size).sum()
 }
 
-/// Whether both paths lead to one regular file, which may have several hard links.
-#[cfg(unix)]
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    let place = |path| {
-        let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    place(one).is_some_and(|one| place(other) == Some(one))
-}
-
-#[cfg(not(unix))]
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    fs::canonicalize(one)
-        .is_ok_and(|one| one.is_file() && fs::canonicalize(other).is_ok_and(|other| other == one))
-}
-
 pub fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
+}
+
+/// The name of an input, for messages.
+pub fn name_of(file: &Path) -> String {
+    if is_stdin(file) { "standard input".into() } else { file.display().to_string() }
 }

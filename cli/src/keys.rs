@@ -4,10 +4,6 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
 use std::iter;
-#[cfg(unix)]
-use std::os::fd::{AsFd, BorrowedFd};
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
@@ -19,7 +15,7 @@ use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
 use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
-use crate::output::{io_error, note};
+use crate::output::{io_error, is_output, note, stdin};
 use crate::progress::Progress;
 use crate::signals::lock;
 
@@ -50,14 +46,16 @@ impl<'a> Chunk<'a> {
             return Ok(());
         }
         for (i, line) in self.lines().enumerate() {
-            let key = match column {
-                None => line,
-                Some(column) => {
-                    field(line, column.get(), delimiter).ok_or_else(|| self.has_no_column(i, line))?
-                }
-            };
+            let key = column.map_or(Some(line), |column| field(line, column.get(), delimiter));
+            let key = key.ok_or_else(|| {
+                let what = format!("has no column {}", column.map_or(0, usize::from));
+                self.wrong(i, &what, line, "change --column or --delimiter")
+            })?;
             hashes.push(if integers {
-                hash_key(integer(key).ok_or_else(|| self.not_an_integer(i, key))?, seed)
+                let number = integer(key).ok_or_else(|| {
+                    self.wrong(i, "is not an integer of up to 64 bits", key, "omit --integers")
+                })?;
+                hash_key(number, seed)
             } else {
                 hash_key(key, seed)
             });
@@ -77,27 +75,11 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
-        anyhow!(
-            "{} is not an integer of up to 64 bits: {} (remove it, or omit --integers)",
-            self.line(i),
-            quoted(key)
-        )
-    }
-
-    fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
-        let column = self.input.rule.column.map_or(0, usize::from);
-        anyhow!(
-            "{} has no column {column}: {} (remove it, or change --column or --delimiter)",
-            self.line(i),
-            quoted(line)
-        )
-    }
-
-    /// The file and number of the `i`-th line.
-    fn line(&self, i: usize) -> String {
+    /// The error for the `i`-th line.
+    fn wrong(&self, i: usize, what: &str, text: &[u8], remedy: &str) -> Error {
         let (file, n_before) = self.position;
-        format!("{}: line {}", self.input.name(file), n_before + i as u64 + 1)
+        let (name, number) = (self.input.name(file), n_before + i as u64 + 1);
+        anyhow!("{name}: line {number} {what}: {} (remove it, or {remedy})", quoted(text))
     }
 
     /// Appends the lines whose flag `is` this, with their ends. Lines without a flag are left out.
@@ -380,7 +362,7 @@ impl<'a> Reader<'a> {
         let failed = |error: io::Error| io_error(&name, &error);
         const ALSO_OUTPUT: &str = "is also the output, which would be read as input (write to another file)";
         let source: Box<dyn Read + Send> = if is_stdin(file) {
-            ensure!(!is_output(&io::stdin()), "{name}: {ALSO_OUTPUT}");
+            ensure!(!stdin().is_ok_and(|stdin| is_output(&stdin)), "{name}: {ALSO_OUTPUT}");
             Box::new(io::stdin())
         } else {
             let mut opened = File::open(file).map_err(failed)?;
@@ -425,19 +407,4 @@ fn progress(input: &Input, doing: &'static str) -> Progress {
         return Progress::hidden();
     }
     Progress::new(doing, total_bytes(&input.files))
-}
-
-/// Whether `input` is the file that standard output goes to.
-#[cfg(unix)]
-fn is_output(input: &impl AsFd) -> bool {
-    let place = |fd: BorrowedFd| {
-        let metadata = File::from(fd.try_clone_to_owned().ok()?).metadata().ok()?;
-        metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
-    };
-    place(input.as_fd()).is_some_and(|input| place(io::stdout().as_fd()) == Some(input))
-}
-
-#[cfg(not(unix))]
-fn is_output<T>(_: &T) -> bool {
-    false
 }

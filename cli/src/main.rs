@@ -42,7 +42,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use filters::{build, check, estimate, fold, info, merge, plan};
-use output::{PipeClosed, Printer};
+use output::{Printer, is_pipe_closed};
 use states::{dedup, grow};
 
 /// Drop repeated lines; build and query Bloom filters of lines
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
         // The status of a process that SIGPIPE ends; shells report nothing then.
-        Err(error) if error.is::<PipeClosed>() => ExitCode::from(128 + 13),
+        Err(error) if is_pipe_closed(&error) => ExitCode::from(128 + 13),
         Err(error) => {
             output::note(format_args!("{error:#}{}", remedy(&error)));
             ExitCode::from(2)
@@ -126,10 +126,11 @@ fn remedy(error: &Error) -> &'static str {
 
 fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.command {
+        // These two have a status of their own.
+        Command::Check(arguments) => return check::run(&arguments),
+        Command::Dedup(arguments) => return dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Build(arguments) => build::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Grow(arguments) => grow::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Estimate(arguments) => estimate::run(&arguments),
@@ -137,5 +138,6 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Fold(arguments) => fold::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, ensure};
 use bloomline_replace::{Target, end_of_links};
+use serde_json::Value;
 use tempfile::TempPath;
 
 use crate::progress::suspended;
@@ -59,17 +60,7 @@ pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     anyhow!("{name}: {what} ({remedy})")
 }
 
-/// The reader of standard output has exited, as `head` does: not an error to report.
-#[derive(Debug)]
-pub struct PipeClosed;
 
-impl fmt::Display for PipeClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output: the pipe was closed")
-    }
-}
-
-impl std::error::Error for PipeClosed {}
 
 /// Standard output, with errors instead of panics.
 pub struct Printer {
@@ -93,7 +84,12 @@ impl Printer {
             self.out.write_all(bytes.as_ref()).and_then(|()| self.out.flush())
         };
         let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
-        written.map_err(|error| write_error("standard output", &error))
+                written.map_err(|error| write_error("standard output", error))
+    }
+
+    /// Prints a JSON object.
+    pub fn print_json(&mut self, object: &Value) -> Result<()> {
+        self.print(format!("{object:#}\n"))
     }
 
     /// Waits until what was printed to a file is on disk. Some file systems report only then that they are full.
@@ -109,11 +105,13 @@ fn if_supported<T: Default>(error: io::Error) -> io::Result<T> {
     if error.kind() == ErrorKind::Unsupported { Ok(T::default()) } else { Err(error) }
 }
 
-pub fn write_error(name: impl fmt::Display, error: &io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Error::new(PipeClosed),
-        _ => io_error(name, error),
-    }
+fn write_error(name: impl fmt::Display, error: io::Error) -> Error {
+    if error.kind() == ErrorKind::BrokenPipe { error.into() } else { io_error(name, &error) }
+}
+
+/// Whether the reader of an output has exited, as `head` does, which is not an error to report.
+pub fn is_pipe_closed(error: &Error) -> bool {
+    error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Standard input or output, unbuffered.
@@ -127,32 +125,53 @@ fn unbuffered<T>(_: &T) -> io::Result<File> {
     Err(ErrorKind::Unsupported.into())
 }
 
+pub fn stdin() -> io::Result<File> {
+    unbuffered(&io::stdin())
+}
+
 fn stdout() -> io::Result<File> {
     unbuffered(&io::stdout())
 }
 
-/// Whether `path` is the file that standard output goes to.
-pub fn is_printed_to(path: &Path) -> bool {
-    stdout().is_ok_and(|file| is_file_at(&file, path))
+/// Where a regular file is, whatever its name.
+#[cfg(unix)]
+fn place(metadata: io::Result<Metadata>) -> Option<(u64, u64)> {
+    metadata.ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether `path` is the file that standard input comes from.
-pub fn is_read_from(path: &Path) -> bool {
-    unbuffered(&io::stdin()).is_ok_and(|file| is_file_at(&file, path))
-}
-
-fn is_file_at(file: &File, path: &Path) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file()) && is_at(file, path)
+/// Other systems do not say, so all files count as one.
+#[cfg(not(unix))]
+fn place(metadata: io::Result<Metadata>) -> Option<()> {
+    metadata.ok().filter(Metadata::is_file).map(drop)
 }
 
 /// Whether `file` is what the path leads to now: another process may have removed or replaced it.
 fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    let is_same =
-        |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-    #[cfg(not(unix))]
-    let is_same = |_: fs::Metadata, _: fs::Metadata| true;
-    file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| is_same(one, other)))
+    place(file.metadata()).is_some_and(|one| place(fs::metadata(path)) == Some(one))
+}
+
+/// Whether `path` is the file that standard output goes to.
+pub fn is_printed_to(path: &Path) -> bool {
+    stdout().is_ok_and(|file| is_at(&file, path))
+}
+
+/// Whether `path` is the file that standard input comes from.
+pub fn is_read_from(path: &Path) -> bool {
+    stdin().is_ok_and(|file| is_at(&file, path))
+}
+
+/// Whether standard output goes to `file`.
+pub fn is_output(file: &File) -> bool {
+    place(file.metadata()).is_some_and(|file| stdout().is_ok_and(|out| place(out.metadata()) == Some(file)))
+}
+
+/// Whether both paths lead to one regular file, which may have several hard links.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    if cfg!(unix) {
+        return place(fs::metadata(one)).is_some_and(|one| place(fs::metadata(other)) == Some(one));
+    }
+    let canonical = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file());
+    canonical(one).is_some_and(|one| canonical(other) == Some(one))
 }
 
 /// At most 200 bytes of a name, to which more is added: 255 are the limit on most systems.
@@ -203,7 +222,7 @@ impl NewFile {
     /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.rename());
-        written.map_err(|error| write_error(self.name.display(), &error))
+                written.map_err(|error| write_error(self.name.display(), error))
     }
 
     fn rename(&self) -> io::Result<()> {

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use bloomline::sizing::{self, ModularSizing};
@@ -88,7 +87,7 @@ pub struct Arguments {
     input: InputArguments,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     // Wrong numbers and names are reported before the first key is read.
     arguments.sizing(0)?;
     // The rate that is requested; or that of the keys, where bits per key are, or blocks are few.
@@ -136,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(overfull) = overfull.filter(|_| !arguments.output.quiet) {
         note(format_args!("{overfull} ({})", built.remedy()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Arguments {

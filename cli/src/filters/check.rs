@@ -124,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     if json {
         let text = total.json(json!({"filter": file.name, "files": files}), invert_match);
-        printer.print(format!("{text:#}\n"))?;
+        printer.print_json(&text)?;
     } else if count && !counts_files && !quiet {
         printer.print(format!("{}\n", total.selected))?;
     }

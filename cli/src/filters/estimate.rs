@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use bloomline::KeyEstimate;
@@ -124,7 +123,7 @@ impl Side {
     }
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let paths = [&arguments.first, &arguments.second];
     let progress = Progress::new("reading", total_bytes(paths));
     let [mut first, mut second] = [Side::open(paths[0], &progress)?, Side::open(paths[1], &progress)?];
@@ -153,7 +152,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "union": union.json(),
             "intersection": intersection.json(),
         });
-        printer.print(format!("{text:#}\n"))?;
+        printer.print_json(&text)?;
     } else {
         let rows = [
             (&*first.name, first.keys),
@@ -164,7 +163,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         printer.print(rows.map(|(name, keys)| format!("{name:width$}  {}\n", keys.text())).concat())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The keys of the union, and those in common, of two filters of one shape. The first becomes the union if it has modules.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -46,7 +45,7 @@ pub struct Arguments {
     filter: PathBuf,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create([&arguments.filter])?;
     let file = FilterFile::open(&arguments.filter)?;
@@ -88,9 +87,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "k": folded.k(),
             "false_positive_rate": fpr,
         });
-        Printer::new().print(format!("{text:#}\n"))?;
+        Printer::new().print_json(&text)?;
     } else if quiet {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {
         let next = folded.to_folded(*least)?.as_view().estimated_fpr();
         note(format_args!(
@@ -101,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let bytes = size(folded.byte_len() as u64);
         note(format_args!("{name}: folded by {factor}, {bytes}, FPR {}", percent(fpr)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Folds the filter as far as its rate stays within `fpr`.

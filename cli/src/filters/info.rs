@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Error, Result, ensure};
 use bloomline::bank::BankView;
@@ -14,9 +13,9 @@ use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
-use crate::input::{KeyRule, is_same_file};
+use crate::input::KeyRule;
 use crate::numbers::{self, counted, grouped, percent, size};
-use crate::output::{Printer, note};
+use crate::output::{Printer, is_same_file, note};
 use crate::state::{Filter, State};
 
 /// Describe filter files and verify their checksums
@@ -65,7 +64,7 @@ pub struct Arguments {
     plot: Option<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { filters, plot, .. } = arguments;
     if let Some(plot) = plot {
         ensure!(filters.len() == 1, "--plot: shows one filter, not {} (name one)", filters.len());
@@ -87,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             note(format_args!("{earlier:#}"));
         }
     }
-    failed.map_or(Ok(ExitCode::SUCCESS), Err)
+    failed.map_or(Ok(()), Err)
 }
 
 /// Returns what is wrong with the file, and fails if nothing can be printed or plotted.

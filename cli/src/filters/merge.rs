@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bloomline::BloomFilter;
@@ -48,7 +47,7 @@ pub struct Arguments {
     filters: Vec<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create(&arguments.filters)?;
     let total = total_bytes(&arguments.filters);
@@ -157,7 +156,7 @@ impl Merged {
         Ok(self)
     }
 
-    fn finish(self, arguments: &Arguments, output: GuardedFile) -> Result<ExitCode> {
+    fn finish(self, arguments: &Arguments, output: GuardedFile) -> Result<()> {
         let Self { filter, state, files } = self;
         let (kind, n_modules, n_blocks, k, fpr, requested) = match &filter {
             Made::Fixed(filter) => {
@@ -207,7 +206,7 @@ impl Merged {
                 "keys": state.as_ref().map(|state| state.keys),
                 "folded": folded.map(|(file, factor)| json!({"file": file, "factor": factor})).collect::<Vec<_>>(),
             });
-            Printer::new().print(format!("{text:#}\n"))?;
+            Printer::new().print_json(&text)?;
         } else if !arguments.output.quiet {
             for (file, factor) in folded {
                 note_fold(file, factor, n_blocks, name_of(&files, n_blocks));
@@ -223,7 +222,7 @@ impl Merged {
             });
             note(format_args!("{name}: more keys than it takes at the requested FPR ({remedy})"));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

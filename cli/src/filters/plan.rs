@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bloomline::Sizing;
@@ -68,7 +67,7 @@ const BLOCK_BITS: u64 = 512;
 /// Lower false-positive rates are below the rounding error of the model.
 const LEAST: f64 = 1e-9;
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let is_chart_printed = chart::is_printed(arguments.plot.as_ref(), arguments.json)?;
     let (keys, sizing) = plan(arguments)?;
     supported(sizing.n_blocks())?;
@@ -91,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.plot {
         plot(keys, sizing, modular, standard, path)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The number of keys, and the filter for them.

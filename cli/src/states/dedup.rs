@@ -15,11 +15,11 @@ use serde_json::json;
 
 use crate::filter_file::FilterFile;
 use crate::guard::refuse_state;
-use crate::input::{Input, InputArguments, is_same_file};
+use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_stdout, is_stream, last_note, leads_to,
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream, last_note, leads_to,
     note,
 };
 use crate::signals::{self, lock};

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use bloomline::variants::ScalableBloomFilter;
@@ -60,7 +59,7 @@ pub struct Arguments {
     state: PathBuf,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
     let source = &followed(&arguments.state)?;
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
@@ -96,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "capacity": state.capacity,
             "requested_false_positive_rate": state.fpr,
         });
-        Printer::new().print(format!("{text:#}\n"))?;
+        Printer::new().print_json(&text)?;
     } else if !arguments.quiet {
         let keys = counted(state.keys, "key");
         note(format_args!("{name}: has at most {keys}; now grows without limit, FPR at most {fpr}"));
@@ -107,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             "{name}: the FPR was {requested}; from now on, give dedup --fpr {fpr}, or omit it"
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The error for a filter that is given as a state, with the command that makes a state of it.
