@@ -12,10 +12,10 @@ use bloomline::variants::{
 use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
-use crate::fixed::{Fixed, FixedView};
+use crate::fixed::{FilterView, Fixed, FixedView};
 use crate::input::{is_stdin, name_of};
 use crate::output::io_error;
-use crate::state::{Filter, State};
+use crate::state::State;
 
 /// The bytes of a filter file.
 pub struct FilterFile {
@@ -39,22 +39,6 @@ pub enum Content<'a> {
     State(State),
     Frontier(Frontier<Vec<u8>>),
     Bank(BankView<&'a [u8]>),
-}
-
-/// What can be united and compared.
-pub enum Part<'a> {
-    Fixed(FixedView<'a>),
-    Growing(&'a ScalableBloomFilter),
-}
-
-impl Part<'_> {
-    /// Of one that does not grow.
-    pub fn n_blocks(&self) -> Option<usize> {
-        match self {
-            Self::Fixed(view) => Some(view.n_blocks()),
-            Self::Growing(_) => None,
-        }
-    }
 }
 
 impl Content<'_> {
@@ -164,21 +148,19 @@ impl FilterFile {
     }
 
     /// The filter, and the state around it, of content that can be united.
-    pub fn part<'a>(&self, content: &'a Content, do_this: &str) -> Result<(Part<'a>, Option<&'a State>)> {
+    pub fn part<'a>(
+        &self,
+        content: &'a Content,
+        do_this: &str,
+    ) -> Result<(FilterView<'a>, Option<&'a State>)> {
         Ok(match content {
-            Content::Blocked(view) => (Part::Fixed(FixedView::Blocked(*view)), None),
-            Content::Modular(view) => (Part::Fixed(FixedView::Modular(*view)), None),
-            Content::Scalable(filter) => (Part::Growing(filter), None),
-            Content::State(state) => match &state.filter {
-                Filter::Fixed(filter) => (Part::Fixed(FixedView::Blocked(filter.as_view())), Some(state)),
-                Filter::Growing(filter) => (Part::Growing(filter), Some(state)),
-            },
+            Content::Blocked(view) => (FilterView::Fixed(FixedView::Blocked(*view)), None),
+            Content::Modular(view) => (FilterView::Fixed(FixedView::Modular(*view)), None),
+            Content::Scalable(filter) => (FilterView::Growing(filter), None),
+            Content::State(state) => (state.filter.as_view(), Some(state)),
             _ => {
-                return Err(self.cannot(
-                    content,
-                    do_this,
-                    "blocked, modular or scalable filters, or states of dedup",
-                ));
+                let remedy = "blocked, modular or scalable filters, or states of dedup";
+                return Err(self.cannot(content, do_this, remedy));
             }
         })
     }

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use bloomline::sizing::ModularSizing;
-use bloomline::variants::{ModularBloomFilter, ModularView};
+use bloomline::variants::{ModularBloomFilter, ModularView, ScalableBloomFilter};
 use bloomline::{BloomFilter, BloomView, BuildError, KeyEstimate, MismatchError, Sizing};
 
 use crate::numbers::counted;
@@ -20,14 +20,60 @@ pub enum FixedView<'a> {
     Modular(ModularView<'a>),
 }
 
+/// A filter that commands make.
+pub enum Filter {
+    Fixed(Fixed),
+    Growing(ScalableBloomFilter),
+}
+
+/// A filter in a file, which can be united and compared.
+pub enum FilterView<'a> {
+    Fixed(FixedView<'a>),
+    Growing(&'a ScalableBloomFilter),
+}
+
 /// What the filters or views of both kinds have.
 macro_rules! either {
-    ($kind:ident, $of:expr, $filter:ident => $result:expr) => {
+    ($kind:ident::{$one:ident, $other:ident}, $of:expr, $filter:ident => $result:expr) => {
         match $of {
-            $kind::Blocked($filter) => $result,
-            $kind::Modular($filter) => $result,
+            $kind::$one($filter) => $result,
+            $kind::$other($filter) => $result,
         }
     };
+    ($of:expr, $filter:ident => $result:expr) => {
+        either!(Self::{Blocked, Modular}, $of, $filter => $result)
+    };
+}
+
+impl Filter {
+    pub fn as_view(&self) -> FilterView<'_> {
+        match self {
+            Self::Fixed(filter) => FilterView::Fixed(filter.as_view()),
+            Self::Growing(filter) => FilterView::Growing(filter),
+        }
+    }
+
+    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
+        either!(Self::{Fixed, Growing}, self, filter => filter.write_standalone(out))
+    }
+}
+
+impl FilterView<'_> {
+    /// Of one that does not grow.
+    pub fn n_blocks(&self) -> Option<usize> {
+        match self {
+            Self::Fixed(view) => Some(view.n_blocks()),
+            Self::Growing(_) => None,
+        }
+    }
+
+    pub fn seed(&self) -> u64 {
+        either!(Self::{Fixed, Growing}, self, view => view.seed())
+    }
+
+    pub fn estimated_fpr(&self) -> f64 {
+        either!(Self::{Fixed, Growing}, self, view => view.estimated_fpr())
+    }
 }
 
 impl Fixed {
@@ -47,11 +93,11 @@ impl Fixed {
     }
 
     pub fn insert_batch(&mut self, hashes: &[u64]) {
-        either!(Self, self, filter => filter.insert_batch(hashes));
+        either!(self, filter => filter.insert_batch(hashes));
     }
 
     pub fn fold(&mut self, factor: usize) -> Result<(), BuildError> {
-        either!(Self, self, filter => filter.fold(factor))
+        either!(self, filter => filter.fold(factor))
     }
 
     /// Both must be of one kind.
@@ -64,11 +110,11 @@ impl Fixed {
     }
 
     pub fn standalone_len(&self) -> usize {
-        either!(Self, self, filter => filter.standalone_len())
+        either!(self, filter => filter.standalone_len())
     }
 
     pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
-        either!(Self, self, filter => filter.write_standalone(out))
+        either!(self, filter => filter.write_standalone(out))
     }
 }
 
@@ -86,15 +132,15 @@ impl FixedView<'_> {
 
     /// Of each module.
     pub fn n_blocks(&self) -> usize {
-        either!(Self, self, view => view.n_blocks())
+        either!(self, view => view.n_blocks())
     }
 
     pub fn k(&self) -> u32 {
-        either!(Self, self, view => view.k())
+        either!(self, view => view.k())
     }
 
     pub fn seed(&self) -> u64 {
-        either!(Self, self, view => view.seed())
+        either!(self, view => view.seed())
     }
 
     pub fn sizing(&self) -> ModularSizing {
@@ -109,19 +155,19 @@ impl FixedView<'_> {
     }
 
     pub fn byte_len(&self) -> usize {
-        either!(Self, self, view => view.byte_len())
+        either!(self, view => view.byte_len())
     }
 
     pub fn known_keys(&self) -> Option<u64> {
-        either!(Self, self, view => view.known_keys())
+        either!(self, view => view.known_keys())
     }
 
     pub fn estimated_keys(&self) -> Option<KeyEstimate> {
-        either!(Self, self, view => view.estimated_keys())
+        either!(self, view => view.estimated_keys())
     }
 
     pub fn estimated_fpr(&self) -> f64 {
-        either!(Self, self, view => view.estimated_fpr())
+        either!(self, view => view.estimated_fpr())
     }
 
     /// Without its keys.

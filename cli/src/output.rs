@@ -60,8 +60,6 @@ pub fn io_error(name: impl fmt::Display, error: &io::Error) -> Error {
     anyhow!("{name}: {what} ({remedy})")
 }
 
-
-
 /// Standard output, with errors instead of panics.
 pub struct Printer {
     out: StdoutLock<'static>,
@@ -84,7 +82,7 @@ impl Printer {
             self.out.write_all(bytes.as_ref()).and_then(|()| self.out.flush())
         };
         let written = if io::stdout().is_terminal() { suspended(write) } else { write() };
-                written.map_err(|error| write_error("standard output", error))
+        written.map_err(|error| write_error("standard output", error))
     }
 
     /// Prints a JSON object.
@@ -222,7 +220,7 @@ impl NewFile {
     /// Writes the content, syncs it and renames the file into place.
     pub fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.rename());
-                written.map_err(|error| write_error(self.name.display(), error))
+        written.map_err(|error| write_error(self.name.display(), error))
     }
 
     fn rename(&self) -> io::Result<()> {

@@ -1,7 +1,6 @@
 //! `bloomline completions` and `bloomline man`
 #![forbid(unsafe_code)]
 
-
 use anyhow::{Result, anyhow};
 use clap::{Args, Command};
 use clap_complete::Shell;

@@ -11,6 +11,7 @@ use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, BuildError, DecodeError, Sizing, StandaloneKind};
 use xxhash_rust::xxh64::xxh64;
 
+use crate::fixed::{Filter, FilterView, Fixed};
 use crate::input::KeyRule;
 use crate::numbers::percent;
 use crate::output::typed;
@@ -31,13 +32,6 @@ pub struct State {
 /// For an unknown number of keys.
 pub const INITIAL_CAPACITY: usize = 1_000_000;
 pub const FPR: f64 = 1e-6;
-
-pub enum Filter {
-    /// Takes a certain number of keys at the requested rate.
-    Fixed(BloomFilter),
-    /// Takes any number.
-    Growing(ScalableBloomFilter),
-}
 
 const MAGIC: [u8; 8] = *b"\x89bldup\r\n";
 /// Version 1 has no rule.
@@ -90,7 +84,7 @@ impl State {
             }
             Filter::Growing(filter)
         } else {
-            Filter::Fixed(BloomFilter::from_standalone(filter).map_err(decoded)?)
+            Filter::Fixed(Fixed::Blocked(BloomFilter::from_standalone(filter).map_err(decoded)?))
         };
         Ok(Self { filter, capacity, keys, fpr, rule })
     }
@@ -118,7 +112,7 @@ impl State {
         // A filter takes the keys that it was sized for: at the lowest rates, the model is off by 1/5,000.
         const ROUNDING: f64 = 1.001;
         const STEPS: u64 = 16;
-        let Filter::Fixed(filter) = &self.filter else { return None };
+        let FilterView::Fixed(filter) = self.filter.as_view() else { return None };
         let sizing = Sizing::new(filter.n_blocks(), filter.k()).ok()?;
         let rate = |keys| sizing.fpr(keys);
         let takes = |keys| rate(keys) <= self.fpr * ROUNDING;
@@ -139,7 +133,7 @@ impl State {
     /// The rate at which it can grow: the requested one, unless the filter has used too much of it. `None` if the filter is
     /// too full.
     pub fn enough_to_grow(&self) -> Option<f64> {
-        let Filter::Fixed(filter) = &self.filter else { return Some(self.fpr) };
+        let FilterView::Fixed(filter) = self.filter.as_view() else { return Some(self.fpr) };
         let rate = filter.estimated_fpr();
         // The lowest for an empty filter is in the error for too low a rate.
         let empty = BloomFilter::with_blocks(1, filter.k()).ok()?;
@@ -202,28 +196,4 @@ fn rule_of(words: [u64; 3]) -> Option<Option<KeyRule>> {
         && (rule.length.is_none() || !(rule.null || rule.crlf || rule.integers || rule.column.is_some()))
         && (rule.delimiter.is_none() || rule.column.is_some());
     (is_possible && words_of(Some(&rule)) == words).then_some(Some(rule))
-}
-
-impl Filter {
-    pub fn write_standalone(&self, out: impl Write) -> io::Result<()> {
-        match self {
-            Self::Fixed(filter) => filter.write_standalone(out),
-            Self::Growing(filter) => filter.write_standalone(out),
-        }
-    }
-
-    pub fn seed(&self) -> u64 {
-        match self {
-            Self::Fixed(filter) => filter.seed(),
-            Self::Growing(filter) => filter.seed(),
-        }
-    }
-
-    /// By the bits that are set: that of these keys, where the model's is the mean over all keys.
-    pub fn estimated_fpr(&self) -> f64 {
-        match self {
-            Self::Fixed(filter) => filter.estimated_fpr(),
-            Self::Growing(filter) => filter.estimated_fpr(),
-        }
-    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use bloomline::sizing::{self, ModularSizing};
 use bloomline::{BuildError, FilterBuilder};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::filter_file::FilterFile;
 use crate::filters::distinct::{self, Distinct};
@@ -128,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     output.write(|file| built.filter.write_standalone(file))?;
     if arguments.json {
-        Printer::new().print(built.json())?;
+        Printer::new().print_json(&built.json())?;
     } else if !arguments.output.quiet {
         built.say();
     }
@@ -262,14 +262,14 @@ impl Built<'_> {
         ));
     }
 
-    fn json(&self) -> String {
+    fn json(&self) -> Value {
         let filter = self.filter.as_view();
         let fill_ratio = match filter {
             FixedView::Blocked(view) => Some(view.fill_ratio()),
             FixedView::Modular(_) => None,
         };
         let estimated = filter.estimated_keys();
-        let json = json!({
+        json!({
             "file": self.arguments.output.path.display().to_string(),
             "bytes": self.filter.standalone_len(),
             "modules": filter.n_modules(),
@@ -283,8 +283,7 @@ impl Built<'_> {
             "fill_ratio": fill_ratio,
             "false_positive_rate": filter.estimated_fpr(),
             "requested_false_positive_rate": self.requested(),
-        });
-        format!("{json:#}\n")
+        })
     }
 
     fn requested(&self) -> Option<f64> {

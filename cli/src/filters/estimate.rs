@@ -8,9 +8,9 @@ use bloomline::KeyEstimate;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::filter_file::{FilterFile, Part};
+use crate::filter_file::FilterFile;
 use crate::filters::merge::{check_match, note_fold};
-use crate::fixed::{Fixed, FixedView};
+use crate::fixed::{FilterView, Fixed, FixedView};
 use crate::input::total_bytes;
 use crate::numbers::{self, grouped};
 use crate::output::{Printer, note};
@@ -98,13 +98,13 @@ impl Side {
         let content = file.verified()?;
         let (part, _) = file.part(&content, "be compared")?;
         let (filter, keys) = match part {
-            Part::Fixed(view) => {
+            FilterView::Fixed(view) => {
                 let filter = view.to_filter().with_context(|| file.name.clone())?;
                 let estimated = || Number::Estimated(filter.as_view().estimated_keys());
                 let keys = view.known_keys().map_or_else(estimated, Number::Known);
                 (Some(filter), keys)
             }
-            Part::Growing(filter) => match filter.filters() {
+            FilterView::Growing(filter) => match filter.filters() {
                 // Its first module, if it has two.
                 [only] => (Some(Fixed::Blocked(only.clone())), Number::Known(filter.inserted_keys())),
                 // After `merge`, keys of both are counted twice.
@@ -146,13 +146,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let mut printer = Printer::new();
     if arguments.json {
-        let text = json!({
+        printer.print_json(&json!({
             "first": first.json(),
             "second": second.json(),
             "union": union.json(),
             "intersection": intersection.json(),
-        });
-        printer.print_json(&text)?;
+        }))?;
     } else {
         let rows = [
             (&*first.name, first.keys),

@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     output.write(|file| filter.write_standalone(file))?;
     let (name, factor) = (arguments.output.path.display(), before / folded.n_blocks());
     if arguments.json {
-        let text = json!({
+        Printer::new().print_json(&json!({
             "file": name.to_string(),
             "factor": factor,
             "modules": n_modules,
@@ -86,8 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             "bytes": filter.standalone_len(),
             "k": folded.k(),
             "false_positive_rate": fpr,
-        });
-        Printer::new().print_json(&text)?;
+        }))?;
     } else if quiet {
         return Ok(());
     } else if let Some(least) = factors(before).first().filter(|_| factor == 1 && arguments.fpr.is_some()) {

@@ -13,10 +13,11 @@ use serde_json::{Map, Value};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::filters::chart::{self, Axis, Chart, Line, ORANGE, svg};
+use crate::fixed::{Filter, FilterView, FixedView};
 use crate::input::KeyRule;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{Printer, is_same_file, note};
-use crate::state::{Filter, State};
+use crate::state::State;
 
 /// Describe filter files and verify their checksums
 #[derive(Args)]
@@ -200,7 +201,7 @@ impl<'a> About<'a> {
             Content::Counting(filter) => Some(filter.as_filter().estimated_fpr()),
             Content::Modular(view) => Some(view.estimated_fpr()),
             Content::Scalable(filter) => Some(filter.estimated_fpr()),
-            Content::State(state) => Some(state.filter.estimated_fpr()),
+            Content::State(state) => Some(state.filter.as_view().estimated_fpr()),
             Content::Frontier(frontier) => Some(frontier.estimated_fpr()),
             Content::Bank(_) => None,
         };
@@ -218,11 +219,12 @@ impl<'a> About<'a> {
         let at_first = if is_growing { " at first" } else { "" };
         let capacity = counted(state.capacity, "key") + at_first;
         self.fact("capacity", capacity, "capacity", state.capacity);
-        match &state.filter {
-            Filter::Fixed(filter) => {
-                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &filter.as_view())?;
+        match state.filter.as_view() {
+            FilterView::Fixed(FixedView::Blocked(view)) => {
+                self.blocked(&bytes[..bytes.len() - StandaloneFooter::LEN], &view)?;
             }
-            Filter::Growing(filter) => self.scalable(filter),
+            FilterView::Fixed(FixedView::Modular(view)) => self.modular(&view),
+            FilterView::Growing(filter) => self.scalable(filter),
         }
         let options = state.rule.as_ref().map(KeyRule::options);
         let text = options.clone().unwrap_or_else(|| "not recorded".into());

@@ -14,16 +14,17 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
 use crate::input::{Input, InputArguments};
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
-    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream, last_note, leads_to,
-    note,
+    FileLock, NewFile, Printer, followed, io_error, is_printed_to, is_same_file, is_stdout, is_stream,
+    last_note, leads_to, note,
 };
 use crate::signals::{self, lock};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
 use crate::states::grow;
 
 /// Print each distinct line once, where it occurs first
@@ -134,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     outputs.iter().try_for_each(|(option, file)| check_output(option, file.as_deref(), &path, &input))?;
     let [mut dropped, mut summary] =
         [Report::create(&arguments.dropped, true)?, Report::create(&arguments.summary, false)?];
-    let seed = state.filter.seed();
+    let seed = state.filter.as_view().seed();
     // `None` once saved, or if it must not be.
     let seen = Arc::new(Mutex::new(Some(Seen { state, is_saved })));
     if let Some(path) = path.clone() {
@@ -188,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         save(&state, path)?;
     }
     ended?;
-    let mut fpr = state.filter.estimated_fpr();
+    let mut fpr = state.filter.as_view().estimated_fpr();
     if state.keys > most_keys {
         let [fpr, requested] = [fpr, state.fpr].map(percent);
         note(format_args!("more distinct keys than expected: FPR now {fpr}, not the requested {requested}"));
@@ -275,7 +276,8 @@ fn new(arguments: &Arguments) -> Result<State> {
     let fpr = arguments.fpr.unwrap_or(FPR);
     let capacity = arguments.keys.unwrap_or(INITIAL_CAPACITY);
     let filter = if arguments.keys.is_some() && !arguments.grow {
-        Filter::Fixed(BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?)
+        let filter = BloomFilter::with_bits_per_key(capacity, sizing::bits_per_key(fpr)?)?;
+        Filter::Fixed(Fixed::Blocked(filter))
     } else {
         let filter = ScalableBloomFilter::with_fpr(capacity, fpr);
         Filter::Growing(filter.map_err(|error| match error {
@@ -297,7 +299,8 @@ fn insert_all(filter: &mut Filter, hashes: &[u64], room: u64, is_new: &mut Vec<b
     is_new.clear();
     let mut n_new = 0;
     let filter = match filter {
-        Filter::Fixed(filter) => filter,
+        Filter::Fixed(Fixed::Blocked(filter)) => filter,
+        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
         // There is always room in it.
         Filter::Growing(filter) => {
             let inserted = filter.try_insert_batch(hashes, |new| {

@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::filter_file::FilterFile;
+use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
 use crate::numbers::{self, counted, percent};
 use crate::output::{FileLock, NewFile, Printer, check_json, followed, is_stream, leads_to, note};
-use crate::state::{FPR, Filter, INITIAL_CAPACITY, State, grow_command};
+use crate::state::{FPR, INITIAL_CAPACITY, State, grow_command};
 
 /// Let a state of dedup take any number of lines
 #[derive(Args)]
@@ -89,13 +90,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let (name, fpr) = (path.display(), percent(state.fpr));
     if arguments.json {
-        let text = json!({
+        Printer::new().print_json(&json!({
             "file": name.to_string(),
             "keys": state.keys,
             "capacity": state.capacity,
             "requested_false_positive_rate": state.fpr,
-        });
-        Printer::new().print_json(&text)?;
+        }))?;
     } else if !arguments.quiet {
         let keys = counted(state.keys, "key");
         note(format_args!("{name}: has at most {keys}; now grows without limit, FPR at most {fpr}"));
@@ -141,14 +141,16 @@ fn state_of(file: &FilterFile) -> Result<State> {
         .known_keys()
         .or_else(|| filter.estimated_keys().map(numbers::at_most))
         .ok_or_else(|| anyhow!("{}: too full to estimate its keys (build a larger filter)", file.name))?;
-    Ok(State { filter: Filter::Fixed(filter), capacity: keys.max(1), keys, fpr: FPR, rule: None })
+    let filter = Filter::Fixed(Fixed::Blocked(filter));
+    Ok(State { filter, capacity: keys.max(1), keys, fpr: FPR, rule: None })
 }
 
 fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> {
     let name = arguments.state.display();
     let (is_overfull, enough) = (state.is_overfull(), state.enough_to_grow());
     let filter = match state.filter {
-        Filter::Fixed(filter) => filter,
+        Filter::Fixed(Fixed::Blocked(filter)) => filter,
+        Filter::Fixed(Fixed::Modular(_)) => unreachable!("no state has modules"),
         Filter::Growing(_) => {
             let requested = percent(state.fpr);
             ensure!(
