@@ -8,14 +8,14 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::output::io_error;
 
-/// Bytes per read: together with the hashes of their keys, they fit into the cache next to the core.
+/// Bytes per read. Together with the hashes of their keys, they fit into the L2 cache.
 pub const READ: usize = 256 << 10;
 
 #[derive(Clone, Copy)]
 enum Format {
     Gzip,
     Zstd,
-    /// Not read here: its name, and the command that decompresses it.
+    /// The name of a format that is not read here, and the command that decompresses it.
     Other(&'static str, &'static str),
 }
 
@@ -23,18 +23,18 @@ const XZ: Format = Format::Other("xz", "xz -dc");
 const BZIP2: Format = Format::Other("bzip2", "bzip2 -dc");
 const LZ4: Format = Format::Other("lz4", "lz4 -dc");
 
-/// The first bytes, as [`without_variant`] returns them; none begins with another.
+/// The first bytes after [`without_variant`]. None of them is the beginning of a longer one.
 const FORMATS: [(&[u8], Format); 8] = [
     (b"\x1f\x8b\x08", Format::Gzip),
     (b"\x28\xb5\x2f\xfd", Format::Zstd),
     // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
     (b"\x50\x2a\x4d\x18", Format::Zstd),
     (b"\xfd7zXZ\0", XZ),
-    // Text of its own would begin so by chance only; the last six bytes begin a block, or the end.
+    // The last six bytes begin a block or the end of the data. Text begins with all ten only by chance.
     (b"BZh1\x31\x41\x59\x26\x53\x59", BZIP2),
     (b"BZh1\x17\x72\x45\x38\x50\x90", BZIP2),
     (b"\x04\x22\x4d\x18", LZ4),
-    // Its older form, as the Linux kernel has it.
+    // The older frames, which the Linux kernel uses.
     (b"\x02\x21\x4c\x18", LZ4),
 ];
 
@@ -53,7 +53,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
     let begins = |compared: &[u8]| {
         FORMATS.iter().any(|(magic, _)| magic.len() > compared.len() && magic.starts_with(compared))
     };
-    // Byte by byte, and only while they match, so as not to wait for more than a pipe has.
+    // Byte by byte, and only while they match. Otherwise this could wait for more than a pipe has.
     while begins(&compared) {
         let mut byte = [0];
         match reader.read(&mut byte) {
@@ -82,7 +82,7 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
 /// An error of a reader that may decompress.
 pub fn read_error(name: &str, error: &io::Error) -> Error {
     match error.kind() {
-        // Decompressors return these for damaged files, the system does not.
+        // Decompressors return these for damaged files, but the system never does.
         ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::Other => {
             let text = error.to_string();
             let remedy = if text.contains("too much memory") {

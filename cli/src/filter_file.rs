@@ -29,7 +29,7 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// What a file can hold, by its last bytes.
+/// What a file can hold. Its last bytes say which of these.
 pub enum Content<'a> {
     Blocked(BloomView<'a>),
     Standard(StandardBloomFilter),
@@ -42,17 +42,17 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
-    /// With its article, for errors.
-    pub fn kind(&self) -> &'static str {
+    /// Its name in JSON, and its name in text.
+    pub fn kind(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Blocked(_) => "a blocked filter",
-            Self::Standard(_) => "a standard filter",
-            Self::Counting(_) => "a counting filter",
-            Self::Modular(_) => "a modular filter",
-            Self::Scalable(_) => "a scalable filter",
-            Self::State(_) => "a state of dedup",
-            Self::Frontier(_) => "a frontier",
-            Self::Bank(_) => "a filter bank",
+            Self::Blocked(_) => ("blocked", "blocked filter"),
+            Self::Standard(_) => ("standard", "standard filter"),
+            Self::Counting(_) => ("counting", "counting filter"),
+            Self::Modular(_) => ("modular", "modular filter"),
+            Self::Scalable(_) => ("scalable", "scalable filter"),
+            Self::State(_) => ("state", "state of dedup"),
+            Self::Frontier(_) => ("frontier", "frontier"),
+            Self::Bank(_) => ("bank", "filter bank"),
         }
     }
 }
@@ -73,7 +73,8 @@ impl FilterFile {
         }
     }
 
-    /// What the file holds. Of a blocked or modular filter or a bank, only the footer is checked: see [`verified`](Self::verified).
+    /// What the file holds. A blocked or modular filter and a bank are not read, so only their footer is checked.
+    /// [`verified`](Self::verified) checks all of them.
     pub fn content(&self) -> Result<Content<'_>> {
         let bytes = self.bytes();
         if State::is_state(bytes) {
@@ -99,7 +100,8 @@ impl FilterFile {
         content.map_err(|error| self.error(error))
     }
 
-    /// What the file holds, read whole to verify its checksums: a damaged filter could report its keys absent.
+    /// What the file holds, with all checksums verified, because a damaged filter could report that its keys are
+    /// absent.
     pub fn verified(&self) -> Result<Content<'_>> {
         let content = self.content()?;
         self.verify(&content)?;
@@ -117,14 +119,14 @@ impl FilterFile {
         verified.map_err(|error| self.error(error))
     }
 
-    /// The filter in the file, which `build` made or could have made, with only its footer checked.
+    /// The filter in the file if it is of a kind that `build` makes. Only its footer is checked.
     pub fn view(&self) -> Result<FixedView<'_>> {
         match self.content()? {
             Content::Blocked(view) => Ok(FixedView::Blocked(view)),
             Content::Modular(view) => Ok(FixedView::Modular(view)),
             other => {
-                let (name, kind) = (&self.name, other.kind());
-                Err(anyhow!("{name}: {kind}, not a blocked filter (give one that `bloomline build` made)"))
+                let (name, (_, kind)) = (&self.name, other.kind());
+                Err(anyhow!("{name}: a {kind}, not a blocked filter (give one that `bloomline build` made)"))
             }
         }
     }
@@ -136,7 +138,7 @@ impl FilterFile {
         view.to_filter().with_context(|| self.name.clone())
     }
 
-    /// [`fixed`](Self::fixed) for what takes no modules.
+    /// [`fixed`](Self::fixed) for commands that know no modules.
     pub fn filter(&self) -> Result<BloomFilter> {
         match self.fixed()? {
             Fixed::Blocked(filter) => Ok(filter),
@@ -165,9 +167,9 @@ impl FilterFile {
         })
     }
 
-    /// The error for content that a command has no use for.
+    /// The error for content that a command cannot use.
     pub fn cannot(&self, content: &Content, do_this: &str, remedy: &str) -> Error {
-        anyhow!("{}: {} cannot {do_this} (give {remedy})", self.name, content.kind())
+        anyhow!("{}: a {} cannot {do_this} (give {remedy})", self.name, content.kind().1)
     }
 
     pub fn error(&self, error: DecodeError) -> Error {
@@ -181,7 +183,7 @@ impl FilterFile {
             | DecodeError::RegionChecksum { .. } => {
                 anyhow!("{name}: the file is damaged: checksum mismatch (rebuild it, or fetch it again)")
             }
-            // `main` says what helps.
+            // `main` adds the remedy.
             DecodeError::OutOfMemory { .. } => Error::new(error).context(name.clone()),
             // These errors say what to do.
             DecodeError::Version { .. } | DecodeError::HashValue { .. } => {
@@ -206,9 +208,10 @@ fn bytes_of(path: &Path) -> io::Result<Bytes> {
     }
     if metadata.is_file() {
         #[expect(unsafe_code, reason = "there is no safe way to map a file")]
-        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never does: it replaces the
-        // file. Another program that overwrites or truncates a file being read causes wrong answers, or a bus error
-        // that ends the process; any byte is a valid `u8`, and no reference to what they decode to is kept.
+        // SAFETY: a mapping is sound as long as nobody changes the file. `output::NewFile` never changes a file,
+        // because it replaces it. If another program overwrites or truncates a file that is being read, answers are
+        // wrong or a bus error ends the process. Any byte is a valid `u8`, and no reference to what the bytes decode to
+        // is kept.
         return unsafe { Mmap::map(&file) }.map(Bytes::Mapped);
     }
     all_bytes(file)

@@ -1,4 +1,4 @@
-//! Filters of fixed size, as `build` makes them: of blocks, or of modules of blocks.
+//! The filters that commands make. Those of fixed size consist of blocks, or of modules of blocks.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
@@ -20,19 +20,17 @@ pub enum FixedView<'a> {
     Modular(ModularView<'a>),
 }
 
-/// A filter that commands make.
 pub enum Filter {
     Fixed(Fixed),
     Growing(ScalableBloomFilter),
 }
 
-/// A filter in a file, which can be united and compared.
 pub enum FilterView<'a> {
     Fixed(FixedView<'a>),
     Growing(&'a ScalableBloomFilter),
 }
 
-/// What the filters or views of both kinds have.
+/// Calls a method that both kinds have.
 macro_rules! either {
     ($kind:ident::{$one:ident, $other:ident}, $of:expr, $filter:ident => $result:expr) => {
         match $of {
@@ -59,7 +57,7 @@ impl Filter {
 }
 
 impl FilterView<'_> {
-    /// Of one that does not grow.
+    /// `None` if it grows.
     pub fn n_blocks(&self) -> Option<usize> {
         match self {
             Self::Fixed(view) => Some(view.n_blocks()),
@@ -77,7 +75,7 @@ impl FilterView<'_> {
 }
 
 impl Fixed {
-    /// Of one module, it is a blocked filter, which older programs read too.
+    /// A filter of one module is made as a blocked filter, because older programs read that too.
     pub fn with_sizing(sizing: ModularSizing) -> Result<Self, BuildError> {
         match sizing.n_modules() {
             1 => BloomFilter::with_sizing(Sizing::new(sizing.n_blocks(), sizing.k())?).map(Self::Blocked),
@@ -190,7 +188,7 @@ impl FixedView<'_> {
 
     pub fn to_folded(self, factor: usize) -> Result<Fixed, BuildError> {
         let mut filter = match self {
-            // In less memory.
+            // This needs less memory than to copy and then fold.
             Self::Blocked(view) => return view.to_folded(factor).map(Fixed::Blocked),
             Self::Modular(view) => view.to_filter()?,
         };

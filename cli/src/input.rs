@@ -12,7 +12,7 @@ use clap::Args;
 use crate::numbers::count_from_1;
 use crate::output::{io_error, is_read_from, is_same_file};
 
-// Given last: the heading is that of all options after it.
+// Commands flatten it last, because its heading is that of all options after it.
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
@@ -68,7 +68,7 @@ pub struct KeyRule {
 #[derive(Clone)]
 pub struct Input {
     pub files: Vec<PathBuf>,
-    /// Where the names of the files are from.
+    /// The file from which their names were read.
     pub list: Option<PathBuf>,
     pub raw: bool,
     pub rule: KeyRule,
@@ -109,7 +109,6 @@ impl KeyRule {
         self.delimiter.unwrap_or(b'\t')
     }
 
-    /// The options that give this rule, for messages.
     pub fn options(&self) -> String {
         let flags = [(self.null, "--null"), (self.crlf, "--crlf"), (self.integers, "--integers")];
         let numbers = [("--length", self.length), ("--column", self.column)];
@@ -186,17 +185,17 @@ impl Input {
         total_bytes(&self.files).is_some()
     }
 
-    /// Whether `file` is one of them, or their list, under any name.
+    /// Whether `file`, by any of its names, is one of them or their list.
     pub fn has(&self, file: &Path) -> bool {
         let is_file =
             |other: &PathBuf| if is_stdin(other) { is_read_from(file) } else { is_same_file(file, other) };
         self.files.iter().chain(&self.list).any(is_file)
     }
 
-    /// Finds out now whether all files can be read, not after an hour of reading the first.
+    /// Fails now if a file cannot be read, instead of after an hour of reading the first one.
     pub fn check(&self) -> Result<()> {
         for file in self.files.iter().filter(|file| !is_stdin(file)) {
-            // Opening a pipe would wait for its writer.
+            // A pipe is not opened, because that would wait for its writer.
             let opened = match fs::metadata(file) {
                 Ok(metadata) if metadata.is_file() => File::open(file).map(drop),
                 Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
@@ -208,7 +207,7 @@ impl Input {
     }
 }
 
-/// The bytes of all files, for progress; `None` if one is not a regular file.
+/// The bytes of all files, or `None` if one is not a regular file.
 pub fn total_bytes<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Option<u64> {
     let size = |file: &PathBuf| {
         let metadata = if is_stdin(file) { None } else { fs::metadata(file).ok() };

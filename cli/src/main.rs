@@ -1,5 +1,5 @@
-//! `bloomline` on the command line: commands on filters of keys, and `dedup` with its states. Neither folder imports the
-//! other. Each subcommand has a file; `completions` and `man` share `shell.rs`.
+//! `bloomline` on the command line. `filters` has the commands on filters of keys, and `states` has `dedup` and `grow`.
+//! Neither folder imports the other one. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod decompress;
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     let begun = signals::let_writes_fail().map_err(Error::from);
     match begun.and_then(|()| arguments()).and_then(run) {
         Ok(code) => code,
-        // The status of a process that SIGPIPE ends; shells report nothing then.
+        // The status of a process that SIGPIPE ends, because shells do not report that signal.
         Err(error) if is_pipe_closed(&error) => ExitCode::from(128 + 13),
         Err(error) => {
             output::note(format_args!("{error:#}{}", remedy(&error)));
@@ -95,14 +95,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments, or in one line what is wrong with them; clap would use several.
+/// The arguments, or what is wrong with them in one line instead of clap's several.
 fn arguments() -> Result<Arguments> {
     let error = match Arguments::try_parse() {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
     if !error.use_stderr() && !io::stdout().is_terminal() {
-        // Help or version. clap would not report that it cannot be written.
+        // Help or version, printed here because clap would not report that it cannot be written.
         Printer::new().print(error.to_string())?;
         process::exit(0);
     }
@@ -117,7 +117,7 @@ fn arguments() -> Result<Arguments> {
     Err(anyhow!("{} ({suggestion}see --help)", lines.join(" ").trim_start_matches("error: ")))
 }
 
-/// For errors of any command that do not say what to do.
+/// What to do about the library's errors that do not say so.
 fn remedy(error: &Error) -> &'static str {
     let is_sizing = matches!(error.downcast_ref(), Some(BuildError::OutOfMemory { .. }));
     let is_decoding = matches!(error.downcast_ref(), Some(DecodeError::OutOfMemory { .. }));
@@ -126,7 +126,7 @@ fn remedy(error: &Error) -> &'static str {
 
 fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.command {
-        // These two have a status of their own.
+        // These two have exit statuses of their own.
         Command::Check(arguments) => return check::run(&arguments),
         Command::Dedup(arguments) => return dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

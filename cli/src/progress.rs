@@ -25,22 +25,18 @@ enum Stage {
     /// Not in the first half second, in which many commands end.
     NotYet,
     Bar,
-    /// After a second: earlier, the time left is a guess.
+    /// After a second, because earlier the time left is a guess.
     BarWithEta,
 }
 
 impl Progress {
-    /// `total` is in bytes; without it, the bytes done are shown, with no time left.
-    pub fn new(doing: &'static str, total: Option<u64>) -> Self {
-        if !io::stderr().is_terminal() {
-            return Self::hidden();
+    /// `total` is in bytes. Without it, the bytes done are shown, but no time left.
+    pub fn new(doing: &'static str, total: Option<u64>, quiet: bool) -> Self {
+        if quiet || !io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), stage: Cell::new(Stage::Never) };
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_prefix(doing);
         Self { bar, stage: Cell::new(Stage::NotYet) }
-    }
-
-    pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), stage: Cell::new(Stage::Never) }
     }
 
     pub fn add(&self, done: u64) {
@@ -48,7 +44,6 @@ impl Progress {
         self.draw();
     }
 
-    /// Shows `count` of what is named, and how many a second.
     pub fn count(&self, count: u64, what: &str) {
         self.draw();
         if !self.bar.is_hidden() {
@@ -58,7 +53,6 @@ impl Progress {
         }
     }
 
-    /// Adds the bytes read from `reader` as they are read.
     pub fn reading<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
         self.bar.wrap_read(reader)
     }
@@ -93,7 +87,7 @@ impl Drop for Progress {
     }
 }
 
-/// Takes the bar off the terminal while `write` writes to it.
+/// Removes the bar from the terminal while `write` writes to it.
 pub fn suspended<T>(write: impl FnOnce() -> T) -> T {
     let shown = lock(&SHOWN).clone();
     match shown {

@@ -60,7 +60,7 @@ pub fn man(arguments: &Man, mut command: Command) -> Result<()> {
     Printer::new().print(with_tables(&String::from_utf8(page)?))
 }
 
-/// Keeps indented lines as they are, examples and tables, and words in one piece.
+/// Keeps indented lines, which are examples and tables, and does not hyphenate words.
 fn with_tables(page: &str) -> String {
     let (mut text, mut is_table) = (String::new(), false);
     let page = page.replace(".SH EXTRA", ".SH EXAMPLES").replace(".SH SYNOPSIS", ".nh\n.SH SYNOPSIS");

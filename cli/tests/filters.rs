@@ -589,6 +589,12 @@ fn standard_output_has_one_format() {
         }
         place.json(format!("{command} --json --plot p.svg"));
     }
+    for command in ["fold --factor 4 f", "merge f f", "build f"] {
+        for output in ["-", "/dev/stdout"] {
+            let text = "--json: standard output is for the filter";
+            place.refuses(format!("{command} --json -o {output}"), &[text]);
+        }
+    }
 }
 
 /// What is printed is typed back, as it is.
@@ -783,21 +789,6 @@ fn merging_into_a_state_waits_for_dedup() {
                 until [ -s notes ]; do sleep 0.01; done; exec 3>&-; wait; cat notes";
     place.sh(line).success().stdout(contains("in use by another run").and(contains("a: at most 21 keys")));
     assert_eq!(dedup(&place, "a", "", lines(0..21) + "ant\n"), lines(20..21));
-}
-
-#[test]
-fn filters_are_written_to_standard_output() {
-    let place = Place::new();
-    place.write("f", blocks(64, 0..500).to_standalone());
-    place.sh("$b fold -o - --factor 4 f >g && $b merge -o - g f >h").success();
-    assert_eq!(place.read("g"), blocks(16, 0..500).to_standalone());
-    assert_eq!(place.read("h"), blocks(16, 0..500).to_standalone());
-    for arguments in ["fold --factor 4 f", "merge f f"] {
-        for output in ["-", "/dev/stdout"] {
-            let text = "--json: standard output is for the filter";
-            place.refuses(format!("{arguments} --json -o {output}"), &[text]);
-        }
-    }
 }
 
 #[test]

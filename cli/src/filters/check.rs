@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Content::State(State { filter: Filter::Fixed(Fixed::Blocked(filter)), .. }) => lookup!(filter),
         other => return Err(file.cannot(&other, "be queried", "a filter, as `bloomline build` makes it")),
     };
-    // grep -c counts each of several files.
+    // Like grep -c, which counts the lines of each of several files.
     let counts_files = json || count && input.files.len() > 1;
     let inputs = match &input.files[..] {
         files @ [_, ..] if counts_files => {
@@ -143,7 +143,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 struct Counts {
     lines: u64,
     selected: u64,
-    /// Whether a file could not be read.
     has_failed: bool,
 }
 

@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let file = FilterFile::open(&arguments.filter)?;
     let n_bytes = file.bytes().len() as u64;
     let quiet = arguments.output.quiet;
-    let progress = if quiet { Progress::hidden() } else { Progress::new("folding", Some(2 * n_bytes)) };
+    let progress = Progress::new("folding", Some(2 * n_bytes), quiet);
     let mut filter = file.fixed()?;
     progress.add(n_bytes);
     let (n_modules, before) = (filter.as_view().n_modules(), filter.as_view().n_blocks());
@@ -108,7 +108,7 @@ fn shrink_to_fpr(filter: &mut Fixed, fpr: f64) -> Result<()> {
         return Ok(filter.shrink_to_fpr(fpr)?);
     }
     ensure!(fpr > 0.0 && fpr < 1.0, "an FPR must be between 0 and 1, not {fpr} (change --fpr)");
-    // The rate grows with the factor: by halves, as few copies are folded as can be.
+    // A binary search, because the rate grows with the factor and each trial folds a copy.
     let factors = factors(filter.as_view().n_blocks());
     let (mut good, mut bad) = (0, factors.len() + 1);
     while bad - good > 1 {

@@ -130,11 +130,11 @@ fn describe(
 struct About<'a> {
     rows: Vec<(&'static str, String)>,
     json: Map<String, Value>,
-    /// What is wrong with a file that can be described all the same.
+    /// What is wrong with a file, although it can be described.
     damage: Option<Error>,
     k: u32,
     estimated_keys: Option<u64>,
-    /// A blocked filter's, to be plotted.
+    /// The bytes of a blocked filter, to be plotted.
     lanes: Option<&'a [u8]>,
 }
 
@@ -144,22 +144,19 @@ impl<'a> About<'a> {
         about.set("file", &*file.name);
         about.set("bytes", bytes.len());
         about.damage = file.verify(&content).err();
-        let (kind, text) = match &content {
-            Content::Blocked(_) => ("blocked", "blocked filter"),
-            Content::Standard(_) => ("standard", "standard filter"),
-            Content::Counting(_) => ("counting", "counting filter, from which keys can be removed"),
-            Content::Modular(_) => ("modular", "modular filter: blocks in modules that must all have a key"),
-            Content::Scalable(_) => ("scalable", "scalable filter, which grows"),
-            Content::State(State { filter: Filter::Growing(_), .. }) => {
-                ("state", "state of dedup, which grows")
+        let (kind, text) = content.kind();
+        let more = match &content {
+            Content::Blocked(_) | Content::Standard(_) => "",
+            Content::Counting(_) => ", from which keys can be removed",
+            Content::Modular(_) => ": blocks in modules that must all have a key",
+            Content::Scalable(_) | Content::State(State { filter: Filter::Growing(_), .. }) => {
+                ", which grows"
             }
-            Content::State(_) => ("state", "state of dedup, of fixed size"),
-            Content::Frontier(_) => {
-                ("frontier", "frontier: a queue, and a filter of all items ever accepted")
-            }
-            Content::Bank(_) => ("bank", "filter bank: one lookup for many filters"),
+            Content::State(_) => ", of fixed size",
+            Content::Frontier(_) => ": a queue, and a filter of all items ever accepted",
+            Content::Bank(_) => ": one lookup for many filters",
         };
-        about.fact("kind", text.into(), "kind", kind);
+        about.fact("kind", format!("{text}{more}"), "kind", kind);
         let short =
             if bytes.len() < 1000 { String::new() } else { format!(", {}", size(bytes.len() as u64)) };
         about.row("size", counted(bytes.len() as u64, "byte") + &short);
@@ -314,7 +311,6 @@ impl<'a> About<'a> {
         self.fact("shape", format!("{size}, k = {k}"), "k", k);
     }
 
-    /// What the footer of one filter says, and whether the filter is intact.
     fn footer(&mut self, bytes: &[u8]) -> Result<()> {
         let StandaloneFooter { seed, hash_id, version, .. } = StandaloneFooter::read(bytes)?;
         self.fact("hash", format!("{hash_id}, wyhash final version 3"), "hash", hash_id);
@@ -329,7 +325,6 @@ impl<'a> About<'a> {
         self.row("checksum", verdict.into());
     }
 
-    /// What the bits of one filter show.
     fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: Option<KeyEstimate>) {
         self.fact("fill ratio", percent(fill_ratio), "fill_ratio", fill_ratio);
         self.keys(known, estimated);
@@ -410,7 +405,7 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
             .map(|x| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64))
             .collect(),
         bars_name: "blocks of the filter",
-        lines: Vec::from_iter(name.as_ref().map(|name| Line {
+        lines: Vec::from_iter(name.map(|name| Line {
             name,
             color: ORANGE,
             points: used().map(|x| (x as f64, expected[x] * n_blocks)).collect(),
@@ -420,8 +415,8 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
     .write(path)
 }
 
-/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed; the probes of a
-/// key are in different lanes, so each finds its bit set or clear independently of the others.
+/// The fraction of blocks with each number of bits set. The keys of a block are Poisson distributed. The probes of a
+/// key are in different lanes, so they find their bits set or clear independently.
 fn fill_model(keys_per_block: f64, k: u32) -> Vec<f64> {
     let mut fill = vec![0.0; BLOCK_BITS + 1];
     fill[0] = 1.0;
@@ -443,7 +438,7 @@ fn with_one_more_key(fill: &[f64], k: u32) -> Vec<f64> {
     let mut more = vec![0.0; fill.len()];
     for (x, &share) in fill.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         let clear = 1.0 - x as f64 / BLOCK_BITS as f64;
-        // Binomial: n of k probes find a clear bit, from n = k down.
+        // The number of probes that find a clear bit is binomial. This goes from n = k down.
         let mut ways = 1.0;
         for n in (0..=k).rev() {
             let probability = ways * clear.powi(n as i32) * (1.0 - clear).powi((k - n) as i32);

@@ -49,8 +49,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     check_json(arguments.json, &arguments.output.path)?;
     let output = arguments.output.create(&arguments.filters)?;
-    let total = total_bytes(&arguments.filters);
-    let progress = if arguments.output.quiet { Progress::hidden() } else { Progress::new("merging", total) };
+    let progress = Progress::new("merging", total_bytes(&arguments.filters), arguments.output.quiet);
     let mut merged: Option<Merged> = None;
     for path in &arguments.filters {
         let file = FilterFile::open(path)?;
@@ -194,13 +193,14 @@ fn name_of(files: &[(String, Option<usize>)], n_blocks: usize) -> &str {
     files.iter().find(|(_, blocks)| *blocks == Some(n_blocks)).map_or("", |(name, _)| name)
 }
 
-/// At most this many keys are in the union of two states, almost always: keys of both count once, as the bits show.
+/// An upper bound of the keys in the union of two states, almost always. The bits show how many keys both have, so
+/// these count once.
 fn keys_in_both(union: FixedView, ours: u64, theirs: u64) -> u64 {
     let most = union.estimated_keys().map_or(u64::MAX, numbers::at_most);
     ours.saturating_add(theirs).min(most).max(ours).max(theirs)
 }
 
-/// Unites filters that [match](check_match): folds the larger to the size of the smaller.
+/// Unites filters that [match](check_match). The larger one is folded to the size of the smaller.
 fn unite(ours: &mut Fixed, theirs: FixedView) -> Result<()> {
     match (ours.as_view().n_blocks(), theirs.n_blocks()) {
         (larger, smaller) if larger > smaller => ours.fold(larger / smaller)?,
@@ -212,7 +212,7 @@ fn unite(ours: &mut Fixed, theirs: FixedView) -> Result<()> {
     Ok(ours.union_with(theirs)?)
 }
 
-/// Fails if two filters, with their names, are not alike even when the larger is folded.
+/// Fails if two filters, given with their names, differ in more than sizes that folding makes equal.
 pub fn check_match(first: (&str, FixedView), second: (&str, FixedView)) -> Result<()> {
     let [(name, ours), (other, theirs)] = [first, second];
     let [a, b] = [ours.n_blocks(), theirs.n_blocks()];

@@ -64,7 +64,7 @@ pub struct Arguments {
 }
 
 const BLOCK_BITS: u64 = 512;
-/// Lower false-positive rates are below the rounding error of the model.
+/// Lower false-positive rates would be below the rounding error of the model.
 const LEAST: f64 = 1e-9;
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -127,13 +127,14 @@ fn modular(arguments: &Arguments, keys: usize, sizing: Sizing) -> Result<Option<
     let modular = match (arguments.bytes, arguments.fpr) {
         (None, _) => modular.foldable(),
         (Some(_), Some(_)) => modular,
-        // No larger than the bytes.
+        // No larger than the bytes that were given.
         (Some(_), None) => ModularSizing::new(n_modules, sizing.n_blocks() / n_modules, modular.k())?,
     };
     Ok(Some(modular).filter(|_| n_modules > 1))
 }
 
-/// The cache lines that a lookup of an absent key reads in the mean: a further one for each module that has it by mistake.
+/// The cache lines that a lookup of an absent key reads in the mean. It reads on for each module that has the key by
+/// mistake.
 fn lines_if_absent(keys: usize, modular: ModularSizing) -> f64 {
     let rate = modular.fpr(keys as u64).powf(1.0 / modular.n_modules() as f64);
     (0..modular.n_modules() as i32).map(|before| rate.powi(before)).sum()
@@ -153,7 +154,7 @@ fn supported(n_blocks: usize) -> Result<usize> {
     Ok(n_blocks)
 }
 
-/// Bits per key, or the maximum, at which k already is the largest.
+/// Bits per key, up to the maximum, from which on k does not grow.
 fn clamped_bits(n_blocks: usize, keys: usize) -> f64 {
     (n_blocks as f64 * BLOCK_BITS as f64 / keys as f64).min(sizing::MAX_BITS_PER_KEY)
 }
@@ -239,8 +240,6 @@ fn plot(
     };
     let ours = points(&|keys| sizing.fpr(keys));
     let theirs = points(&|keys| standard.fpr(keys));
-    let modules =
-        modular.map(|it| (format!("bloomline, {} modules", it.n_modules()), points(&|keys| it.fpr(keys))));
     if ours.last().is_none_or(|point| point.1 < LEAST.log10()) {
         bail!("{}: nothing to plot, as the FPR stays under {LEAST:.0e} (omit --plot)", path.display());
     }
@@ -248,8 +247,15 @@ fn plot(
     let lowest = (ours[24].1.min(theirs[24].1) - 1.0).floor().max(LEAST.log10());
     let visible = |points: Vec<(f64, f64)>| points.into_iter().filter(|point| point.1 >= lowest).collect();
     let shape = format!("{}, k = {}: ", size(sizing.byte_len() as u64), sizing.k());
-    let (shape, ours_name) =
-        if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
+    let (shape, name) = if modular.is_some() { ("", "bloomline, 1 module") } else { (&*shape, "bloomline") };
+    let line = |name: String, color, points| Line { name, color, points: visible(points) };
+    let lines = [
+        Some(line(name.into(), ORANGE, ours)),
+        modular.map(|it| {
+            line(format!("bloomline, {} modules", it.n_modules()), PURPLE, points(&|keys| it.fpr(keys)))
+        }),
+        Some(line("standard filter".into(), BLUE, theirs)),
+    ];
     Chart {
         title: &format!("{shape}false-positive rate as keys are added"),
         x: Axis { title: "distinct keys", range: 0.0..2.0 * keys as f64, n_labels: 11, label: &short },
@@ -261,15 +267,7 @@ fn plot(
         },
         bars: Vec::new(),
         bars_name: "",
-        lines: [Line { name: ours_name, color: ORANGE, points: visible(ours) }]
-            .into_iter()
-            .chain(modules.as_ref().map(|(name, points)| Line {
-                name,
-                color: PURPLE,
-                points: visible(points.clone()),
-            }))
-            .chain([Line { name: "standard filter", color: BLUE, points: visible(theirs) }])
-            .collect(),
+        lines: lines.into_iter().flatten().collect(),
         mark: Some((keys as f64, "planned")),
     }
     .write(path)

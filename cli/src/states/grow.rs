@@ -61,7 +61,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    // Resolved once: a link that is changed meanwhile leads to a state that is not locked.
+    // Resolved once, because a link that is changed meanwhile would lead to a state that is not locked.
     let source = &followed(&arguments.state)?;
     let path = &arguments.output.as_ref().map_or_else(|| Ok(source.clone()), |path| followed(path))?;
     check_json(arguments.json, path)?;
@@ -129,7 +129,7 @@ pub fn is_a_filter(path: &Path, file: &FilterFile) -> Error {
     )
 }
 
-/// The state of a filter that is none.
+/// Makes a state from a filter.
 fn state_of(file: &FilterFile) -> Result<State> {
     if StandaloneKind::of(file.bytes()) == Some(StandaloneKind::Scalable) {
         let filter = ScalableBloomFilter::from_standalone(file.bytes()).map_err(|error| file.error(error))?;
@@ -169,7 +169,7 @@ fn grown(arguments: &Arguments, state: State, is_filter: bool) -> Result<State> 
         (None, Some(fpr)) if fpr == state.fpr || !(is_filter || is_overfull) => fpr,
         _ => bail!("{name}: its FPR is {rate} now, above {} ({remedy})", percent(state.fpr)),
     };
-    // The next filter takes twice as many.
+    // The next filter is for twice as many.
     let keys = state.keys.max(state.capacity.min(INITIAL_CAPACITY as u64));
     let filter = ScalableBloomFilter::from_filter(filter, keys, fpr).map_err(|error| match error {
         BuildError::Fpr { value, lowest, .. } if value < lowest => {
