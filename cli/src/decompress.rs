@@ -54,17 +54,13 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
         FORMATS.iter().any(|(magic, _)| magic.len() > compared.len() && magic.starts_with(compared))
     };
     // Byte by byte, and only while they match. Otherwise this could wait for more than a pipe has.
+    #[expect(clippy::unbuffered_bytes, reason = "of at most ten bytes")]
+    let mut bytes = reader.by_ref().bytes();
     while begins(&compared) {
-        let mut byte = [0];
-        match reader.read(&mut byte) {
-            Ok(0) => break,
-            Ok(_) => {
-                compared.push(without_variant(first.len(), byte[0]));
-                first.extend(byte);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) => return Err(io_error(name, &error)),
-        }
+        let Some(byte) = bytes.next() else { break };
+        let byte = byte.map_err(|error| io_error(name, &error))?;
+        compared.push(without_variant(first.len(), byte));
+        first.push(byte);
     }
     let whole = Cursor::new(first).chain(reader);
     Ok(match FORMATS.iter().find(|(magic, _)| *magic == compared).map(|(_, format)| *format) {

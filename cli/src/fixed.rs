@@ -30,7 +30,7 @@ pub enum FilterView<'a> {
     Growing(&'a ScalableBloomFilter),
 }
 
-/// Calls a method that both kinds have.
+/// What both kinds can do.
 macro_rules! either {
     ($kind:ident::{$one:ident, $other:ident}, $of:expr, $filter:ident => $result:expr) => {
         match $of {
@@ -40,6 +40,15 @@ macro_rules! either {
     };
     ($of:expr, $filter:ident => $result:expr) => {
         either!(Self::{Blocked, Modular}, $of, $filter => $result)
+    };
+}
+
+/// Methods that both kinds have.
+macro_rules! methods {
+    ($one:ident, $other:ident: $($name:ident -> $type:ty),+) => {
+        $(pub fn $name(&self) -> $type {
+            either!(Self::{$one, $other}, self, view => view.$name())
+        })+
     };
 }
 
@@ -57,20 +66,14 @@ impl Filter {
 }
 
 impl FilterView<'_> {
+    methods!(Fixed, Growing: seed -> u64, estimated_fpr -> f64);
+
     /// `None` if it grows.
     pub fn n_blocks(&self) -> Option<usize> {
         match self {
             Self::Fixed(view) => Some(view.n_blocks()),
             Self::Growing(_) => None,
         }
-    }
-
-    pub fn seed(&self) -> u64 {
-        either!(Self::{Fixed, Growing}, self, view => view.seed())
-    }
-
-    pub fn estimated_fpr(&self) -> f64 {
-        either!(Self::{Fixed, Growing}, self, view => view.estimated_fpr())
     }
 }
 
@@ -117,6 +120,10 @@ impl Fixed {
 }
 
 impl FixedView<'_> {
+    // `n_blocks` is of each module.
+    methods!(Blocked, Modular: n_blocks -> usize, k -> u32, seed -> u64, byte_len -> usize);
+    methods!(Blocked, Modular: known_keys -> Option<u64>, estimated_keys -> Option<KeyEstimate>, estimated_fpr -> f64);
+
     pub fn is_modular(&self) -> bool {
         matches!(self, Self::Modular(_))
     }
@@ -128,19 +135,6 @@ impl FixedView<'_> {
         }
     }
 
-    /// Of each module.
-    pub fn n_blocks(&self) -> usize {
-        either!(self, view => view.n_blocks())
-    }
-
-    pub fn k(&self) -> u32 {
-        either!(self, view => view.k())
-    }
-
-    pub fn seed(&self) -> u64 {
-        either!(self, view => view.seed())
-    }
-
     pub fn sizing(&self) -> ModularSizing {
         ModularSizing::new(self.n_modules(), self.n_blocks(), self.k()).expect("a filter's")
     }
@@ -150,22 +144,6 @@ impl FixedView<'_> {
         let blocks = counted(self.n_blocks() as u64, "block");
         let modules = || counted(self.n_modules() as u64, "module");
         if self.is_modular() { format!("{} of {blocks}", modules()) } else { blocks }
-    }
-
-    pub fn byte_len(&self) -> usize {
-        either!(self, view => view.byte_len())
-    }
-
-    pub fn known_keys(&self) -> Option<u64> {
-        either!(self, view => view.known_keys())
-    }
-
-    pub fn estimated_keys(&self) -> Option<KeyEstimate> {
-        either!(self, view => view.estimated_keys())
-    }
-
-    pub fn estimated_fpr(&self) -> f64 {
-        either!(self, view => view.estimated_fpr())
     }
 
     /// Without its keys.

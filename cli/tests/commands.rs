@@ -279,19 +279,6 @@ fn check_selects_as_grep_does() {
 }
 
 #[test]
-fn carriage_returns_are_part_of_keys_by_default() {
-    let place = Place::new();
-    place.write("unix", "ant\nbee\n");
-    place.write("dos", "ant\r\nbee\r\n");
-    place.run("build -q -o unix.f unix").success().stderr("");
-    // A likely mistake is reported.
-    place.run("check unix.f dos").code(1).stderr(contains("CR LF").and(contains("--crlf")));
-    place.run("check --crlf unix.f dos").stdout("ant\r\nbee\r\n").stderr("");
-    place.run("build -q --crlf -o dos.f dos").success();
-    assert_eq!(place.read("dos.f"), place.read("unix.f"));
-}
-
-#[test]
 fn dedup_prints_each_line_once() {
     let place = Place::new();
     let mut text = String::new();

@@ -219,16 +219,6 @@ fn a_state_is_a_file_of_its_own() {
 }
 
 #[test]
-fn what_was_printed_before_an_error_is_in_the_state() {
-    let place = Place::new();
-    // Nothing was printed: a state would bind the next run to its options.
-    place.refuses("dedup --state s --keys 9 no", &["no: No such file"]);
-    place.write("in", "ant\n");
-    place.run("dedup -q --state s in no").code(2).stdout("ant\n");
-    place.run("dedup -q --state s in").success().stdout("");
-}
-
-#[test]
 fn cut_input_prints_the_same_with_and_without_keys() {
     let place = Place::new();
     place.write("whole", lines(0..50_000));
@@ -504,8 +494,6 @@ fn outputs_are_no_inputs() {
             "{line}"
         );
     }
-    // Where nothing can be printed, nothing was.
-    place.sh("$b dedup -q in 1<list").code(2).stderr(contains("standard output: Bad file descriptor"));
     // Any other file may be standard input.
     place.sh("$b dedup -q --dropped in list <in").success();
 }
@@ -529,6 +517,9 @@ fn other_commands_keep_states() {
     ] {
         place.refuses(arguments, &[text]);
         place.run(format!("{arguments} --replace-state")).success();
+        if arguments.ends_with('t') || arguments.starts_with("grow") {
+            place.run("dedup -q --state s in").success().stdout("");
+        }
         place.run("dedup -q --state new in").success();
         fs::rename(place.path("new"), place.path("s")).unwrap();
     }

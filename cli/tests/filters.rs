@@ -597,30 +597,6 @@ fn standard_output_has_one_format() {
     }
 }
 
-/// What is printed is typed back, as it is.
-#[test]
-fn printed_numbers_are_read() {
-    let place = Place::new();
-    for keys in ["77,777", "1e6", "1.23G"] {
-        let arguments = format!("plan --keys {keys} --fpr 0.012%");
-        let plan = place.json(format!("{arguments} --json"));
-        let text = place.prints(arguments);
-        let printed = |row: &str| -> String {
-            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(row)).expect("a row");
-            line.trim().split("  ").next().unwrap().into()
-        };
-        let (keys, bytes) = (printed("keys"), printed("bytes"));
-        let again = place.json(format!("plan --json --keys {keys} --bytes {bytes}"));
-        assert_eq!(pick(&again, ["keys", "bytes"]), pick(&plan, ["keys", "bytes"]), "{text}");
-        for (option, row) in [("--fpr", &*format!("{keys} keys")), ("--bytes", "size")] {
-            let again = place.json(format!("plan --json --keys {keys} {option} '{}'", printed(row)));
-            let ratio = again["bytes"].as_f64().unwrap() / plan["bytes"].as_f64().unwrap();
-            assert!((0.99..1.01).contains(&ratio), "{text}");
-        }
-    }
-    place.refuses("plan --bytes 64M --keys 9", &["give MB for powers of 1,000, or MiB"]);
-}
-
 #[test]
 fn plan_prints_json() {
     let place = Place::new();

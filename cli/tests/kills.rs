@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -216,54 +215,4 @@ fn a_signal_ends_a_dedup_whose_notes_nobody_reads() {
     place.sh(line).success();
     assert!(lines(0..1000) == place.text("out"));
     place.run("dedup -q --state s in").success().stdout("");
-}
-
-/// Whatever was asked for and whatever ends a run: once one succeeds, its lines have been printed, and none that it
-/// printed is printed again.
-#[test]
-fn no_sequence_of_runs_loses_a_line() {
-    let place = Place::new();
-    place.feed("dedup -q --state s --keys 3000", "").success();
-    let options = ["", "--keys 3000", "--keys 9", "--grow", "--fpr 1e-6"];
-    let (mut printed, mut remembered) = (HashSet::new(), HashSet::new());
-    let (mut n_refused, mut n_killed, mut n_whole) = (0, 0, 0);
-    for i in 0..100 {
-        let random = bloomline::mix(i);
-        // Later ones are new.
-        let first = (20 * i + random % 100) * 20;
-        let input = lines(first..first + 2000);
-        place.write("in", &input);
-        let line = match i % 20 {
-            19 => "grow s",
-            _ => &format!("dedup -q --state s in {}", options[random as usize % 5]),
-        };
-        let mut run = Command::new(program());
-        run.current_dir(place.directory()).args(line.split_whitespace()).stderr(Stdio::null());
-        let mut run = run.stdout(fs::File::create(place.path("out")).unwrap()).spawn().unwrap();
-        sleep(Duration::from_micros(random >> 50));
-        signal(&run, ["KILL", "TERM", "INT", "CONT", "CONT"][(random >> 40) as usize % 5]);
-        let status = run.wait().unwrap();
-        let output = place.text("out");
-        // A kill can leave the beginning of a line.
-        let whole: Vec<_> = output.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
-        assert!(whole.iter().all(|line| !remembered.contains(*line)), "in run {i}");
-        printed.extend(whole.iter().map(|line| line.to_string()));
-        match status.code() {
-            Some(0) if i % 20 == 19 => (),
-            Some(0) => {
-                assert!(input.split_inclusive('\n').all(|line| printed.contains(line)), "in run {i}");
-                remembered.extend(whole.iter().map(|line| line.to_string()));
-                n_whole += 1;
-            }
-            Some(2) => n_refused += 1,
-            code => {
-                assert_eq!(code, None);
-                n_killed += 1;
-            }
-        }
-    }
-    assert!(n_refused > 0 && n_killed > 0 && n_whole > 0, "{n_refused}, {n_killed}, {n_whole}");
-    // What kills have left is gone after the next run.
-    place.run("grow s").success();
-    assert_eq!(place.files(), ["in", "out", "s"]);
 }

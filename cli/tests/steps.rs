@@ -200,8 +200,7 @@ enum Limit {
     None,
     /// The blocks that a file may have, and whether standard output is one.
     Disk(u64, bool),
-    /// The bytes that are read of standard output.
-    Head(u64),
+
     /// Standard input does not end before the run is killed.
     Open,
 }
@@ -260,10 +259,8 @@ impl Steps {
         let i = self.random.below(3) as usize;
         match self.random.below(40) {
             0 => self.remove(i),
-            1 | 2 => self.grow(i),
-            3 => self.grow_to(i),
-            4 => self.grow_filter(i),
-            5..8 => self.merge(i),
+            1..4 => self.grow(i),
+            4..8 => self.merge(i),
             8..12 => self.two(i),
             12 => self.race_for_a_name(),
             13..18 => self.dedup(i, true, Limit::None),
@@ -271,10 +268,7 @@ impl Steps {
                 let limit = Limit::Disk(1 + self.random.below(12), self.random.one_in(2));
                 self.dedup(i, false, limit);
             }
-            19 => {
-                let limit = Limit::Head(self.random.below(2000));
-                self.dedup(i, false, limit);
-            }
+
             _ => self.dedup(i, false, Limit::None),
         }
     }
@@ -406,9 +400,6 @@ impl Steps {
             Limit::Disk(blocks, false) => {
                 format!("{{ (ulimit -f {blocks}; exec $b {arguments}); echo $? >code{number}; }} | cat")
             }
-            Limit::Head(bytes) => {
-                format!("{{ $b {arguments}; echo $? >code{number}; }} | head -c {bytes}")
-            }
         };
         let mut command = Command::new("sh");
         command.current_dir(self.place.directory()).env("b", program()).args(["-c", &script]);
@@ -456,7 +447,7 @@ impl Steps {
         let context = self.context(&done);
         assert!(done.error.lines().all(|line| line.starts_with("bloomline: ")), "{context}");
         match done.status {
-            None | Some(0 | 141) => (),
+            None | Some(0) => (),
             Some(2) => assert!(!done.error.is_empty(), "{context}"),
             other => panic!("status {other:?}: {context}"),
         }
@@ -583,9 +574,7 @@ impl Steps {
         if done.status == Some(0) {
             self.is_dirty[i] = false;
         }
-        if let Limit::Head(_) = limit {
-            return self.after_head(i, rule, &input, &done, is_lossy);
-        }
+
         if limit != Limit::None && done.status == Some(2) && done.error.contains("File too large") {
             self.count("disk full");
         }
@@ -597,33 +586,6 @@ impl Steps {
             let expected = [n_lines, n_printed, n_lines - n_printed].map(serde_json::Value::from);
             let found = ["lines", "printed", "dropped"].map(|name| json[name].clone());
             assert_eq!(found, expected, "{context}");
-        }
-    }
-
-    /// Once it has read enough, `head` closes standard output: a run that notices saves nothing.
-    fn after_head(&mut self, i: usize, rule: usize, input: &Input, done: &Done, is_lossy: bool) {
-        let context = self.context(done);
-        if is_lossy {
-            return self.learn(i, rule);
-        }
-        let before = self.models[i].clone().unwrap_or_default();
-        let bytes = fs::read(self.place.path(STATES[i])).unwrap_or_default();
-        match done.status {
-            Some(141) => {
-                self.count("closed");
-                assert!(bytes == before.bytes, "{context}");
-            }
-            Some(0) => {
-                assert!(!input.fails(rule), "{context}");
-                let lines = input.sources.iter().flat_map(|source| &source.lines);
-                let keys: HashSet<_> = lines.filter_map(|line| key_of(line, rule)).collect();
-                let state = State::of(&bytes);
-                assert!(keys.iter().chain(&before.keys).all(|&key| state.contains(key)), "{context}");
-                self.learn(i, rule);
-                let model = self.models[i].as_mut().unwrap();
-                model.keys.extend(keys);
-            }
-            _ => self.learn_all(i, rule, input),
         }
     }
 
@@ -639,14 +601,6 @@ impl Steps {
             }
             Model { bytes, ..model }
         });
-    }
-
-    fn learn_all(&mut self, i: usize, rule: usize, input: &Input) {
-        self.learn(i, rule);
-        let Some(model) = &mut self.models[i] else { return };
-        let state = State::of(&model.bytes);
-        let lines = input.sources.iter().flat_map(|source| &source.lines);
-        model.keys.extend(lines.filter_map(|line| key_of(line, rule)).filter(|&key| state.contains(key)));
     }
 
     fn kill(&mut self, running: &mut Running, i: usize) {
@@ -799,8 +753,9 @@ impl Steps {
                     let n_lines = done.error.lines().filter(|line| !is_a_note(line)).count();
                     assert!(n_lines <= input.n_unread() + 1, "{context}");
                 }
-                Some(141) => panic!("{context}"),
-                _ => {
+
+                Some(_) => unreachable!("no other status"),
+                None => {
                     self.count("killed");
                     if is_saved && !new.is_empty() && bytes != before.bytes {
                         self.count("saved by a kill");
@@ -920,55 +875,6 @@ impl Steps {
     fn same_keys(&self, old: &State, state: &State, keys: &HashSet<u64>, context: &str) {
         assert_eq!((old.keys, old.capacity), (state.keys, state.capacity), "{context}");
         assert!(keys.iter().all(|&key| state.contains(key)), "false negatives: {context}");
-    }
-
-    /// Another state from a state.
-    fn grow_to(&mut self, i: usize) {
-        let from = (i + 1) % 3;
-        let Some(model) = self.models[from].clone() else { return };
-        let output = STATES[i];
-        let arguments = format!("grow -o {output} {}", STATES[from]);
-        if self.models[i].is_some() {
-            self.refused(&arguments, "give --replace-state");
-        }
-        let done = self.run(arguments + " --replace-state");
-        let context = self.context(&done);
-        if done.status == Some(0) {
-            self.is_dirty[i] = false;
-            let bytes = self.place.read(output);
-            let (old, state) = (State::of(&model.bytes), State::of(&bytes));
-            self.same_keys(&old, &state, &model.keys, &context);
-            assert!(!state.is_fixed(), "{context}");
-            let is_lossy = model.is_lossy || state.fpr > 1e-5;
-            self.models[i] = Some(Model { bytes, is_lossy, ..model });
-        } else {
-            assert!(model.is_lossy, "{context}");
-        }
-    }
-
-    /// A state from a filter; its keys are known when dedup adds some.
-    fn grow_filter(&mut self, i: usize) {
-        let rule = self.random.below(RULES.len() as u64) as usize;
-        let lines: Vec<_> = (0..100).map(|j| line_of((self.cursor + j) % IDS, rule, false)).collect();
-        self.place.write("in00", lines.concat());
-        let build = format!("build -q -o f --keys 1000 --fpr 1e-6 --modules 1 {} in00", RULES[rule].0);
-        assert_eq!(self.run(build).status, Some(0));
-        let grow = format!("grow -o {} --fpr 1e-6 f", STATES[i]);
-        if self.models[i].is_some() {
-            self.refused(&grow, "give --replace-state");
-            self.remove(i);
-        }
-        let done = self.run(grow);
-        let context = self.context(&done);
-        assert_eq!(done.status, Some(0), "{context}");
-        self.is_dirty[i] = false;
-        let bytes = self.place.read(STATES[i]);
-        let keys: HashSet<_> = lines.iter().filter_map(|line| key_of(line, rule)).collect();
-        let state = State::of(&bytes);
-        assert!(state.keys >= keys.len() as u64 && keys.iter().all(|&key| state.contains(key)), "{context}");
-        self.models[i] = Some(Model { bytes, rule: None, keys, is_lossy: false });
-        let done = self.run(format!("dedup -q --state {} {} in00", STATES[i], RULES[rule].0));
-        assert!(done.status == Some(0) && done.out.is_empty(), "{}", self.context(&done));
     }
 
     fn merge(&mut self, i: usize) {
