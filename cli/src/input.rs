@@ -12,26 +12,26 @@ use clap::Args;
 use crate::numbers::count_from_1;
 use crate::output::{io_error, is_read_from, is_same_file};
 
-// Commands flatten it last, because its heading is that of all options after it.
-#[derive(Args)]
+// Files, and how to read them. Commands flatten it last, because its heading is that of all options after it.
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
-pub struct InputArguments {
+pub struct Input {
     /// Files of lines, plain, gzip or zstd; stdin if none or -
     #[arg(value_name = "FILE", help_heading = None)]
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Read the names of files from LIST, ended by NUL
     ///
     /// `find -print0` writes such a list; - is standard input.
     #[arg(long, value_name = "LIST", conflicts_with = "files")]
-    files0_from: Option<PathBuf>,
+    pub files0_from: Option<PathBuf>,
     /// Do not decompress input
     ///
     /// Otherwise, gzip and zstd are known by their first bytes, and filters and
     /// states are refused.
     #[arg(long)]
-    raw: bool,
+    pub raw: bool,
     #[command(flatten)]
-    rule: KeyRule,
+    pub rule: KeyRule,
 }
 
 /// What a line is, and which part of it is the key.
@@ -62,16 +62,6 @@ pub struct KeyRule {
     /// The byte between fields, instead of a tab
     #[arg(long, value_name = "BYTE", requires = "column", value_parser = delimiter)]
     pub delimiter: Option<u8>,
-}
-
-/// Files, and how to read them.
-#[derive(Clone)]
-pub struct Input {
-    pub files: Vec<PathBuf>,
-    /// The file from which their names were read.
-    pub list: Option<PathBuf>,
-    pub raw: bool,
-    pub rule: KeyRule,
 }
 
 fn length(text: &str) -> Result<NonZeroUsize, String> {
@@ -120,20 +110,6 @@ impl KeyRule {
     }
 }
 
-impl InputArguments {
-    /// Reads the list of files, if there is one.
-    pub fn resolve(&self) -> Result<Input> {
-        let files = match &self.files0_from {
-            Some(list) => names(list)?,
-            None if self.files.is_empty() => vec!["-".into()],
-            None => self.files.clone(),
-        };
-        let mut rule = self.rule.clone();
-        rule.delimiter = rule.delimiter.filter(|&byte| byte != b'\t');
-        Ok(Input { files, list: self.files0_from.clone(), raw: self.raw, rule })
-    }
-}
-
 /// The names in a list, each ended by NUL.
 fn names(list: &Path) -> Result<Vec<PathBuf>> {
     let name = name_of(list);
@@ -175,6 +151,18 @@ fn path_of(name: &[u8]) -> Option<PathBuf> {
 }
 
 impl Input {
+    /// Reads the list of files, if there is one.
+    pub fn resolve(&self) -> Result<Self> {
+        let mut input = self.clone();
+        if let Some(list) = &self.files0_from {
+            input.files = names(list)?;
+        } else if self.files.is_empty() {
+            input.files = vec!["-".into()];
+        }
+        input.rule.delimiter = self.rule.delimiter.filter(|&byte| byte != b'\t');
+        Ok(input)
+    }
+
     /// The name of the file with this index, for messages.
     pub fn name(&self, file: usize) -> String {
         self.files.get(file).map_or("standard input".into(), |file| name_of(file))
@@ -189,7 +177,7 @@ impl Input {
     pub fn has(&self, file: &Path) -> bool {
         let is_file =
             |other: &PathBuf| if is_stdin(other) { is_read_from(file) } else { is_same_file(file, other) };
-        self.files.iter().chain(&self.list).any(is_file)
+        self.files.iter().chain(&self.files0_from).any(is_file)
     }
 
     /// Fails now if a file cannot be read, instead of after an hour of reading the first one.

@@ -14,7 +14,7 @@ use crate::filters::distinct::{self, Distinct};
 use crate::filters::modules::{Modules, Request};
 use crate::fixed::{Fixed, FixedView};
 use crate::guard::Output;
-use crate::input::{Input, InputArguments};
+use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, percent, size};
 use crate::output::{Printer, check_json, note};
@@ -84,7 +84,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::filter_file::{Content, FilterFile};
 use crate::fixed::{Filter, Fixed};
-use crate::input::{Input, InputArguments, is_stdin};
+use crate::input::{Input, is_stdin};
 use crate::keys::Keys;
 use crate::output::{Printer, is_printed_to};
 use crate::state::State;
@@ -60,7 +60,7 @@ pub struct Arguments {
     #[arg(long)]
     no_verify: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
 /// The seed of a filter, and what looks up hashes in it.

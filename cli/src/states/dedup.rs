@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::filter_file::FilterFile;
 use crate::fixed::{Filter, Fixed};
 use crate::guard::refuse_state;
-use crate::input::{Input, InputArguments};
+use crate::input::Input;
 use crate::keys::Keys;
 use crate::numbers::{self, counted, grouped, percent, size};
 use crate::output::{
@@ -95,7 +95,7 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    input: InputArguments,
+    input: Input,
 }
 
 /// What a signal saves.
