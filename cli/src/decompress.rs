@@ -15,13 +15,9 @@ pub const READ: usize = 256 << 10;
 enum Format {
     Gzip,
     Zstd,
-    /// The name of a format that is not read here, and the command that decompresses it.
-    Other(&'static str, &'static str),
+    /// A format that is not read here, by the name of its command.
+    Other(&'static str),
 }
-
-const XZ: Format = Format::Other("xz", "xz -dc");
-const BZIP2: Format = Format::Other("bzip2", "bzip2 -dc");
-const LZ4: Format = Format::Other("lz4", "lz4 -dc");
 
 /// The first bytes after [`without_variant`]. None of them is the beginning of a longer one.
 const FORMATS: [(&[u8], Format); 8] = [
@@ -29,13 +25,13 @@ const FORMATS: [(&[u8], Format); 8] = [
     (b"\x28\xb5\x2f\xfd", Format::Zstd),
     // A frame without data, with which pzstd begins (RFC 8878, section 3.1.2).
     (b"\x50\x2a\x4d\x18", Format::Zstd),
-    (b"\xfd7zXZ\0", XZ),
+    (b"\xfd7zXZ\0", Format::Other("xz")),
     // The last six bytes begin a block or the end of the data. Text begins with all ten only by chance.
-    (b"BZh1\x31\x41\x59\x26\x53\x59", BZIP2),
-    (b"BZh1\x17\x72\x45\x38\x50\x90", BZIP2),
-    (b"\x04\x22\x4d\x18", LZ4),
+    (b"BZh1\x31\x41\x59\x26\x53\x59", Format::Other("bzip2")),
+    (b"BZh1\x17\x72\x45\x38\x50\x90", Format::Other("bzip2")),
+    (b"\x04\x22\x4d\x18", Format::Other("lz4")),
     // The older frames, which the Linux kernel uses.
-    (b"\x02\x21\x4c\x18", LZ4),
+    (b"\x02\x21\x4c\x18", Format::Other("lz4")),
 ];
 
 /// Frames that zstd skips begin with 0x50 to 0x5f, and bzip2 names its block size, 1 to 9.
@@ -67,9 +63,9 @@ pub fn decompressed(name: &str, mut reader: impl Read + Send + 'static) -> Resul
         None => Box::new(whole),
         Some(Format::Gzip) => Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))),
         Some(Format::Zstd) => Box::new(zstd::Decoder::new(whole).map_err(|error| io_error(name, &error))?),
-        Some(Format::Other(format, command)) => {
+        Some(Format::Other(tool)) => {
             bail!(
-                "{name}: compressed by {format} (pipe it through `{command}`, or use --raw to read it as it is)"
+                "{name}: compressed by {tool} (pipe it through `{tool} -dc`, or use --raw to read it as it is)"
             )
         }
     })

@@ -9,7 +9,7 @@ use bloomline::bank::BankView;
 use bloomline::variants::{
     CountingBloomFilter, Frontier, ModularView, ScalableBloomFilter, StandardBloomFilter,
 };
-use bloomline::{BloomFilter, BloomView, DecodeError, StandaloneKind};
+use bloomline::{BloomView, DecodeError, StandaloneKind};
 use memmap2::Mmap;
 
 use crate::fixed::{FilterView, Fixed, FixedView};
@@ -136,17 +136,6 @@ impl FilterFile {
         let view = self.view()?;
         self.verified()?;
         view.to_filter().with_context(|| self.name.clone())
-    }
-
-    /// [`fixed`](Self::fixed) for commands that know no modules.
-    pub fn filter(&self) -> Result<BloomFilter> {
-        match self.fixed()? {
-            Fixed::Blocked(filter) => Ok(filter),
-            Fixed::Modular(_) => {
-                let name = &self.name;
-                Err(anyhow!("{name}: a modular filter, not a blocked filter (build it with --modules 1)"))
-            }
-        }
     }
 
     /// The filter, and the state around it, of content that can be united.

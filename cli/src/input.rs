@@ -80,19 +80,10 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// How lines end.
-#[derive(Clone, Copy)]
-pub enum Ends {
-    With(u8),
-    After(usize),
-}
-
 impl KeyRule {
-    pub fn ends(&self) -> Ends {
-        match self.length {
-            Some(length) => Ends::After(length.get()),
-            None => Ends::With(if self.null { 0 } else { b'\n' }),
-        }
+    /// The byte that ends lines without a length.
+    pub fn end(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
     }
 
     pub fn delimiter(&self) -> u8 {

@@ -13,7 +13,7 @@ use bloomline::hash_key;
 
 use crate::decompress::{READ, decompressed, read_error};
 use crate::guard::refuse_as_lines;
-use crate::input::{Ends, Input, KeyRule, is_stdin, total_bytes};
+use crate::input::{Input, KeyRule, is_stdin, total_bytes};
 use crate::numbers::counted;
 use crate::output::{io_error, is_output, note, stdin};
 use crate::progress::Progress;
@@ -102,11 +102,10 @@ impl<'a> Chunk<'a> {
 
     fn find_ends(&mut self) {
         self.ends.clear();
-        match self.input.rule.ends() {
-            Ends::With(byte) => {
-                self.ends.extend(memchr::memchr_iter(byte, &self.buffer[..self.len]).map(|at| at + 1));
-            }
-            Ends::After(length) => self.ends.extend((1..=self.len / length).map(|i| i * length)),
+        let (rule, lines) = (&self.input.rule, &self.buffer[..self.len]);
+        match rule.length {
+            Some(length) => self.ends.extend((1..=self.len / length).map(|i| i * length.get())),
+            None => self.ends.extend(memchr::memchr_iter(rule.end(), lines).map(|at| at + 1)),
         }
     }
 }
@@ -261,6 +260,7 @@ impl<'a> Keys<'a> {
 impl<'a> Reader<'a> {
     /// Reads at least one whole line, or returns `false` at the end of the last file.
     fn read(&mut self, chunk: &mut Chunk<'a>) -> Result<bool> {
+        let rule = &self.input.rule;
         let mut filled = self.rest.len();
         self.grow(&mut chunk.buffer, filled.max(READ))?;
         chunk.buffer[..filled].copy_from_slice(&self.rest);
@@ -286,9 +286,9 @@ impl<'a> Reader<'a> {
                 Err(error) => return Err(read_error(&self.file(), &error)),
             }
             let read = &chunk.buffer[searched..filled];
-            chunk.len = match self.input.rule.ends() {
-                Ends::With(byte) => memchr::memrchr(byte, read).map_or(0, |at| searched + at + 1),
-                Ends::After(length) => filled - filled % length,
+            chunk.len = match rule.length {
+                Some(length) => filled - filled % length,
+                None => memchr::memrchr(rule.end(), read).map_or(0, |at| searched + at + 1),
             };
         }
         let (lines, rest) = chunk.buffer[..filled].split_at(chunk.len);
@@ -302,9 +302,9 @@ impl<'a> Reader<'a> {
             self.n_crs += crs as u64;
         }
         chunk.position = (file, self.n_file_lines);
-        let n_lines = match self.input.rule.ends() {
-            Ends::With(byte) => memchr::memchr_iter(byte, lines).count(),
-            Ends::After(length) => lines.len() / length,
+        let n_lines = match rule.length {
+            Some(length) => lines.len() / length,
+            None => memchr::memchr_iter(rule.end(), lines).count(),
         } as u64;
         self.n_lines += n_lines;
         self.n_file_lines += n_lines;
@@ -382,18 +382,16 @@ impl<'a> Reader<'a> {
     /// Ends the last line if nothing does, because the next file begins with a new one. Returns the bytes filled.
     fn end_file(&mut self, buffer: &mut [u8], filled: usize) -> Result<usize> {
         self.open = None;
-        match self.input.rule.ends() {
-            Ends::With(byte) if filled > 0 => {
-                buffer[filled] = byte; // the buffer was not full, as it was read into
-                return Ok(filled + 1);
-            }
-            Ends::After(length) => ensure!(
-                filled.is_multiple_of(length),
-                "{}: the last line has {} of {length} bytes (check the file and --length)",
-                self.file(),
-                filled % length
-            ),
-            Ends::With(_) => (),
+        let rule = &self.input.rule;
+        if let Some(length) = rule.length {
+            let (name, rest) = (self.file(), filled % length);
+            ensure!(
+                rest == 0,
+                "{name}: the last line has {rest} of {length} bytes (check the file and --length)"
+            );
+        } else if filled > 0 {
+            buffer[filled] = rule.end(); // the buffer was not full, as it was read into
+            return Ok(filled + 1);
         }
         Ok(filled)
     }
@@ -402,7 +400,7 @@ impl<'a> Reader<'a> {
 /// There is no bar where it would overwrite what is typed, or the end of output that has no newline.
 fn progress(input: &Input, doing: &'static str, quiet: bool) -> Progress {
     let reads_stdin = input.files.iter().any(|file| is_stdin(file));
-    let ends_lines = matches!(input.rule.ends(), Ends::With(b'\n'));
+    let ends_lines = input.rule.length.is_none() && !input.rule.null;
     let is_in_the_way = reads_stdin && io::stdin().is_terminal() || !ends_lines && io::stdout().is_terminal();
     Progress::new(doing, total_bytes(&input.files), quiet || is_in_the_way)
 }

@@ -54,9 +54,8 @@ pub struct Chart<'a> {
     pub title: &'a str,
     pub x: Axis<'a>,
     pub y: Axis<'a>,
-    /// Left edge, right edge and height of each bar.
-    pub bars: Vec<(f64, f64, f64)>,
-    pub bars_name: &'a str,
+    /// A name, and the left edge, right edge and height of each bar.
+    pub bars: Option<(&'a str, Vec<(f64, f64, f64)>)>,
     pub lines: Vec<Line>,
     /// A labelled position on the x axis.
     pub mark: Option<(f64, &'a str)>,
@@ -94,13 +93,13 @@ impl Chart<'_> {
             .bold_line_style(GRID)
             .max_light_lines(0)
             .draw()?;
-        if !self.bars.is_empty() {
+        if let Some((name, bars)) = &self.bars {
             let bar = |&(left, right, height): &(f64, f64, f64)| {
                 Rectangle::new([(left, self.y.range.start), (right, height)], BLUE.mix(0.45).filled())
             };
             chart
-                .draw_series(self.bars.iter().map(bar))?
-                .label(self.bars_name)
+                .draw_series(bars.iter().map(bar))?
+                .label(*name)
                 .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], BLUE.mix(0.45).filled()));
         }
         for line in &self.lines {

@@ -382,6 +382,7 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
     let most = most.fold(1.0, f64::max);
     let name =
         model.as_ref().map(|(keys, _)| format!("model: {keys:.1} keys per block in the mean, Poisson"));
+    let bar = |x: usize| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64);
     Chart {
         title: &format!(
             "How full the {} {}, k = {k}",
@@ -400,11 +401,7 @@ fn plot_fill(blocks: &[[u8; 64]], k: u32, estimated: Option<u64>, path: &Path) -
             n_labels: (most as usize + 1).min(8),
             label: &|y| grouped(y as u64),
         },
-        bars: used()
-            .filter(|&x| counts[x] > 0)
-            .map(|x| (x as f64 - 0.5, x as f64 + 0.5, counts[x] as f64))
-            .collect(),
-        bars_name: "blocks of the filter",
+        bars: Some(("blocks of the filter", used().filter(|&x| counts[x] > 0).map(bar).collect())),
         lines: Vec::from_iter(name.map(|name| Line {
             name,
             color: ORANGE,

@@ -268,8 +268,7 @@ impl Plan {
                 n_labels: (1.0 - lowest) as usize,
                 label: &|y| percent(10_f64.powf(y)),
             },
-            bars: Vec::new(),
-            bars_name: "",
+            bars: None,
             lines: lines.into_iter().flatten().collect(),
             mark: Some((keys as f64, "planned")),
         }

@@ -136,7 +136,9 @@ fn state_of(file: &FilterFile) -> Result<State> {
         let (capacity, keys, fpr) = (filter.initial_capacity(), filter.inserted_keys(), filter.fpr());
         return Ok(State { filter: Filter::Growing(filter), capacity, keys, fpr, rule: None });
     }
-    let filter = file.filter()?;
+    let Fixed::Blocked(filter) = file.fixed()? else {
+        bail!("{}: a modular filter, not a blocked filter (build it with --modules 1)", file.name);
+    };
     let keys = filter
         .known_keys()
         .or_else(|| filter.estimated_keys().map(numbers::at_most))
