@@ -335,6 +335,7 @@ fn plan_computes_the_third() {
     let blocks = bloomline::Sizing::for_fpr(1_000_000_000, 0.01).unwrap().foldable().n_blocks();
     assert_eq!((blocks, blocks % 5040), (19_514_880, 0));
     assert_eq!(words(&by_rate, "bytes"), ["bytes", "1,248,952,320", "1,199,119,344"]);
+    assert_eq!(words(&by_rate, "size"), ["size", "1.25", "GB", "1.2", "GB"]);
     assert_eq!(words(&by_rate, "bits per key"), ["bits", "per", "key", "9.99", "9.59"]);
     assert_eq!(words(&by_rate, "1,000,000,000 keys")[2..], ["0.976%", "1%"]);
     let by_bytes = plan("--bytes 1241679232 --fpr 1%");

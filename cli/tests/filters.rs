@@ -601,7 +601,7 @@ fn standard_output_has_one_format() {
 fn plan_prints_json() {
     let place = Place::new();
     let plan = place.json("plan --json --keys 1e6 --bytes 1241728");
-    assert_eq!((&plan["keys"], &plan["blocks"], &plan["k"]), (&1_000_000.into(), &19_402.into(), &6.into()));
+    assert_eq!(pick(&plan, ["keys", "blocks", "k"]), json!([1_000_000, 19_402, 6]));
     assert!((plan["false_positive_rate"].as_f64().unwrap() - 0.01).abs() < 1e-5);
     assert!((plan["bits_per_key"].as_f64().unwrap() - 9.93).abs() < 0.01);
     assert_eq!(plan["standard"]["bytes"], 1_241_728);

@@ -133,6 +133,7 @@ struct About<'a> {
     /// What is wrong with a file, although it can be described.
     damage: Option<Error>,
     k: u32,
+    fpr: Option<f64>,
     estimated_keys: Option<u64>,
     /// The bytes of a blocked filter, to be plotted.
     lanes: Option<&'a [u8]>,
@@ -166,7 +167,8 @@ impl<'a> About<'a> {
                 about.set("bits", filter.bit_len());
                 about.shape(counted(filter.bit_len(), "bit"), filter.k());
                 about.footer(bytes)?;
-                about.bits(filter.fill_ratio(), filter.known_keys(), filter.estimated_keys());
+                about.bits(filter.fill_ratio(), filter.estimated_fpr());
+                about.keys(filter.known_keys(), filter.estimated_keys());
             }
             Content::Counting(filter) => {
                 let bits = filter.as_filter();
@@ -178,7 +180,8 @@ impl<'a> About<'a> {
                 let saturated = filter.saturated_counters();
                 let text = format!("{} of {} counters", grouped(saturated), grouped(512 * n_blocks));
                 about.fact("saturated", text, "saturated_counters", saturated);
-                about.bits(bits.fill_ratio(), bits.known_keys(), bits.estimated_keys());
+                about.bits(bits.fill_ratio(), bits.estimated_fpr());
+                about.keys(bits.known_keys(), bits.estimated_keys());
             }
             Content::Modular(view) => about.modular(view),
             Content::Scalable(filter) => {
@@ -192,17 +195,7 @@ impl<'a> About<'a> {
             Content::Frontier(frontier) => about.frontier(frontier),
             Content::Bank(bank) => about.bank(bank),
         }
-        let fpr = match &content {
-            Content::Blocked(view) => Some(view.estimated_fpr()),
-            Content::Standard(filter) => Some(filter.estimated_fpr()),
-            Content::Counting(filter) => Some(filter.as_filter().estimated_fpr()),
-            Content::Modular(view) => Some(view.estimated_fpr()),
-            Content::Scalable(filter) => Some(filter.estimated_fpr()),
-            Content::State(state) => Some(state.filter.as_view().estimated_fpr()),
-            Content::Frontier(frontier) => Some(frontier.estimated_fpr()),
-            Content::Bank(_) => None,
-        };
-        if let Some(fpr) = fpr {
+        if let Some(fpr) = about.fpr {
             about.fact("FPR", percent(fpr), "false_positive_rate", fpr);
         }
         about.set("is_intact", about.damage.is_none());
@@ -241,7 +234,8 @@ impl<'a> About<'a> {
         };
         self.shape(size, view.k());
         self.footer(bytes)?;
-        self.bits(view.fill_ratio(), view.known_keys(), view.estimated_keys());
+        self.bits(view.fill_ratio(), view.estimated_fpr());
+        self.keys(view.known_keys(), view.estimated_keys());
         self.lanes = Some(&bytes[..bytes.len() - StandaloneFooter::LEN]);
         Ok(())
     }
@@ -253,6 +247,7 @@ impl<'a> About<'a> {
         self.shape(format!("{} of 64 bytes per module", counted(n_blocks, "block")), view.k());
         self.seed(view.seed());
         self.keys(view.known_keys(), view.estimated_keys());
+        self.fpr = Some(view.estimated_fpr());
     }
 
     fn scalable(&mut self, filter: &ScalableBloomFilter) {
@@ -270,6 +265,7 @@ impl<'a> About<'a> {
         self.seed(filter.seed());
         let keys = filter.inserted_keys();
         self.fact("inserted keys", grouped(keys), "inserted_keys", keys);
+        self.fpr = Some(filter.estimated_fpr());
     }
 
     fn frontier(&mut self, frontier: &Frontier<Vec<u8>>) {
@@ -282,6 +278,7 @@ impl<'a> About<'a> {
         }
         self.fact("capacity", capacity, "capacity", frontier.capacity());
         self.seed(frontier.seed());
+        self.fpr = Some(frontier.estimated_fpr());
     }
 
     fn bank(&mut self, bank: &BankView<&[u8]>) {
@@ -325,9 +322,9 @@ impl<'a> About<'a> {
         self.row("checksum", verdict.into());
     }
 
-    fn bits(&mut self, fill_ratio: f64, known: Option<u64>, estimated: Option<KeyEstimate>) {
+    fn bits(&mut self, fill_ratio: f64, fpr: f64) {
         self.fact("fill ratio", percent(fill_ratio), "fill_ratio", fill_ratio);
-        self.keys(known, estimated);
+        self.fpr = Some(fpr);
     }
 
     fn keys(&mut self, known: Option<u64>, estimated: Option<KeyEstimate>) {
