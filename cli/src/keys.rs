@@ -47,16 +47,14 @@ impl<'a> Chunk<'a> {
             return Ok(());
         }
         for (i, line) in self.lines().enumerate() {
-            let key = column.map_or(Some(line), |column| field(line, column.get(), delimiter));
-            let key = key.ok_or_else(|| {
-                let what = format!("has no column {}", column.map_or(0, usize::from));
-                self.wrong(i, &what, line, "change --column or --delimiter")
-            })?;
+            let key = match column {
+                None => line,
+                Some(column) => {
+                    field(line, column.get(), delimiter).ok_or_else(|| self.has_no_column(i, line))?
+                }
+            };
             hashes.push(if integers {
-                let number = integer(key).ok_or_else(|| {
-                    self.wrong(i, "is not an integer of up to 64 bits", key, "omit --integers")
-                })?;
-                hash_key(number, seed)
+                hash_key(integer(key).ok_or_else(|| self.not_an_integer(i, key))?, seed)
             } else {
                 hash_key(key, seed)
             });
@@ -74,6 +72,16 @@ impl<'a> Chunk<'a> {
             start = end;
             if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
         })
+    }
+
+    // Apart from the loop, which would otherwise run 3% more instructions.
+    fn not_an_integer(&self, i: usize, key: &[u8]) -> Error {
+        self.wrong(i, "is not an integer of up to 64 bits", key, "omit --integers")
+    }
+
+    fn has_no_column(&self, i: usize, line: &[u8]) -> Error {
+        let what = format!("has no column {}", self.input.rule.column.map_or(0, usize::from));
+        self.wrong(i, &what, line, "change --column or --delimiter")
     }
 
     /// The error for the `i`-th line.

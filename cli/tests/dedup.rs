@@ -4,15 +4,13 @@
 
 mod common;
 
-use std::fs;
-use std::io::{Read, Write};
-
 use bloomline::variants::ScalableBloomFilter;
 use bloomline::{BloomFilter, Sizing, sizing};
 use predicates::prelude::*;
 use predicates::str::contains;
+use std::fs;
 
-use common::{Place, end_of_footer, footer, lines, objects, stderr, stdout};
+use common::{Place, end_of_footer, exchange, footer, lines, objects, reads, stderr, stdout};
 
 /// Without a state, lines are printed until there are too many.
 fn stops(place: &Place, line: &str, input: &str, printed: String, texts: &[&str]) {
@@ -233,26 +231,17 @@ fn cut_input_prints_the_same_with_and_without_keys() {
 #[test]
 fn one_run_at_a_time() {
     let place = Place::new();
-    let start = |input: &str| {
-        let mut child = place.start("dedup -q --state s");
-        child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
-        child
-    };
-    let reads = |from: &mut dyn Read, expected: &str| {
-        let mut found = vec![0; expected.len()];
-        from.read_exact(&mut found).unwrap();
-        assert_eq!(found, expected.as_bytes());
-    };
+    let mut first = place.start("dedup -q --state s");
     let in_use = ["s: in use by another run", "(omit --no-wait to wait)"];
-    let mut first = start("ant\nbee\n");
-    reads(first.stdout.as_mut().unwrap(), "ant\nbee\n");
-    let mut second = start("bee\ncat\n");
+    exchange(&mut first, "ant\nbee\n", "ant\nbee\n");
+    let mut second = place.start("dedup -q --state s");
+    exchange(&mut second, "bee\ncat\n", "");
     reads(second.stderr.as_mut().unwrap(), "bloomline: s: in use by another run, waiting for it to end\n");
     place.refuses_after("dedup --state s --no-wait", "dog\n", &in_use);
     first.stdin.take();
     assert!(first.wait().unwrap().success());
     // The first has removed the lock's file: the second holds one that the third finds.
-    reads(second.stdout.as_mut().unwrap(), "cat\n");
+    exchange(&mut second, "", "cat\n");
     place.refuses_after("dedup --state s --no-wait", "dog\n", &in_use);
     place.refuses("grow --no-wait s", &in_use);
     second.stdin.take();

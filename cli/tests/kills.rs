@@ -11,15 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Place, lines, program, stdout};
-
-/// Gives a process its input, and waits until it has printed this.
-fn exchange(child: &mut Child, input: &str, printed: &str) {
-    child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
-    let mut read = vec![0; printed.len()];
-    child.stdout.as_mut().unwrap().read_exact(&mut read).unwrap();
-    assert_eq!(read, printed.as_bytes());
-}
+use common::{Place, exchange, lines, program, stdout};
 
 fn signal(child: &Child, name: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();

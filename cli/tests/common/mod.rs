@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -168,6 +169,18 @@ pub fn stderr(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stderr.clone()).expect("UTF-8")
 }
 
+/// Gives a process its input, and waits until it has printed this.
+pub fn exchange(child: &mut Child, input: &str, printed: &str) {
+    child.stdin.as_mut().expect("piped").write_all(input.as_bytes()).expect("written");
+    reads(child.stdout.as_mut().expect("piped"), printed);
+}
+
+pub fn reads(from: &mut dyn Read, expected: &str) {
+    let mut found = vec![0; expected.len()];
+    from.read_exact(&mut found).expect("read");
+    assert_eq!(found, expected.as_bytes());
+}
+
 pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_bloomline")
 }
@@ -179,7 +192,7 @@ pub fn lines(range: std::ops::Range<u64>) -> String {
 
 pub fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut gzip, bytes.as_ref()).expect("compressed");
+    gzip.write_all(bytes.as_ref()).expect("compressed");
     gzip.finish().expect("compressed")
 }
 
