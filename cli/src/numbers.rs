@@ -172,11 +172,9 @@ mod tests {
 
     #[test]
     fn shares_are_read() {
-        assert_eq!(share("0.01"), Ok(0.01));
-        assert_eq!(share("1%"), Ok(0.01));
-        assert_eq!(share("2.5 %"), Ok(0.025));
+        let shares = ["0.01", "1%", "2.5 %", "5%", "0.99", "100"].map(share);
+        assert_eq!(shares, [0.01, 0.01, 0.025, 0.05, 0.99, 100.0].map(Ok));
         assert!(share("5").unwrap_err().contains("did you mean 5%?"));
-        assert_eq!((share("5%"), share("100"), share("0.99")), (Ok(0.05), Ok(100.0), Ok(0.99)));
         assert!(share("one").is_err() && share("nan").is_err() && share("%").is_err());
     }
 

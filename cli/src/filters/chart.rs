@@ -50,12 +50,15 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
+/// Left edge, right edge and height.
+pub type Bar = (f64, f64, f64);
+
 pub struct Chart<'a> {
     pub title: &'a str,
     pub x: Axis<'a>,
     pub y: Axis<'a>,
-    /// A name, and the left edge, right edge and height of each bar.
-    pub bars: Option<(&'a str, Vec<(f64, f64, f64)>)>,
+    /// With their name.
+    pub bars: Option<(&'a str, Vec<Bar>)>,
     pub lines: Vec<Line>,
     /// A labelled position on the x axis.
     pub mark: Option<(f64, &'a str)>,
@@ -94,7 +97,7 @@ impl Chart<'_> {
             .max_light_lines(0)
             .draw()?;
         if let Some((name, bars)) = &self.bars {
-            let bar = |&(left, right, height): &(f64, f64, f64)| {
+            let bar = |&(left, right, height): &Bar| {
                 Rectangle::new([(left, self.y.range.start), (right, height)], BLUE.mix(0.45).filled())
             };
             chart
