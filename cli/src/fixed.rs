@@ -1,4 +1,4 @@
-//! The filters that commands make. Those of fixed size consist of blocks, or of modules of blocks.
+//! The filters that commands make. A filter of fixed size consists of blocks, or of modules of blocks.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::numbers::count_from_1;
 use crate::output::{io_error, is_read_from, is_same_file};
 
-// Files, and how to read them. Commands flatten it last, because its heading is that of all options after it.
+// Files, and how to read them. Commands flatten it last, because its heading counts for all options after it.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
 pub struct Input {

@@ -1,5 +1,5 @@
 //! `bloomline` on the command line. `filters` has the commands on filters of keys, and `states` has `dedup` and `grow`.
-//! Neither folder imports the other one. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
+//! Neither folder imports from its neighbour. Each subcommand has a file, but `completions` and `man` share `shell.rs`.
 #![deny(unsafe_code)]
 
 mod decompress;

@@ -264,7 +264,7 @@ fn open_stream(name: &Path) -> io::Result<File> {
     if is_stdout(name) { stdout() } else { File::options().write(true).open(name) }
 }
 
-/// Removes the temporary files of runs that were killed, which are those that nobody has locked.
+/// Removes temporary files that nobody has locked, because their runs were killed.
 fn remove_leftovers(directory: &Path, prefix: &str) {
     const LETTERS: usize = 6;
     let is_one = |name: &str| {
@@ -372,7 +372,7 @@ impl FileLock {
                     });
                 }
             }
-            // The process that held the lock may have removed the file, and another process may have created a new one.
+            // The process that held the lock may have removed the file, and a third one may have created it again.
             let mut locked = signals::locked();
             if is_at(&file, &path) {
                 *locked = Some((TempPath::try_from_path(path)?, file));

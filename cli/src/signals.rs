@@ -88,7 +88,7 @@ fn on_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// One bit for each signal, beginning with signal 1. `None` on systems that tell only unsafe code.
+/// One bit for each signal, beginning with signal 1. `None` on systems where only unsafe code can read them.
 #[cfg(unix)]
 fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

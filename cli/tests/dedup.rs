@@ -392,7 +392,11 @@ fn an_unknown_key_is_recorded() {
         place.feed(dedup, "1\tant\n").success().stdout("");
         assert!(place.read("s") == old);
         place.feed(dedup, "1\tant\n1\tbee\n").success().stdout("1\tbee\n");
-        place.refuses_after("dedup --state s", "ant\n", &["s: made with --column 2, not with whole lines"]);
+        place.write("old", &old);
+        for order in ["s s", "s old", "old s"] {
+            place.run(format!("merge --replace-state -o m {order}")).success();
+            place.refuses("dedup --state m", &["m: made with --column 2, not with whole lines"]);
+        }
     }
 }
 

@@ -181,7 +181,7 @@ fn insert_all<'a>(
 
 /// Builds from a pipe, whose keys can be read only once, so that their number is known at the end.
 fn collect<'a>(arguments: &'a Arguments, input: &Input) -> Result<Built<'a>> {
-    // Rates below those that one module reaches need several modules.
+    // Rates that are too low for one module need several.
     let one_module = || sizing::bits_per_key(arguments.fpr.max(sizing::MIN_FPR));
     let mut builder = FilterBuilder::with_bits_per_key(arguments.bits_per_key.map_or_else(one_module, Ok)?)?;
     let keys = Keys::new(input, "reading", arguments.output.quiet);

@@ -178,8 +178,8 @@ fn in_either_and_both(
     let union = ours.as_view().estimated_keys();
     let ([Some(a), Some(b)], Some(mut common)) = (each, union) else { return Ok((union, None)) };
     common.keys = (a.keys + b.keys).saturating_sub(common.keys);
-    // The variance is var(union) − var(a) − var(b) + 2·var(common). The last term is at most the smaller of var(a) and
-    // var(b), so the error is rather too large.
+    // The variance is var(union) − var(a) − var(b) + 2·var(common). Because var(common) is unknown, the smaller of
+    // var(a) and var(b) is used, which is at least as large. So the error is rather too large.
     let [a, b, of_union] = [a, b, common].map(|estimate| estimate.standard_error.powi(2));
     common.standard_error = (of_union - (a - b).abs()).max(1.0 / 12.0).sqrt();
     Ok((union, Some(common)))
