@@ -511,6 +511,8 @@ fn modular_filters_are_merged_folded_and_compared() {
             place.refuses(format!("{command} small {name}"), &[&why, "--like"]);
         }
     }
+    let text = "large: a modular filter, not a blocked filter (build it with --modules 1)";
+    place.refuses("grow -o g large", &[text]);
     // The one that is like it can.
     place.write("keys", lines(3 * keys..9 * keys));
     place.run("build -q -o new --like large keys").success();
